@@ -1,0 +1,126 @@
+// The operations a Llama-family transformer needs on a CPU, in two families with one interface:
+// plain (float32 activations, the specification) and fast (bfloat16 activations, one per
+// instruction set).
+//
+// Contract of every op, the "row rule": what is computed for a row depends on that row's inputs
+// alone, to the bit. Neither the number of rows in the batch, nor the row's place in it, nor the
+// chunk a prompt was cut into, nor the number of threads may change it. (A prompt row and a decode
+// row may differ from each other: `RowSplit` says which is which.) So a request gives the same
+// tokens alone and in company.
+//
+// Ops run on the caller's ThreadPool and return when done. Not thread-safe: one step at a time.
+#ifndef FOLIO_KERNELS_CPU_OPS_H_
+#define FOLIO_KERNELS_CPU_OPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/views.h"
+
+namespace folio::kernels::cpu {
+
+// Rows of a batch: decode rows come first, then prompt rows.
+struct RowSplit {
+  uint32_t decode_rows = 0;
+  uint32_t prompt_rows = 0;
+  uint32_t total() const { return decode_rows + prompt_rows; }
+};
+
+// Activations between ops, [rows, cols] dense: float32 in the plain family, bf16 in the fast one.
+// Owned by whoever calls; allocate with `CpuOps::AllocateActivations`.
+struct Activations {
+  void* data = nullptr;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+};
+
+// A weight matrix [n, k] in the layout its family wants. Immutable, shared by threads.
+class PackedWeights {
+ public:
+  virtual ~PackedWeights() = default;
+  virtual uint32_t n() const = 0;
+  virtual uint32_t k() const = 0;
+  virtual size_t bytes() const = 0;
+};
+
+// Angles of rotary embedding, HF (rotate-half) order: pair (i, i + head_dim / 2) turns by
+// position * inverse_frequency[i]. Values are float32 cos and sin of the float32 product, as the
+// reference.
+struct RopeTable {
+  const float* cos = nullptr;  // [positions, head_dim / 2]
+  const float* sin = nullptr;
+  uint32_t positions = 0;
+};
+
+struct AttentionShape {
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+};
+
+class CpuOps {
+ public:
+  virtual ~CpuOps() = default;
+
+  virtual absl::string_view name()
+      const = 0;  // "plain", "avx512_bf16", "avx512", "avx2", "portable"
+  virtual size_t activation_bytes() const = 0;  // of one element
+
+  // Copies `weight`, [n, k] row-major, into the family's layout.
+  virtual std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const = 0;
+  // Two matrices of equal shape whose products feed SwiGLU, packed to be computed together.
+  virtual std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
+                                                   Matrix<const bf16> up) const = 0;
+
+  // out[r] = embedding[ids[r]] as float32. `embedding` is [vocab, hidden] row-major.
+  virtual void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
+                     Matrix<float> out) const = 0;
+
+  // out = x / sqrt(mean(x^2) + eps) * weight, row by row; mean in float32.
+  virtual void RmsNorm(ThreadPool& pool, Matrix<const float> x, absl::Span<const float> weight,
+                       float eps, Activations out) const = 0;
+
+  // out = in * W^T, or out += in * W^T; float32 sums. in [rows, k], out [rows, n].
+  virtual void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
+                      Matrix<float> out, bool accumulate) const = 0;
+
+  // out = silu(in * gate^T) * (in * up^T). in [rows, k], out [rows, n].
+  virtual void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in,
+                           const PackedWeights& gate_up, Activations out) const = 0;
+
+  // Per row of qkv, [q heads | k heads | v heads] x head_dim float32: turns q and k by the row's
+  // position, writes q to `q` (unscaled), rounds k and v to bf16 into the row's page slot, and
+  // writes the slot's score from the values as stored: kNormRatio is ||v||2 / ||k||2 per KV head (0
+  // when both are 0; a zero key alone scores FLT_MAX). One pass over the row.
+  virtual void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv,
+                               const AttentionShape& shape, const RopeTable& rope,
+                               absl::Span<const AppendSlot> slots, const PoolView& pages,
+                               Activations q) const = 0;
+
+  // softmax(q k^T / sqrt(head_dim)) v over each run's pages; float32 softmax. q and out [rows,
+  // heads * head_dim]. Runs cover rows [0, split.total()) in order; decode runs have one row each.
+  virtual void Attention(ThreadPool& pool, RowSplit split, Activations q,
+                         absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                         const PoolView& pages, Activations out) const = 0;
+};
+
+// The reference: float32 activations, plain loops.
+std::unique_ptr<CpuOps> MakePlainOps();
+
+// The fastest family this CPU can run, or the one called `name` ("auto" chooses). INVALID_ARGUMENT
+// for an unknown name, FAILED_PRECONDITION naming the missing CPU feature.
+absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name = "auto");
+
+// Moves the surviving tokens of one layer together, in place, order kept: slot keep[i] goes to slot
+// i, K, V and scores. `keep` ascending. Same for every family.
+void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
+                  absl::Span<const uint32_t> keep);
+
+}  // namespace folio::kernels::cpu
+
+#endif  // FOLIO_KERNELS_CPU_OPS_H_

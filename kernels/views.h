@@ -1,0 +1,78 @@
+// Device-neutral views: what a kernel is given. They borrow; they own nothing.
+#ifndef FOLIO_KERNELS_VIEWS_H_
+#define FOLIO_KERNELS_VIEWS_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "services/common/geometry.h"
+
+namespace folio::kernels {
+
+// Storage type of weights and of the cache. Rounding is to nearest even; NaN stays NaN.
+struct bf16 {
+  uint16_t bits = 0;
+
+  static bf16 Round(float value) {
+    uint32_t u = std::bit_cast<uint32_t>(value);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((u >> 16) | 0x40u)};
+    u += 0x7fffu + ((u >> 16) & 1u);
+    return {static_cast<uint16_t>(u >> 16)};
+  }
+  float ToFloat() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+
+// Row-major [rows, cols]; `stride` elements from one row to the next.
+template <typename T>
+struct Matrix {
+  T* data = nullptr;
+  size_t rows = 0;
+  size_t cols = 0;
+  size_t stride = 0;
+
+  T* row(size_t r) const { return data + r * stride; }
+};
+
+// One rank's pages and score board, as mapped here.
+struct PoolView {
+  std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16
+  float* scores = nullptr;     // [page][token][kv_head]; null: nobody scores
+  uint32_t num_pages = 0;
+  CacheGeometry geometry;
+
+  // [kv_head][token][head_dim] of one page.
+  bf16* keys(uint32_t page) const {
+    return reinterpret_cast<bf16*>(pages + size_t{page} * geometry.page_bytes());
+  }
+  bf16* values(uint32_t page) const {
+    return keys(page) + size_t{geometry.num_kv_heads} * geometry.page_tokens * geometry.head_dim;
+  }
+  // [token][kv_head] of one page.
+  float* page_scores(uint32_t page) const { return scores + page * geometry.scores_per_page(); }
+};
+
+// Which importance score a token's row gets when it is appended.
+enum class ScoreKind : uint8_t { kNone, kNormRatio };
+
+// Where the K and V of one batch row go, in one layer.
+struct AppendSlot {
+  uint32_t page = 0;
+  uint32_t offset = 0;    // token in the page
+  uint32_t position = 0;  // logical position: the RoPE angle
+  ScoreKind score = ScoreKind::kNone;
+};
+
+// A run of batch rows of one sequence, in one layer. Row i of the run (0-based) attends the first
+// `context - rows + 1 + i` slots of the table: causal, aligned to the bottom right, and still right
+// after evictions.
+struct AttentionRun {
+  uint32_t first_row = 0;
+  uint32_t rows = 0;
+  const uint32_t* pages = nullptr;  // the layer's table
+  uint32_t context = 0;             // resident tokens, this run's own included
+};
+
+}  // namespace folio::kernels
+
+#endif  // FOLIO_KERNELS_VIEWS_H_
