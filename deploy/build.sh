@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Configures and builds: deploy/build.sh DIR [CMake options...] [-- TARGETS...]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+dir=${1:?usage: deploy/build.sh DIR [CMake options...] [-- targets...]}
+shift
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+[ $# -eq 0 ] || shift
+cmake -G Ninja -S "$root" -B "$dir" "${options[@]}" >"$dir.configure.log" 2>&1 || {
+  cat "$dir.configure.log" >&2
+  echo "build: CMake could not configure $dir" >&2
+  exit 1
+}
+mv "$dir.configure.log" "$dir/configure.log"
+# Ninja keeps a terminal informed by itself; elsewhere (a log) every line would be a target.
+if [ -t 1 ]; then
+  ninja -C "$dir" "$@"
+else
+  ninja -C "$dir" "$@" >"$dir/build.log" 2>&1 || { tail -n 80 "$dir/build.log" >&2; exit 1; }
+fi

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Sets up, builds Release into build/ and runs every test: C++ (ctest) and Python (pytest).
+# Non-zero when anything fails. FOLIO_CACHE chooses where the reference model and the Python
+# environment live (default ~/.cache/folio).
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
+cd "$root"
+
+deploy/setup.sh --tests
+FOLIO_MODEL=$(deploy/fetch_model.sh)
+echo "[tests] building"
+deploy/build.sh build -DCMAKE_BUILD_TYPE=Release
+
+echo "[tests] preparing the Python environment"
+venv=$cache/tests-venv
+stamp=$venv/.requirements
+if ! cmp -s tests/requirements.txt "$stamp"; then
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" --disable-pip-version-check install -q -r tests/requirements.txt
+  cp tests/requirements.txt "$stamp"
+fi
+
+FOLIO_MODEL_HF=$cache/SmolLM2-135M-Instruct-hf
+"$venv/bin/python" tests/model/gguf_to_hf.py "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
+export FOLIO_MODEL FOLIO_MODEL_HF FOLIO_BIN=$root/build/bin
+
+echo "[tests] C++"
+ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)"
+echo "[tests] Python"
+"$venv/bin/python" -m pytest -q -p no:cacheprovider tests
