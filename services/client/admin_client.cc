@@ -1,0 +1,70 @@
+#include "services/client/admin_client.h"
+
+#include <utility>
+
+#include "folio/v1/admin.grpc.pb.h"
+#include "services/client/channel.h"
+
+namespace folio::client {
+
+class AdminClient::State {
+ public:
+  explicit State(Endpoint to)
+      : endpoint(std::move(to)), stub(folio::v1::Admin::NewStub(endpoint.channel)) {}
+
+  const Endpoint endpoint;
+  const std::unique_ptr<folio::v1::Admin::Stub> stub;
+};
+
+AdminClient::AdminClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+AdminClient::~AdminClient() = default;
+
+absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(absl::string_view address,
+                                                                  const ConnectOptions& options) {
+  absl::StatusOr<Endpoint> endpoint = client::Connect("manager", address, options);
+  if (!endpoint.ok()) return endpoint.status();
+  return std::unique_ptr<AdminClient>(
+      new AdminClient(std::make_unique<State>(*std::move(endpoint))));
+}
+
+absl::StatusOr<folio::v1::ListPoolsResponse> AdminClient::ListPools(const CallOptions& options) {
+  const folio::v1::ListPoolsRequest request;
+  folio::v1::ListPoolsResponse response;
+  absl::Status status =
+      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
+        state_->stub->async()->ListPools(context, &request, &response, std::move(done));
+      });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<folio::v1::ListSequencesResponse> AdminClient::ListSequences(
+    const CallOptions& options) {
+  const folio::v1::ListSequencesRequest request;
+  folio::v1::ListSequencesResponse response;
+  absl::Status status =
+      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
+        state_->stub->async()->ListSequences(context, &request, &response, std::move(done));
+      });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<folio::v1::GetSequenceResponse> AdminClient::GetSequence(
+    uint64_t sequence_id, const CallOptions& options) {
+  folio::v1::GetSequenceRequest request;
+  request.set_sequence_id(sequence_id);
+  folio::v1::GetSequenceResponse response;
+  absl::Status status =
+      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
+        state_->stub->async()->GetSequence(context, &request, &response, std::move(done));
+      });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<bool> AdminClient::IsServing(const CallOptions& options) {
+  return CheckHealth(state_->endpoint, options);
+}
+
+}  // namespace folio::client

@@ -1,0 +1,41 @@
+// The C++ client of a manager, for operators' tools: pools and their pages, sequences and their
+// block tables. The messages are those of proto/folio/v1/admin.proto.
+#ifndef FOLIO_SERVICES_CLIENT_ADMIN_CLIENT_H_
+#define FOLIO_SERVICES_CLIENT_ADMIN_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "folio/v1/admin.pb.h"
+#include "services/client/call.h"
+
+namespace folio::client {
+
+// Thread-safe; calls run side by side.
+class AdminClient {
+ public:
+  // `address` is "unix:/path" or "host:port". UNAVAILABLE names it and says why nothing answers.
+  static absl::StatusOr<std::unique_ptr<AdminClient>> Connect(absl::string_view address,
+                                                              const ConnectOptions& options = {});
+  ~AdminClient();
+
+  // None until the first worker attached.
+  absl::StatusOr<folio::v1::ListPoolsResponse> ListPools(const CallOptions& options = {});
+  absl::StatusOr<folio::v1::ListSequencesResponse> ListSequences(const CallOptions& options = {});
+  // NOT_FOUND when no such sequence is open.
+  absl::StatusOr<folio::v1::GetSequenceResponse> GetSequence(uint64_t sequence_id,
+                                                             const CallOptions& options = {});
+  // False while the manager is up but takes no requests (draining).
+  absl::StatusOr<bool> IsServing(const CallOptions& options = {});
+
+ private:
+  class State;
+  explicit AdminClient(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace folio::client
+
+#endif  // FOLIO_SERVICES_CLIENT_ADMIN_CLIENT_H_

@@ -1,0 +1,136 @@
+#include "services/client/channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "services/client/health.grpc.pb.h"
+
+namespace folio::client {
+namespace {
+
+// Score answers with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
+constexpr int kMaxMessageBytes = 256 << 20;
+
+absl::Status CheckAddress(absl::string_view address) {
+  if (address.empty()) return absl::InvalidArgumentError("address is empty");
+  if (absl::StartsWith(address, "unix:")) {
+    if (address.size() > 5) return absl::OkStatus();
+    return absl::InvalidArgumentError("address \"unix:\" names no socket");
+  }
+  if (address[0] == '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", address, "\": for a Unix socket write unix:", address));
+  }
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", address, "\" is neither unix:/path nor host:port"));
+  }
+  return absl::OkStatus();
+}
+
+grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
+                   grpc::health::v1::HealthCheckResponse* response) {
+  auto stub = grpc::health::v1::Health::NewStub(endpoint.channel);
+  grpc::ClientContext context;
+  Prepare(options, &context);
+  context.set_wait_for_ready(wait_for_server);
+  const grpc::health::v1::HealthCheckRequest request;
+  absl::Notification done;
+  grpc::Status status;
+  stub->async()->Check(&context, &request, response, [&](grpc::Status result) {
+    status = std::move(result);
+    done.Notify();
+  });
+  const RunningCall running(options.cancellation, &context);
+  done.WaitForNotification();
+  return status;
+}
+
+}  // namespace
+
+void Prepare(const CallOptions& options, grpc::ClientContext* context) {
+  if (options.deadline < absl::InfiniteFuture()) {
+    context->set_deadline(absl::ToChronoTime(options.deadline));
+  }
+}
+
+absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  switch (code) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnimplemented:
+      return {code, absl::StrCat(endpoint.name, ": ", status.error_message())};
+    case absl::StatusCode::kDeadlineExceeded:
+      return {code, absl::StrCat(endpoint.name, ": the deadline passed before the call ended")};
+    case absl::StatusCode::kCancelled:
+      return {code, "the call was cancelled"};
+    default:
+      return {code, status.error_message()};
+  }
+}
+
+absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
+                                 const ConnectOptions& options) {
+  if (absl::Status status = CheckAddress(address); !status.ok()) return status;
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // A server of this node is not behind a proxy.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // No sharing: a channel that another client left in back-off would make this one fail too.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
+                    grpc::CreateCustomChannel(std::string(address),
+                                              grpc::InsecureChannelCredentials(), arguments)};
+  // Only a call tells why a connection fails. Whatever a server answers to it, it is there.
+  CallOptions call;
+  call.deadline = absl::Now() + options.timeout;
+  grpc::health::v1::HealthCheckResponse response;
+  const grpc::Status status = Check(endpoint, call, options.wait_for_server, &response);
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return absl::UnavailableError(
+          absl::StrCat("cannot reach the ", endpoint.name, ": ", status.error_message()));
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::UnavailableError(absl::StrCat("cannot reach the ", endpoint.name,
+                                                 ": no answer within ",
+                                                 absl::FormatDuration(options.timeout)));
+    default:
+      return endpoint;
+  }
+}
+
+absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options) {
+  grpc::health::v1::HealthCheckResponse response;
+  const grpc::Status status = Check(endpoint, options, /*wait_for_server=*/false, &response);
+  if (!status.ok()) return FromGrpc(endpoint, status);
+  return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
+}
+
+absl::Status Call(
+    const Endpoint& endpoint, const CallOptions& options,
+    const std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>& start) {
+  grpc::ClientContext context;
+  Prepare(options, &context);
+  absl::Notification done;
+  grpc::Status status;
+  start(&context, [&](grpc::Status result) {
+    status = std::move(result);
+    done.Notify();
+  });
+  const RunningCall running(options.cancellation, &context);
+  done.WaitForNotification();
+  return FromGrpc(endpoint, status);
+}
+
+}  // namespace folio::client

@@ -1,0 +1,46 @@
+// A connected gRPC channel and how its errors read. For the clients of this folder.
+#ifndef FOLIO_SERVICES_CLIENT_CHANNEL_H_
+#define FOLIO_SERVICES_CLIENT_CHANNEL_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "services/client/call.h"
+
+namespace folio::client {
+
+// Immutable and thread-safe once made.
+struct Endpoint {
+  std::string name;  // for messages: `worker at "unix:/run/folio/worker.sock"`
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+// `role` is "worker" or "manager". INVALID_ARGUMENT for something that is no address; UNAVAILABLE,
+// naming the address and the reason, when nothing answers there.
+absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
+                                 const ConnectOptions& options);
+
+// The server's code and words; the address is added where the words are not the server's.
+absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status);
+
+// True when the server says that it is serving.
+absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options);
+
+// Runs one unary call to its end. `start` begins it on the callback interface.
+absl::Status Call(
+    const Endpoint& endpoint, const CallOptions& options,
+    const std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>& start);
+
+// Sets the deadline.
+void Prepare(const CallOptions& options, grpc::ClientContext* context);
+
+}  // namespace folio::client
+
+#endif  // FOLIO_SERVICES_CLIENT_CHANNEL_H_

@@ -1,0 +1,37 @@
+// Short ways to write the messages that requests are made of.
+#ifndef FOLIO_SERVICES_CLIENT_INPUTS_H_
+#define FOLIO_SERVICES_CLIENT_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "folio/v1/inference.pb.h"
+
+namespace folio::client {
+
+// Text as it is; special tokens written in it are recognised.
+folio::v1::Input Text(absl::string_view text);
+folio::v1::Input Tokens(absl::Span<const uint32_t> ids);
+
+struct ChatTurn {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+// Rendered by the model's chat template.
+folio::v1::Input Chat(const std::vector<ChatTurn>& turns);
+// One user message, after a system message unless `system` is empty.
+folio::v1::Input Ask(absl::string_view question, absl::string_view system = "");
+
+// Everything stays in the cache.
+folio::v1::CacheOptions FullCache();
+// `budget_tokens` stay per layer (a multiple of the page size): those with the highest
+// ||V|| / ||K||, or the first ones and the most recent ones.
+folio::v1::CacheOptions PagedEviction(uint32_t budget_tokens);
+folio::v1::CacheOptions StreamingLlm(uint32_t budget_tokens);
+
+}  // namespace folio::client
+
+#endif  // FOLIO_SERVICES_CLIENT_INPUTS_H_
