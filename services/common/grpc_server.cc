@@ -1,0 +1,72 @@
+#include "services/common/grpc_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/unix_socket.h"
+
+namespace folio {
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
+  // gRPC itself replaces any socket file, a live one too, so that is looked at first.
+  for (const ListenAddress& address : options.listen) {
+    if (!address.is_unix()) continue;
+    if (auto status = RemoveStaleSocket(address.unix_path); !status.ok()) return status;
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  grpc::ServerBuilder builder;
+  // Two servers on one TCP port would each get half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    builder.AddListeningPort(options.listen[i].ToString(), grpc::InsecureServerCredentials(),
+                             &ports[i]);
+  }
+  for (grpc::Service* service : options.services) builder.RegisterService(service);
+
+  std::unique_ptr<GrpcServer> started(new GrpcServer());
+  started->server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    const ListenAddress& wanted = options.listen[i];
+    if (started->server_ == nullptr || ports[i] == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", wanted.ToString(),
+                       "; is the address ours, the port free and the directory writable?"));
+    }
+    ListenAddress bound = wanted;
+    if (!wanted.is_unix()) bound.port = static_cast<uint16_t>(ports[i]);
+    started->addresses_.push_back(std::move(bound));
+    if (wanted.is_unix() && chmod(wanted.unix_path.c_str(), options.socket_mode) != 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", wanted.unix_path));
+    }
+  }
+  started->SetServing(true);
+  return started;
+}
+
+GrpcServer::~GrpcServer() { Shutdown(absl::ZeroDuration()); }
+
+void GrpcServer::SetServing(bool serving) {
+  if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(serving);
+}
+
+void GrpcServer::Shutdown(absl::Duration grace) {
+  if (server_ == nullptr) return;
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Wait();
+  for (const ListenAddress& address : addresses_) {
+    if (address.is_unix()) unlink(address.unix_path.c_str());
+  }
+  addresses_.clear();
+}
+
+}  // namespace folio

@@ -1,0 +1,61 @@
+#include "services/common/pool_socket.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/unix_socket.h"
+
+namespace folio {
+namespace {
+
+constexpr absl::string_view kGranted = "folio-pool 1";
+
+}  // namespace
+
+absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
+                                                     absl::string_view export_token,
+                                                     absl::Duration timeout) {
+  auto socket = ConnectUnix(socket_path);
+  if (!socket.ok()) return socket.status();
+  if (absl::Status status = SendMessage(socket->get(), export_token); !status.ok()) return status;
+  auto answer = ReceiveMessage(socket->get(), timeout);
+  if (!answer.ok()) return answer.status();
+  if (answer->text == kGranted && answer->fds.size() == 2) {
+    return PoolDescriptors{std::move(answer->fds[0]), std::move(answer->fds[1])};
+  }
+  if (answer->text.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat(socket_path, " closed the connection without an answer"));
+  }
+  // A refusal is "<code> <message>".
+  const absl::string_view text = answer->text;
+  const size_t space = text.find(' ');
+  int code = 0;
+  if (space != absl::string_view::npos && absl::SimpleAtoi(text.substr(0, space), &code) &&
+      code > 0 && code <= 16) {
+    return absl::Status(static_cast<absl::StatusCode>(code), text.substr(space + 1));
+  }
+  return absl::InternalError(absl::StrCat(socket_path, " does not speak the export protocol"));
+}
+
+absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout) {
+  auto message = ReceiveMessage(socket, timeout, /*max_bytes=*/256, /*max_fds=*/0);
+  if (!message.ok()) return message.status();
+  if (message->text.empty()) return absl::InvalidArgumentError("no export token was sent");
+  return std::move(message->text);
+}
+
+absl::Status SendPoolDescriptors(int socket, int pool, int score_board) {
+  const std::array<int, 2> fds = {pool, score_board};
+  return SendMessage(socket, kGranted, fds);
+}
+
+void SendExportRefusal(int socket, const absl::Status& why) {
+  // A peer that has gone away does not want to know.
+  (void)SendMessage(socket,
+                    absl::StrCat(static_cast<int>(why.code()), " ", why.message().substr(0, 1024)));
+}
+
+}  // namespace folio
