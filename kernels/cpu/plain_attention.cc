@@ -1,0 +1,105 @@
+#include "kernels/cpu/plain_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/plain_loops.h"
+#include "services/common/check.h"
+
+namespace folio::kernels::cpu::plain {
+namespace {
+
+constexpr uint32_t kRowBlock = 8;
+
+// Some rows of a run, in one KV head: a task.
+struct Tile {
+  const AttentionRun* run;
+  uint32_t first_row;  // in the run
+  uint32_t rows;
+  uint32_t kv_head;
+};
+
+std::vector<Tile> MakeTiles(absl::Span<const AttentionRun> runs, uint32_t kv_heads) {
+  std::vector<Tile> tiles;
+  for (const AttentionRun& run : runs) {
+    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
+    for (uint32_t row = 0; row < run.rows; row += kRowBlock) {
+      for (uint32_t head = 0; head < kv_heads; ++head) {
+        tiles.push_back({&run, row, std::min(kRowBlock, run.rows - row), head});
+      }
+    }
+  }
+  return tiles;
+}
+
+// The first `tokens` keys or values of one head of a page.
+Matrix<const bf16> HeadRows(const bf16* half_page, const CacheGeometry& geometry, uint32_t head,
+                            uint32_t tokens) {
+  const size_t dim = geometry.head_dim;
+  return {half_page + head * geometry.page_tokens * dim, tokens, dim, dim};
+}
+
+// Scores to probabilities, except for the division by their sum, which is returned.
+float Exponentials(float* score, uint32_t count, float scale) {
+  float max = score[0];
+  for (uint32_t t = 1; t < count; ++t) max = std::max(max, score[t]);
+  float sum = 0;
+  for (uint32_t t = 0; t < count; ++t) {
+    score[t] = std::exp((score[t] - max) * scale);
+    sum += score[t];
+  }
+  return sum;
+}
+
+// One row, all query heads of one KV head. q and out: [group, head_dim] with head_dim stride.
+void AttendRow(Matrix<const float> q, const AttentionRun& run, uint32_t visible, uint32_t kv_head,
+               const PoolView& pages, std::vector<float>& scratch, Matrix<float> out) {
+  const CacheGeometry& geometry = pages.geometry;
+  const uint32_t page_tokens = geometry.page_tokens;
+  const float scale = 1.0f / std::sqrt(float(geometry.head_dim));
+  scratch.resize(q.rows * size_t{visible});
+  for (uint32_t t = 0; t < visible; t += page_tokens) {
+    const uint32_t page = run.pages[t / page_tokens];
+    FOLIO_CHECK(page < pages.num_pages);
+    const uint32_t tokens = std::min(page_tokens, visible - t);
+    BestLoops().dots(q, HeadRows(pages.keys(page), geometry, kv_head, tokens),
+                     {scratch.data() + t, q.rows, tokens, visible});
+  }
+  for (size_t g = 0; g < q.rows; ++g) {
+    float* score = scratch.data() + g * visible;
+    const float inverse = 1.0f / Exponentials(score, visible, scale);
+    for (uint32_t t = 0; t < visible; ++t) score[t] *= inverse;
+    std::fill_n(out.row(g), out.cols, 0.0f);
+  }
+  for (uint32_t t = 0; t < visible; t += page_tokens) {
+    const uint32_t tokens = std::min(page_tokens, visible - t);
+    BestLoops().weighted_sums(
+        {scratch.data() + t, q.rows, tokens, visible},
+        HeadRows(pages.values(run.pages[t / page_tokens]), geometry, kv_head, tokens), out);
+  }
+}
+
+}  // namespace
+
+void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+               const AttentionShape& shape, const PoolView& pages, Matrix<float> out) {
+  FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && pages.geometry.head_dim == shape.head_dim &&
+              pages.geometry.num_kv_heads == shape.kv_heads);
+  const size_t group = shape.heads / shape.kv_heads;
+  const size_t dim = shape.head_dim;
+  const std::vector<Tile> tiles = MakeTiles(runs, shape.kv_heads);
+  std::vector<std::vector<float>> scratch(pool.threads());
+  pool.ParallelFor(static_cast<int>(tiles.size()), [&](int task, int thread) {
+    const Tile& tile = tiles[task];
+    const AttentionRun& run = *tile.run;
+    for (uint32_t i = tile.first_row; i < tile.first_row + tile.rows; ++i) {
+      const uint32_t visible = run.context - run.rows + 1 + i;
+      const size_t column = tile.kv_head * group * dim;
+      AttendRow({q.row(run.first_row + i) + column, group, dim, dim}, run, visible, tile.kv_head,
+                pages, scratch[thread], {out.row(run.first_row + i) + column, group, dim, dim});
+    }
+  });
+}
+
+}  // namespace folio::kernels::cpu::plain

@@ -1,0 +1,17 @@
+// Attention of the plain family: per row, the softmax over its visible slots and the weighted sum
+// of their values, page by page.
+#ifndef FOLIO_KERNELS_CPU_PLAIN_ATTENTION_H_
+#define FOLIO_KERNELS_CPU_PLAIN_ATTENTION_H_
+
+#include "absl/types/span.h"
+#include "kernels/cpu/ops.h"
+
+namespace folio::kernels::cpu::plain {
+
+// As CpuOps::Attention. q and out [rows, heads * head_dim].
+void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+               const AttentionShape& shape, const PoolView& pages, Matrix<float> out);
+
+}  // namespace folio::kernels::cpu::plain
+
+#endif  // FOLIO_KERNELS_CPU_PLAIN_ATTENTION_H_

@@ -1,0 +1,241 @@
+// The plain family: float32 activations and the loops of plain_loops.h. It is the specification the
+// fast families are compared with, so it stays simple; rows are grouped only inside those loops.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/plain_attention.h"
+#include "kernels/cpu/plain_loops.h"
+#include "services/common/check.h"
+
+namespace folio::kernels::cpu {
+namespace {
+
+// Weight rows of one task: small enough to stay in a core's cache while all batch rows pass.
+constexpr uint32_t kWeightBlock = 64;
+constexpr uint32_t kRowBlock = 8;
+
+int Blocks(size_t count, size_t block) { return static_cast<int>((count + block - 1) / block); }
+
+Matrix<float> Floats(const Activations& a) {
+  return {static_cast<float*>(a.data), a.rows, a.cols, a.cols};
+}
+
+Matrix<const float> ConstFloats(const Activations& a) {
+  return {static_cast<const float*>(a.data), a.rows, a.cols, a.cols};
+}
+
+// Row-major, as given. A gated pair is interleaved: row 2i is gate's row i, 2i + 1 is up's.
+class RowMajorWeights final : public PackedWeights {
+ public:
+  RowMajorWeights(std::vector<bf16> values, uint32_t n, uint32_t k, bool gated)
+      : values_(std::move(values)), n_(n), k_(k), gated_(gated) {}
+
+  uint32_t n() const override { return n_; }
+  uint32_t k() const override { return k_; }
+  size_t bytes() const override { return values_.size() * sizeof(bf16); }
+  bool gated() const { return gated_; }
+
+  Matrix<const bf16> Rows(size_t first, size_t count) const {
+    return {values_.data() + first * k_, count, k_, k_};
+  }
+
+ private:
+  std::vector<bf16> values_;
+  uint32_t n_;
+  uint32_t k_;
+  bool gated_;
+};
+
+const RowMajorWeights& Unpack(const PackedWeights& weight, bool gated) {
+  const auto* rows = dynamic_cast<const RowMajorWeights*>(&weight);
+  FOLIO_CHECK(rows != nullptr && rows->gated() == gated);
+  return *rows;
+}
+
+// Turns one head's vector by its position; pair (i, i + dim / 2).
+void Rotate(const float* in, const float* cos, const float* sin, uint32_t dim, float* out) {
+  const uint32_t half = dim / 2;
+  for (uint32_t i = 0; i < half; ++i) {
+    out[i] = in[i] * cos[i] - in[i + half] * sin[i];
+    out[i + half] = in[i + half] * cos[i] + in[i] * sin[i];
+  }
+}
+
+// Writes `in` to the page as bf16 and leaves in `in` what was stored.
+void Store(std::vector<float>& in, bf16* out) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    out[i] = bf16::Round(in[i]);
+    in[i] = out[i].ToFloat();
+  }
+}
+
+float NormRatio(const std::vector<float>& key, const std::vector<float>& value) {
+  const plain::Loops& loops = plain::BestLoops();
+  const float k = std::sqrt(loops.sum_of_squares(key.data(), key.size()));
+  const float v = std::sqrt(loops.sum_of_squares(value.data(), value.size()));
+  if (k == 0) return v == 0 ? 0 : std::numeric_limits<float>::max();
+  return v / k;
+}
+
+class PlainOps final : public CpuOps {
+ public:
+  absl::string_view name() const override { return "plain"; }
+  size_t activation_bytes() const override { return sizeof(float); }
+
+  std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const override {
+    std::vector<bf16> values(weight.rows * weight.cols);
+    for (size_t r = 0; r < weight.rows; ++r) {
+      std::copy_n(weight.row(r), weight.cols, values.data() + r * weight.cols);
+    }
+    return std::make_unique<RowMajorWeights>(std::move(values), weight.rows, weight.cols, false);
+  }
+
+  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
+                                           Matrix<const bf16> up) const override {
+    FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
+    std::vector<bf16> values(2 * gate.rows * gate.cols);
+    for (size_t r = 0; r < gate.rows; ++r) {
+      std::copy_n(gate.row(r), gate.cols, values.data() + 2 * r * gate.cols);
+      std::copy_n(up.row(r), up.cols, values.data() + (2 * r + 1) * gate.cols);
+    }
+    return std::make_unique<RowMajorWeights>(std::move(values), gate.rows, gate.cols, true);
+  }
+
+  void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
+             Matrix<float> out) const override {
+    FOLIO_CHECK(out.rows >= ids.size() && out.cols == embedding.cols);
+    pool.ParallelFor(Blocks(ids.size(), kRowBlock), [&](int task, int) {
+      const size_t end = std::min(ids.size(), (task + size_t{1}) * kRowBlock);
+      for (size_t r = size_t(task) * kRowBlock; r < end; ++r) {
+        FOLIO_CHECK(ids[r] < embedding.rows);
+        const bf16* from = embedding.row(ids[r]);
+        for (size_t i = 0; i < embedding.cols; ++i) out.row(r)[i] = from[i].ToFloat();
+      }
+    });
+  }
+
+  void RmsNorm(ThreadPool& pool, Matrix<const float> x, absl::Span<const float> weight, float eps,
+               Activations out) const override {
+    FOLIO_CHECK(weight.size() == x.cols && out.cols == x.cols && out.rows >= x.rows);
+    const Matrix<float> to = Floats(out);
+    pool.ParallelFor(Blocks(x.rows, kRowBlock), [&](int task, int) {
+      const size_t end = std::min(x.rows, (task + size_t{1}) * kRowBlock);
+      for (size_t r = size_t(task) * kRowBlock; r < end; ++r) {
+        const float mean = plain::BestLoops().sum_of_squares(x.row(r), x.cols) / float(x.cols);
+        const float scale = 1.0f / std::sqrt(mean + eps);
+        for (size_t i = 0; i < x.cols; ++i) to.row(r)[i] = x.row(r)[i] * scale * weight[i];
+      }
+    });
+  }
+
+  void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
+              Matrix<float> out, bool accumulate) const override {
+    const RowMajorWeights& w = Unpack(weight, false);
+    FOLIO_CHECK(in.cols == w.k() && out.cols == w.n());
+    FOLIO_CHECK(in.rows >= rows.total() && out.rows >= rows.total());
+    Matrix<const float> from = ConstFloats(in);
+    from.rows = rows.total();
+    pool.ParallelFor(Blocks(w.n(), kWeightBlock), [&](int task, int) {
+      const size_t first = size_t(task) * kWeightBlock;
+      const size_t count = std::min<size_t>(kWeightBlock, w.n() - first);
+      if (!accumulate) {
+        const Matrix<float> to = {out.data + first, from.rows, count, out.stride};
+        plain::BestLoops().dots(from, w.Rows(first, count), to);
+        return;
+      }
+      std::vector<float> product(from.rows * count);
+      plain::BestLoops().dots(from, w.Rows(first, count),
+                              {product.data(), from.rows, count, count});
+      for (size_t r = 0; r < from.rows; ++r) {
+        for (size_t i = 0; i < count; ++i) out.row(r)[first + i] += product[r * count + i];
+      }
+    });
+  }
+
+  void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& gate_up,
+                   Activations out) const override {
+    const RowMajorWeights& w = Unpack(gate_up, true);
+    FOLIO_CHECK(in.cols == w.k() && out.cols == w.n());
+    FOLIO_CHECK(in.rows >= rows.total() && out.rows >= rows.total());
+    Matrix<const float> from = ConstFloats(in);
+    from.rows = rows.total();
+    const Matrix<float> to = Floats(out);
+    pool.ParallelFor(Blocks(w.n(), kWeightBlock), [&](int task, int) {
+      const size_t first = size_t(task) * kWeightBlock;
+      const size_t count = std::min<size_t>(kWeightBlock, w.n() - first);
+      std::vector<float> pairs(from.rows * 2 * count);
+      plain::BestLoops().dots(from, w.Rows(2 * first, 2 * count),
+                              {pairs.data(), from.rows, 2 * count, 2 * count});
+      for (size_t r = 0; r < from.rows; ++r) {
+        for (size_t i = 0; i < count; ++i) {
+          const float gate = pairs[(r * count + i) * 2];
+          const float up = pairs[(r * count + i) * 2 + 1];
+          to.row(r)[first + i] = gate / (1.0f + std::exp(-gate)) * up;
+        }
+      }
+    });
+  }
+
+  void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv, const AttentionShape& shape,
+                       const RopeTable& rope, absl::Span<const AppendSlot> slots,
+                       const PoolView& pages, Activations q) const override {
+    const uint32_t dim = shape.head_dim;
+    FOLIO_CHECK(qkv.cols == size_t{shape.heads + 2 * shape.kv_heads} * dim);
+    FOLIO_CHECK(qkv.rows >= slots.size() && q.rows >= slots.size());
+    FOLIO_CHECK(q.cols == shape.heads * dim && pages.geometry.head_dim == dim &&
+                pages.geometry.num_kv_heads == shape.kv_heads);
+    pool.ParallelFor(Blocks(slots.size(), kRowBlock), [&](int task, int) {
+      const size_t end = std::min(slots.size(), (task + size_t{1}) * kRowBlock);
+      for (size_t r = size_t(task) * kRowBlock; r < end; ++r) {
+        AppendRow(qkv.row(r), shape, rope, slots[r], pages, Floats(q).row(r));
+      }
+    });
+  }
+
+  void Attention(ThreadPool& pool, RowSplit split, Activations q,
+                 absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                 const PoolView& pages, Activations out) const override {
+    FOLIO_CHECK(q.rows >= split.total() && out.rows >= split.total());
+    plain::Attention(pool, ConstFloats(q), runs, shape, pages, Floats(out));
+  }
+
+ private:
+  static void AppendRow(const float* qkv, const AttentionShape& shape, const RopeTable& rope,
+                        const AppendSlot& slot, const PoolView& pages, float* q) {
+    const uint32_t dim = shape.head_dim;
+    FOLIO_CHECK(slot.position < rope.positions && slot.page < pages.num_pages &&
+                slot.offset < pages.geometry.page_tokens);
+    const float* cos = rope.cos + size_t{slot.position} * (dim / 2);
+    const float* sin = rope.sin + size_t{slot.position} * (dim / 2);
+    for (uint32_t h = 0; h < shape.heads; ++h) {
+      Rotate(qkv + size_t{h} * dim, cos, sin, dim, q + size_t{h} * dim);
+    }
+    const float* keys = qkv + size_t{shape.heads} * dim;
+    const float* values = keys + size_t{shape.kv_heads} * dim;
+    std::vector<float> key(dim);
+    std::vector<float> value(dim);
+    for (uint32_t h = 0; h < shape.kv_heads; ++h) {
+      const size_t place = (size_t{h} * pages.geometry.page_tokens + slot.offset) * dim;
+      Rotate(keys + size_t{h} * dim, cos, sin, dim, key.data());
+      value.assign(values + size_t{h} * dim, values + size_t{h + 1} * dim);
+      Store(key, pages.keys(slot.page) + place);
+      Store(value, pages.values(slot.page) + place);
+      if (slot.score == ScoreKind::kNormRatio && pages.scores != nullptr) {
+        pages.page_scores(slot.page)[size_t{slot.offset} * shape.kv_heads + h] =
+            NormRatio(key, value);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<CpuOps> MakePlainOps() { return std::make_unique<PlainOps>(); }
+
+}  // namespace folio::kernels::cpu
