@@ -1,0 +1,315 @@
+#include "services/model/cpu_executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/check.h"
+#include "services/model/sampler.h"
+#include "services/model/slot_table.h"
+#include "services/model/transformer.h"
+
+namespace folio::model {
+namespace {
+
+using kernels::cpu::CpuOps;
+using kernels::cpu::ThreadPool;
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class CpuExecutor final : public Executor {
+ public:
+  CpuExecutor(std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops,
+              std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool, uint32_t max_rows)
+      : ops_(std::move(ops)),
+        threads_(std::move(threads)),
+        pool_(pool),
+        max_rows_(max_rows),
+        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows) {}
+
+  int pipeline_depth() const override { return 0; }
+  uint32_t max_rows() const override { return max_rows_; }
+
+  SlotId Acquire(kernels::ScoreKind score) override;
+  void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
+    sequence(slot).table.Extend(pages);
+  }
+  void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
+               uint32_t spare) override;
+  void DropBlocks(SlotId slot, const std::vector<BlockIndex>& block) override {
+    sequence(slot).table.DropBlocks(block);
+  }
+  void Release(SlotId slot) override;
+
+  PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
+    return sequence(slot).table.NewestPage(layer);
+  }
+  uint32_t resident(SlotId slot, LayerIndex layer) const override {
+    FOLIO_CHECK(layer.value() < pool_.geometry.num_layers);
+    return sequence(slot).table.resident(layer);
+  }
+  uint32_t free_tokens(SlotId slot) const override { return sequence(slot).table.free_tokens(); }
+
+  StepTicket Enqueue(const StepBatch& batch) override;
+  StepOutput Collect(StepTicket ticket) override;
+  ExecutorTimes times() const override;
+
+ private:
+  struct Sequence {
+    SlotTable table;
+    std::optional<TokenId> last_sampled;
+    uint64_t last_step = 0;  // that it was part of
+  };
+  // One segment's rows in the batch, decode first.
+  struct Placed {
+    const StepSegment* segment;
+    Sequence* sequence;
+    uint32_t first_row;
+    uint32_t rows;
+  };
+
+  Sequence& sequence(SlotId slot) {
+    FOLIO_CHECK(slot.value() < sequences_.size() && sequences_[slot.value()].has_value());
+    return *sequences_[slot.value()];
+  }
+  const Sequence& sequence(SlotId slot) const {
+    return const_cast<CpuExecutor*>(this)->sequence(slot);
+  }
+
+  void AddRows(const StepSegment& segment);
+  void Forward(uint32_t decode_rows);
+  void SampleAll(const StepBatch& batch, StepOutput& output);
+  absl::Status SampleOne(const Placed& placed, absl::Span<const float> logits,
+                         SegmentOutput& output);
+
+  std::unique_ptr<CpuOps> ops_;
+  std::unique_ptr<ThreadPool> threads_;
+  kernels::PoolView pool_;
+  uint32_t max_rows_;
+  Transformer transformer_;
+  std::vector<std::optional<Sequence>> sequences_;  // by slot
+  uint64_t steps_ = 0;
+  uint64_t collected_ = 0;
+  std::deque<StepOutput> outputs_;  // of the steps not collected yet
+  double compact_seconds_ = 0;
+  double sample_seconds_ = 0;
+
+  // Of the step being run.
+  std::vector<Placed> placed_;
+  std::vector<uint32_t> ids_;
+  uint32_t positions_ = 0;
+};
+
+SlotId CpuExecutor::Acquire(kernels::ScoreKind score) {
+  Sequence fresh{SlotTable(pool_, score), std::nullopt, 0};
+  for (uint32_t i = 0; i < sequences_.size(); ++i) {
+    if (!sequences_[i].has_value()) {
+      sequences_[i] = std::move(fresh);
+      return SlotId(i);
+    }
+  }
+  sequences_.emplace_back(std::move(fresh));
+  return SlotId(static_cast<uint32_t>(sequences_.size() - 1));
+}
+
+void CpuExecutor::Release(SlotId slot) {
+  sequence(slot);  // checks that it is held
+  sequences_[slot.value()].reset();
+}
+
+void CpuExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
+                          uint32_t spare) {
+  const auto start = std::chrono::steady_clock::now();
+  SlotTable& table = sequence(slot).table;
+  FOLIO_CHECK(keep.size() == pool_.geometry.num_layers);
+  threads_->ParallelFor(static_cast<int>(keep.size()), [&](int task, int) {
+    const LayerIndex layer(task);
+    std::vector<uint32_t> slots;
+    slots.reserve(keep[task].size());
+    for (const SlotIndex index : keep[task]) {
+      FOLIO_CHECK(index.value() < table.resident(layer));
+      FOLIO_CHECK(slots.empty() || index.value() > slots.back());
+      slots.push_back(index.value());
+    }
+    kernels::cpu::CompactLayer(pool_, table.pages(layer), slots);
+  });
+  table.Shrink(keep, spare);
+  compact_seconds_ += SecondsSince(start);
+}
+
+void CpuExecutor::AddRows(const StepSegment& segment) {
+  Sequence& owner = sequence(segment.slot);
+  FOLIO_CHECK(owner.last_step != steps_);  // one segment per slot and step
+  owner.last_step = steps_;
+  const auto first_row = static_cast<uint32_t>(ids_.size());
+  if (segment.tokens.empty()) {
+    FOLIO_CHECK(!segment.prompt && owner.last_sampled.has_value());
+    ids_.push_back(owner.last_sampled->value());
+  }
+  for (const TokenId token : segment.tokens) ids_.push_back(token.value());
+  const uint32_t rows = static_cast<uint32_t>(ids_.size()) - first_row;
+  FOLIO_CHECK(segment.prompt || rows == 1);
+  FOLIO_CHECK(segment.want_output || !segment.target.has_value());
+  FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < transformer_.config().vocab);
+  FOLIO_CHECK(rows <= owner.table.free_tokens());
+  const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
+  FOLIO_CHECK(positions <= transformer_.config().context);
+  positions_ = std::max(positions_, static_cast<uint32_t>(positions));
+  placed_.push_back({&segment, &owner, first_row, rows});
+}
+
+void CpuExecutor::Forward(uint32_t decode_rows) {
+  const auto rows = static_cast<uint32_t>(ids_.size());
+  FOLIO_CHECK(rows <= max_rows_);
+  for (const uint32_t id : ids_) FOLIO_CHECK(id < transformer_.config().vocab);
+  const ForwardRows forward = {
+      {decode_rows, rows - decode_rows}, ids_, positions_, static_cast<uint32_t>(placed_.size())};
+  transformer_.Forward(forward, [&](uint32_t layer, absl::Span<kernels::AppendSlot> slots,
+                                    absl::Span<kernels::AttentionRun> runs) {
+    for (size_t i = 0; i < placed_.size(); ++i) {
+      const Placed& p = placed_[i];
+      p.sequence->table.Place(LayerIndex(layer), p.segment->first_position, p.rows,
+                              &slots[p.first_row]);
+      runs[i] = p.sequence->table.Run(LayerIndex(layer), p.first_row, p.rows);
+    }
+  });
+  for (const Placed& p : placed_) p.sequence->table.Advance(p.rows);
+}
+
+StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
+  ++steps_;
+  placed_.clear();
+  ids_.clear();
+  positions_ = 0;
+  for (const StepSegment& segment : batch.segments) {
+    if (!segment.prompt) AddRows(segment);
+  }
+  const auto decode_rows = static_cast<uint32_t>(ids_.size());
+  for (const StepSegment& segment : batch.segments) {
+    if (segment.prompt) AddRows(segment);
+  }
+  StepOutput output;
+  if (!ids_.empty()) {
+    Forward(decode_rows);
+    SampleAll(batch, output);
+  }
+  outputs_.push_back(std::move(output));
+  return StepTicket(steps_);
+}
+
+absl::Status CpuExecutor::SampleOne(const Placed& placed, absl::Span<const float> logits,
+                                    SegmentOutput& output) {
+  const StepSegment& segment = *placed.segment;
+  output.slot = segment.slot;
+  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
+    return absl::InternalError(
+        absl::StrCat("the model gave a logit that is not finite at position ",
+                     segment.first_position.value() + placed.rows - 1));
+  }
+  const Position position(segment.first_position.value() + placed.rows);
+  output.token =
+      segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, position);
+  if (segment.top_logprobs >= 0) {
+    const double log_sum = LogSumExp(logits);
+    output.logprob = static_cast<float>(logits[output.token.value()] - log_sum);
+    output.top = TopLogprobs(logits, log_sum, segment.top_logprobs);
+  }
+  return absl::OkStatus();
+}
+
+void CpuExecutor::SampleAll(const StepBatch& batch, StepOutput& output) {
+  // In the order of the batch's segments.
+  std::vector<const Placed*> wanted;
+  for (const Placed& p : placed_) {
+    if (p.segment->want_output) wanted.push_back(&p);
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const Placed* a, const Placed* b) { return a->segment < b->segment; });
+  output.outputs.resize(wanted.size());
+  std::vector<absl::Status> status(wanted.size());
+  for (size_t first = 0; first < wanted.size(); first += Transformer::kMaxLogitRows) {
+    const size_t count = std::min<size_t>(Transformer::kMaxLogitRows, wanted.size() - first);
+    std::vector<uint32_t> rows;
+    for (size_t i = first; i < first + count; ++i) {
+      rows.push_back(wanted[i]->first_row + wanted[i]->rows - 1);
+    }
+    const kernels::Matrix<const float> logits = transformer_.Logits(rows);
+    const auto start = std::chrono::steady_clock::now();
+    threads_->ParallelFor(static_cast<int>(count), [&](int task, int) {
+      status[first + task] = SampleOne(*wanted[first + task], {logits.row(task), logits.cols},
+                                       output.outputs[first + task]);
+    });
+    sample_seconds_ += SecondsSince(start);
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    output.status.Update(status[i]);
+    wanted[i]->sequence->last_sampled = output.outputs[i].token;
+  }
+}
+
+StepOutput CpuExecutor::Collect(StepTicket ticket) {
+  ++collected_;
+  FOLIO_CHECK(ticket.value() == collected_ && !outputs_.empty());
+  StepOutput output = std::move(outputs_.front());
+  outputs_.pop_front();
+  return output;
+}
+
+ExecutorTimes CpuExecutor::times() const {
+  ExecutorTimes times = transformer_.times();
+  times.compact = compact_seconds_;
+  times.sample = sample_seconds_;
+  return times;
+}
+
+absl::Status Differs(absl::string_view field, uint32_t pool, uint32_t model) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the pool's ", field, " is ", pool, ", the model's is ", model));
+}
+
+absl::Status CheckFit(const ModelConfig& config, int threads, const kernels::PoolView& pool,
+                      const CpuExecutorOptions& options) {
+  const CacheGeometry& g = pool.geometry;
+  if (threads < 1) return absl::InvalidArgumentError("threads must be at least 1");
+  if (options.max_rows < 1) return absl::InvalidArgumentError("max_rows must be at least 1");
+  if (g.num_layers != config.num_layers) {
+    return Differs("num_layers", g.num_layers, config.num_layers);
+  }
+  if (g.num_kv_heads != config.kv_heads) {
+    return Differs("num_kv_heads", g.num_kv_heads, config.kv_heads);
+  }
+  if (g.head_dim != config.head_dim) return Differs("head_dim", g.head_dim, config.head_dim);
+  if (g.page_tokens < 1) return absl::InvalidArgumentError("page_tokens must be at least 1");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(
+    std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops, int threads,
+    const kernels::PoolView& pool, const CpuExecutorOptions& options) {
+  if (absl::Status fit = CheckFit(weights->config, threads, pool, options); !fit.ok()) return fit;
+  return std::make_unique<CpuExecutor>(std::move(weights), std::move(ops),
+                                       std::make_unique<ThreadPool>(threads), pool,
+                                       options.max_rows);
+}
+
+absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(const ModelSource& source,
+                                                          std::unique_ptr<CpuOps> ops, int threads,
+                                                          const kernels::PoolView& pool,
+                                                          const CpuExecutorOptions& options) {
+  if (absl::Status fit = CheckFit(source.config(), threads, pool, options); !fit.ok()) return fit;
+  auto pool_of_threads = std::make_unique<ThreadPool>(threads);
+  auto weights = LoadWeights(source, *ops, *pool_of_threads, options.progress);
+  if (!weights.ok()) return weights.status();
+  return std::make_unique<CpuExecutor>(*std::move(weights), std::move(ops),
+                                       std::move(pool_of_threads), pool, options.max_rows);
+}
+
+}  // namespace folio::model

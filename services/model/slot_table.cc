@@ -1,0 +1,87 @@
+#include "services/model/slot_table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "services/common/check.h"
+
+namespace folio::model {
+
+SlotTable::SlotTable(const kernels::PoolView& pool, kernels::ScoreKind score)
+    : pool_(pool), score_(score), layers_(pool.geometry.num_layers) {}
+
+void SlotTable::Extend(const std::vector<std::vector<PageRef>>& pages) {
+  FOLIO_CHECK(pages.size() == layers_.size());
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    for (const PageRef& ref : pages[l]) {
+      FOLIO_CHECK(ref.page.value() < pool_.num_pages);
+      layers_[l].pages.push_back(ref.page.value());
+      layers_[l].generations.push_back(ref.generation);
+    }
+  }
+}
+
+void SlotTable::DropBlocks(const std::vector<BlockIndex>& block) {
+  FOLIO_CHECK(block.size() == layers_.size());
+  const uint32_t page_tokens = pool_.geometry.page_tokens;
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    const uint32_t at = block[l].value();
+    FOLIO_CHECK(at < layer.resident / page_tokens);
+    layer.pages.erase(layer.pages.begin() + at);
+    layer.generations.erase(layer.generations.begin() + at);
+    layer.resident -= page_tokens;
+  }
+}
+
+uint32_t SlotTable::free_tokens() const {
+  uint32_t free = std::numeric_limits<uint32_t>::max();
+  for (const Layer& layer : layers_) {
+    const auto room = static_cast<uint32_t>(layer.pages.size() * pool_.geometry.page_tokens);
+    free = std::min(free, room - layer.resident);
+  }
+  return free;
+}
+
+PageRef SlotTable::NewestPage(LayerIndex index) const {
+  FOLIO_CHECK(index.value() < layers_.size());
+  const Layer& layer = layers_[index.value()];
+  FOLIO_CHECK(layer.resident > 0);
+  const uint32_t block = (layer.resident - 1) / pool_.geometry.page_tokens;
+  return {PageId(layer.pages[block]), layer.generations[block]};
+}
+
+void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep, uint32_t spare) {
+  FOLIO_CHECK(keep.size() == layers_.size());
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    const auto tokens = static_cast<uint32_t>(keep[l].size());
+    const size_t pages = size_t{pool_.geometry.pages_for(tokens)} + spare;
+    FOLIO_CHECK(tokens <= layer.resident && pages <= layer.pages.size());
+    layer.pages.resize(pages);
+    layer.generations.resize(pages);
+    layer.resident = tokens;
+  }
+}
+
+void SlotTable::Place(LayerIndex index, Position first, uint32_t rows,
+                      kernels::AppendSlot* out) const {
+  const Layer& layer = layers_[index.value()];
+  const uint32_t page_tokens = pool_.geometry.page_tokens;
+  for (uint32_t i = 0; i < rows; ++i) {
+    const uint32_t slot = layer.resident + i;
+    FOLIO_CHECK(slot / page_tokens < layer.pages.size());
+    out[i] = {layer.pages[slot / page_tokens], slot % page_tokens, first.value() + i, score_};
+  }
+}
+
+kernels::AttentionRun SlotTable::Run(LayerIndex index, uint32_t first_row, uint32_t rows) const {
+  const Layer& layer = layers_[index.value()];
+  return {first_row, rows, layer.pages.data(), layer.resident + rows};
+}
+
+void SlotTable::Advance(uint32_t rows) {
+  for (Layer& layer : layers_) layer.resident += rows;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,55 @@
+// One sequence's block tables as the kernels want them: per layer the pages in token order and the
+// number of resident tokens. Not thread-safe.
+#ifndef FOLIO_SERVICES_MODEL_SLOT_TABLE_H_
+#define FOLIO_SERVICES_MODEL_SLOT_TABLE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/views.h"
+#include "services/common/ids.h"
+
+namespace folio::model {
+
+// Every misuse (a page outside the pool, a block that is not full, too few pages) is a CHECK: the
+// caller's tables come from the manager and are checked there.
+class SlotTable {
+ public:
+  SlotTable(const kernels::PoolView& pool, kernels::ScoreKind score);
+
+  // See Executor for these four.
+  void Extend(const std::vector<std::vector<PageRef>>& pages);
+  void DropBlocks(const std::vector<BlockIndex>& block);
+  uint32_t free_tokens() const;
+  PageRef NewestPage(LayerIndex layer) const;
+
+  uint32_t resident(LayerIndex layer) const { return layers_[layer.value()].resident; }
+  const std::vector<uint32_t>& pages(LayerIndex layer) const {
+    return layers_[layer.value()].pages;
+  }
+
+  // Bookkeeping after `keep[layer]` was gathered to the front.
+  void Shrink(const std::vector<std::vector<SlotIndex>>& keep, uint32_t spare);
+
+  // Where the next tokens of one layer go: out[i] for the i-th of `rows`, positions from `first`.
+  void Place(LayerIndex layer, Position first, uint32_t rows, kernels::AppendSlot* out) const;
+  // What they attend to, themselves included.
+  kernels::AttentionRun Run(LayerIndex layer, uint32_t first_row, uint32_t rows) const;
+  // They are written: in every layer `rows` more tokens are resident.
+  void Advance(uint32_t rows);
+
+ private:
+  struct Layer {
+    std::vector<uint32_t> pages;
+    std::vector<Generation> generations;  // of the same pages
+    uint32_t resident = 0;
+  };
+
+  kernels::PoolView pool_;
+  kernels::ScoreKind score_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_SLOT_TABLE_H_

@@ -1,0 +1,146 @@
+#include "services/model/transformer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "services/common/check.h"
+
+namespace folio::model {
+namespace {
+
+using kernels::Matrix;
+using kernels::cpu::RowSplit;
+
+constexpr size_t kAlignment = 64;
+
+// Adds the time it lived to a sum.
+class Timed {
+ public:
+  explicit Timed(double& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
+  ~Timed() {
+    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& sum_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+Matrix<const float> Const(const Matrix<float>& m) { return {m.data, m.rows, m.cols, m.stride}; }
+
+}  // namespace
+
+Transformer::Buffer::Buffer(size_t element_bytes, uint32_t rows, uint32_t cols)
+    : memory_(element_bytes * rows * cols + kAlignment), cols_(cols) {
+  const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+  aligned_ = memory_.data() + (kAlignment - address % kAlignment) % kAlignment;
+}
+
+kernels::cpu::Activations Transformer::Buffer::View(uint32_t rows) const {
+  return {aligned_, rows, cols_};
+}
+
+Matrix<float> Transformer::Buffer::Floats(uint32_t rows) const {
+  return {reinterpret_cast<float*>(aligned_), rows, cols_, cols_};
+}
+
+Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
+                         const kernels::cpu::CpuOps& ops, kernels::cpu::ThreadPool& threads,
+                         const kernels::PoolView& pages, uint32_t max_rows)
+    : weights_(std::move(weights)),
+      ops_(ops),
+      threads_(threads),
+      pages_(pages),
+      shape_{config().heads, config().kv_heads, config().head_dim},
+      max_rows_(max_rows),
+      rope_(config()),
+      hidden_(sizeof(float), max_rows, config().hidden),
+      normed_(ops.activation_bytes(), std::max(max_rows, kMaxLogitRows), config().hidden),
+      qkv_(sizeof(float), max_rows, (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim),
+      q_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
+      attended_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
+      ffn_(ops.activation_bytes(), max_rows, config().ffn),
+      gathered_(sizeof(float), kMaxLogitRows, config().hidden),
+      logits_(sizeof(float), kMaxLogitRows, config().vocab) {}
+
+void Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
+  const uint32_t count = rows.split.total();
+  FOLIO_CHECK(count > 0 && count <= max_rows_ && rows.ids.size() == count);
+  kernels::cpu::RopeTable rope;
+  {
+    Timed timed(times_.other);
+    rope = rope_.Table(rows.positions);
+    ops_.Embed(threads_, weights_->embedding_matrix(), rows.ids, hidden_.Floats(count));
+    slots_.resize(count);
+    runs_.resize(rows.runs);
+  }
+  for (uint32_t layer = 0; layer < config().num_layers; ++layer) {
+    {
+      Timed timed(times_.other);
+      place(layer, absl::MakeSpan(slots_), absl::MakeSpan(runs_));
+    }
+    RunLayer(layer, rows.split, rope);
+  }
+}
+
+void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
+                           const kernels::cpu::RopeTable& rope) {
+  const LayerWeights& w = weights_->layers[layer];
+  const uint32_t rows = split.total();
+  const float eps = config().norm_eps;
+  const Matrix<float> hidden = hidden_.Floats(rows);
+  {
+    Timed timed(times_.other);
+    ops_.RmsNorm(threads_, Const(hidden), w.attention_norm, eps, normed_.View(rows));
+  }
+  {
+    Timed timed(times_.linear);
+    ops_.Linear(threads_, split, normed_.View(rows), *w.qkv, qkv_.Floats(rows), false);
+  }
+  {
+    Timed timed(times_.append_score);
+    ops_.RopeAppendScore(threads_, Const(qkv_.Floats(rows)), shape_, rope, slots_, pages_,
+                         q_.View(rows));
+  }
+  {
+    Timed timed(times_.attention);
+    ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
+  }
+  {
+    Timed timed(times_.linear);
+    ops_.Linear(threads_, split, attended_.View(rows), *w.out, hidden, true);
+  }
+  {
+    Timed timed(times_.other);
+    ops_.RmsNorm(threads_, Const(hidden), w.ffn_norm, eps, normed_.View(rows));
+  }
+  Timed timed(times_.linear);
+  ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
+  ops_.Linear(threads_, split, ffn_.View(rows), *w.down, hidden, true);
+}
+
+Matrix<const float> Transformer::Logits(absl::Span<const uint32_t> rows) {
+  FOLIO_CHECK(rows.size() <= kMaxLogitRows);
+  const uint32_t count = rows.size();
+  const Matrix<float> gathered = gathered_.Floats(count);
+  const Matrix<float> hidden = hidden_.Floats(max_rows_);
+  {
+    Timed timed(times_.other);
+    for (uint32_t i = 0; i < count; ++i) {
+      FOLIO_CHECK(rows[i] < max_rows_);
+      std::copy_n(hidden.row(rows[i]), hidden.cols, gathered.row(i));
+    }
+    ops_.RmsNorm(threads_, Const(gathered), weights_->final_norm, config().norm_eps,
+                 normed_.View(count));
+  }
+  Timed timed(times_.linear);
+  // All are decode rows here, so that a prompt's last row is computed alike in any company.
+  ops_.Linear(threads_, RowSplit{count, 0}, normed_.View(count), *weights_->output,
+              logits_.Floats(count), false);
+  return Const(logits_.Floats(count));
+}
+
+}  // namespace folio::model

@@ -1,0 +1,93 @@
+// The Llama family's forward pass over one step's batch, on CPU kernels. It knows rows, not
+// sequences: where K and V of a row go and what it attends to is told per layer.
+#ifndef FOLIO_SERVICES_MODEL_TRANSFORMER_H_
+#define FOLIO_SERVICES_MODEL_TRANSFORMER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "kernels/cpu/ops.h"
+#include "services/model/executor.h"
+#include "services/model/rope.h"
+#include "services/model/weights.h"
+
+namespace folio::model {
+
+// Rows of one forward pass: decode rows, then prompt rows.
+struct ForwardRows {
+  kernels::cpu::RowSplit split;
+  absl::Span<const uint32_t> ids;  // [rows] tokens, each below the vocabulary
+  uint32_t positions = 0;          // one more than the largest logical position
+  uint32_t runs = 0;               // attention runs per layer
+};
+
+// Fills in one layer's slots [rows] and runs [runs].
+using PlaceLayer = absl::FunctionRef<void(uint32_t layer, absl::Span<kernels::AppendSlot> slots,
+                                          absl::Span<kernels::AttentionRun> runs)>;
+
+// Holds scratch memory for `max_rows` rows, made once. Not thread-safe.
+class Transformer {
+ public:
+  // Rows of logits that one call of Logits may want.
+  static constexpr uint32_t kMaxLogitRows = 32;
+
+  // `ops` and `threads` must outlive it.
+  Transformer(std::shared_ptr<const ModelWeights> weights, const kernels::cpu::CpuOps& ops,
+              kernels::cpu::ThreadPool& threads, const kernels::PoolView& pages, uint32_t max_rows);
+
+  // Runs the layers; the last hidden state of every row stays until the next call.
+  void Forward(const ForwardRows& rows, PlaceLayer place);
+
+  // Logits of some rows of the last Forward, at most kMaxLogitRows: [rows.size(), vocab], valid
+  // until the next call. A row's logits do not depend on the others asked for with it.
+  kernels::Matrix<const float> Logits(absl::Span<const uint32_t> rows);
+
+  const ModelConfig& config() const { return weights_->config; }
+  // `compact` and `sample` stay 0: they are not done here.
+  const ExecutorTimes& times() const { return times_; }
+
+ private:
+  // Memory of one set of activations; 64-byte aligned.
+  class Buffer {
+   public:
+    Buffer(size_t element_bytes, uint32_t rows, uint32_t cols);
+    kernels::cpu::Activations View(uint32_t rows) const;
+    kernels::Matrix<float> Floats(uint32_t rows) const;
+
+   private:
+    std::vector<std::byte> memory_;
+    std::byte* aligned_;
+    uint32_t cols_;
+  };
+
+  void RunLayer(uint32_t layer, const kernels::cpu::RowSplit& split,
+                const kernels::cpu::RopeTable& rope);
+
+  std::shared_ptr<const ModelWeights> weights_;
+  const kernels::cpu::CpuOps& ops_;
+  kernels::cpu::ThreadPool& threads_;
+  kernels::PoolView pages_;
+  kernels::cpu::AttentionShape shape_;
+  uint32_t max_rows_;
+  RopeAngles rope_;
+  ExecutorTimes times_;
+
+  Buffer hidden_;    // float [max_rows, hidden]
+  Buffer normed_;    // [max_rows, hidden]
+  Buffer qkv_;       // float [max_rows, (heads + 2 kv_heads) * head_dim]
+  Buffer q_;         // [max_rows, heads * head_dim]
+  Buffer attended_;  // [max_rows, heads * head_dim]
+  Buffer ffn_;       // [max_rows, ffn]
+  Buffer gathered_;  // float [kMaxLogitRows, hidden]
+  Buffer logits_;    // float [kMaxLogitRows, vocab]
+  std::vector<kernels::AppendSlot> slots_;
+  std::vector<kernels::AttentionRun> runs_;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_TRANSFORMER_H_
