@@ -1,0 +1,3 @@
+add_library(folio_executor_rig STATIC executor_rig.cc naive_llama.cc random_model.cc)
+target_link_libraries(folio_executor_rig PUBLIC folio_model)
+folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_rig)

@@ -1,0 +1,45 @@
+// The Llama forward pass once more, in double precision and without caches, pages, batches or
+// kernels: what the executor is compared with.
+#ifndef FOLIO_TESTS_MODEL_NAIVE_LLAMA_H_
+#define FOLIO_TESTS_MODEL_NAIVE_LLAMA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "services/model/model_source.h"
+
+namespace folio::model::testing {
+
+using Numbers = std::vector<double>;
+
+// One sequence. K and V are rounded to bf16 as in the cache, nothing else is.
+class NaiveLlama {
+ public:
+  explicit NaiveLlama(const ModelSource& source);
+
+  // Runs one token at the next position over what each layer still holds; returns the logits.
+  Numbers Feed(uint32_t token);
+  // Forgets all but these entries (indices into what the layer holds), ascending.
+  void Keep(uint32_t layer, const std::vector<uint32_t>& entries);
+
+ private:
+  struct Entry {
+    Numbers key, value;  // [kv_heads * head_dim]
+  };
+  struct Layer {
+    Numbers attention_norm, ffn_norm, q, k, v, out, gate, up, down;
+    std::vector<Entry> cache;
+  };
+
+  Numbers Attend(const Layer& layer, const Numbers& q) const;
+  void Rotate(Numbers& heads) const;
+
+  ModelConfig config_;
+  Numbers embedding_, output_, final_norm_;
+  std::vector<Layer> layers_;
+  uint32_t position_ = 0;
+};
+
+}  // namespace folio::model::testing
+
+#endif  // FOLIO_TESTS_MODEL_NAIVE_LLAMA_H_

@@ -1,0 +1,61 @@
+// A Llama-family model of random weights, in memory, and a pool for it: for tests of the executor.
+#ifndef FOLIO_TESTS_MODEL_RANDOM_MODEL_H_
+#define FOLIO_TESTS_MODEL_RANDOM_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/views.h"
+#include "services/common/ids.h"
+#include "services/model/model_source.h"
+
+namespace folio::model::testing {
+
+// Two layers, grouped heads, an FFN and a vocabulary that are no multiples of a vector.
+ModelConfig TinyConfig();
+
+// Weights drawn from `seed`; equal seeds give equal models.
+class RandomModel final : public ModelSource {
+ public:
+  RandomModel(ModelConfig config, uint64_t seed);
+
+  const ModelConfig& config() const override { return config_; }
+  const TokenizerSpec& tokenizer() const override { return tokenizer_; }
+  absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role, uint32_t layer) const override;
+  absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override;
+  std::string fingerprint() const override { return "random"; }
+
+  // Replaces one tensor, e.g. by one of the wrong size.
+  void SetMatrix(Role role, uint32_t layer, std::vector<kernels::bf16> values) {
+    matrices_[{role, layer}] = std::move(values);
+  }
+
+ private:
+  ModelConfig config_;
+  TokenizerSpec tokenizer_;
+  std::map<std::pair<Role, uint32_t>, std::vector<kernels::bf16>> matrices_;
+  std::map<std::pair<Role, uint32_t>, std::vector<float>> vectors_;
+};
+
+// Pages and scores in ordinary memory, filled with NaN, so that reading what nobody wrote shows.
+class TestPool {
+ public:
+  TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_tokens = 16);
+
+  const kernels::PoolView& view() const { return view_; }
+  // `count` pages for each layer, never given out before.
+  std::vector<std::vector<PageRef>> Take(uint32_t count);
+
+ private:
+  std::vector<std::byte> pages_;
+  std::vector<float> scores_;
+  kernels::PoolView view_;
+  uint32_t next_ = 0;
+};
+
+}  // namespace folio::model::testing
+
+#endif  // FOLIO_TESTS_MODEL_RANDOM_MODEL_H_
