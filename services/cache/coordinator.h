@@ -1,6 +1,7 @@
 // The one place where pages change hands: page states, block tables, sequences, leases,
 // reservations, plans. Thread-safe; one lock, never held across a policy decision or I/O. Every
-// refusal is a Status that leaves everything as it was.
+// refusal is a Status that leaves everything as it was, but for the worker's lease, renewed. Calls
+// that take pages away wait for a decision that still reads them (well under a millisecond).
 //
 // Pages of a sequence, per layer and in table order:
 //   [ full pages ... ][ newest page, partly filled ][ ahead ]
@@ -19,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
+#include "services/cache/block_table.h"
 #include "services/common/clock.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
@@ -44,11 +45,6 @@ struct OpenRequest {
   SamplingRecord sampling;
   std::string label;
 };
-
-// One layer's pages, in table order.
-using PageList = std::vector<PageRef>;
-// One PageList per layer.
-using LayerPageLists = std::vector<PageList>;
 
 struct Opened {
   SequenceId sequence;
@@ -106,11 +102,6 @@ struct SequenceInfo {
   absl::Duration age;
 };
 
-struct PositionRange {
-  Position begin;
-  Position end;  // exclusive
-};
-
 struct LayerTableInfo {
   PageList pages;
   TokenCount resident;
@@ -159,21 +150,30 @@ class Coordinator {
   // Fences the worker: its sequences close, its pages are quarantined until ProveGone. With
   // `quiesced` (an orderly goodbye: nothing can write any more) they are free at once. Idempotent.
   void FenceWorker(WorkerId worker, bool quiesced);
-  // The process is known to have ended: its quarantined pages become free. Idempotent.
+  // The process is known to have ended: all its pages, quarantined or held, become free.
+  // Idempotent.
   void ProveGone(WorkerId worker);
   // Fences workers whose lease has run out and returns them.
   std::vector<WorkerId> FenceExpired();
 
-  // RESOURCE_EXHAUSTED says how many pages are wanted, free and held; INVALID_ARGUMENT names the
-  // field. Reserves the worst case (prompt and max_new_tokens, or budget and slack), so that a
+  // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help;
+  // INVALID_ARGUMENT names the field; NOT_FOUND or FAILED_PRECONDITION: the worker is unknown or
+  // fenced. Reserves the worst case (prompt and max_new_tokens, or budget and slack), so that a
   // running sequence never meets a full pool.
   absl::StatusOr<Opened> Open(const OpenRequest& request);
 
   // FAILED_PRECONDITION on a stale lease epoch or page reference, a length that goes backwards or
-  // past the pages held, or decode while a compaction waits. NOT_FOUND for an unknown sequence.
+  // past the pages held, a chunk that runs past the prompt's end, or decode while a compaction (in
+  // synchronous mode: any plan) waits: acknowledge first. NOT_FOUND for an unknown sequence.
+  //
+  // The record must always hold the ids of the tokens in the cache, and may hold the one sampled
+  // but not yet fed: after a commit that ends the prompt or decodes, prompt and sampled tokens
+  // together number `logical_length` or one more.
   absl::StatusOr<Outcome> Commit(const CommitRequest& request);
 
-  // The worker carried out plan `epoch`; the pages it gave up become free.
+  // The worker carried out plan `epoch`; the pages it gave up become free. The outcome grants the
+  // page ahead that the plan held back, and holds the next plan if the newest page filled
+  // meanwhile.
   absl::StatusOr<Outcome> Ack(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch,
                               PlanEpoch epoch);
 

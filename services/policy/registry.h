@@ -21,7 +21,7 @@ using PolicySpec = std::variant<FullSpec, PagedEvictionSpec, StreamingLlmSpec>;
 
 enum class EvictionMode { kPipelined, kSynchronous };
 
-// A sequence's cache settings. `Resolve` fills in defaults and checks them.
+// A sequence's cache settings, every default filled in (the RPC edge does that).
 struct CacheConfig {
   PolicySpec policy = FullSpec{};
   TokenCount budget;  // 0 with FullSpec
@@ -33,7 +33,7 @@ struct CacheConfig {
 };
 
 // INVALID_ARGUMENT naming the field and the fix: budget not a multiple of `page_tokens`, missing,
-// or given with `full`; sink or recent not a multiple; sink + recent > budget.
+// or given with `full`; sink or recent not a multiple; sink + recent > budget. `page_tokens` > 0.
 absl::Status Validate(const CacheConfig& config, uint32_t page_tokens);
 
 // Never null; thread-safe to use from any thread.

@@ -1,0 +1,74 @@
+// Private to the coordinator's sources: the lock, and everything it guards.
+#ifndef FOLIO_SERVICES_CACHE_COORDINATOR_STATE_H_
+#define FOLIO_SERVICES_CACHE_COORDINATOR_STATE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "services/cache/coordinator.h"
+#include "services/cache/decision.h"
+#include "services/cache/lease.h"
+#include "services/cache/page_pool.h"
+#include "services/cache/sequence.h"
+
+namespace folio::cache {
+
+class Coordinator::State {
+ public:
+  explicit State(CoordinatorOptions options);
+  ~State();
+
+  WorkerId AddWorker(std::string name) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Renew(WorkerId worker) ABSL_LOCKS_EXCLUDED(mu_);
+  void FenceWorker(WorkerId worker, bool quiesced) ABSL_LOCKS_EXCLUDED(mu_);
+  void ProveGone(WorkerId worker) ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<WorkerId> FenceExpired() ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::StatusOr<Opened> Open(const OpenRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Outcome> Commit(const CommitRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Outcome> Ack(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch,
+                              PlanEpoch epoch) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Close(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  PoolInfo pool() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<SequenceInfo> sequences() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<SequenceDetail> sequence(SequenceId id) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckInvariants() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // The sequence, if `worker` may change it now; renews the worker's lease.
+  absl::StatusOr<Sequence*> Claim(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Pages for a new sequence, or why it cannot be admitted.
+  absl::StatusOr<PageReservation> Admit(const OpenRequest& request, const policy::Policy& policy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What is due after a change: either a decision to make, or pages granted into `outcome`.
+  std::optional<DecisionInput> Advance(Sequence& sequence, Outcome& outcome)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Runs the policy without the lock, then installs its plan.
+  absl::StatusOr<Outcome> DecideAndInstall(const std::optional<DecisionInput>& input,
+                                           Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until no policy reads pages of the worker's sequences.
+  void AwaitDecisions(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Closes the sequences of a fenced worker; their pages become free or quarantined.
+  void EndSequences(WorkerId worker, bool quiesced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const CoordinatorOptions options_;
+
+  mutable absl::Mutex mu_;
+  PagePool pool_ ABSL_GUARDED_BY(mu_);  // before sequences_: reservations return to it
+  LeaseTable leases_ ABSL_GUARDED_BY(mu_);
+  std::map<SequenceId, std::unique_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(mu_);
+  SequenceId last_sequence_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_COORDINATOR_STATE_H_

@@ -1,0 +1,129 @@
+// One sequence's record: its tokens, its block tables, its promised pages and the plan that waits
+// for it. Knows the rules of a sequence's life; knows no lock and no other sequence.
+//
+// Thread-compatible; the coordinator's lock guards it. Pages go back to the pool through Release or
+// Quarantine before the sequence is destroyed.
+#ifndef FOLIO_SERVICES_CACHE_SEQUENCE_H_
+#define FOLIO_SERVICES_CACHE_SEQUENCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "services/cache/block_table.h"
+#include "services/cache/coordinator.h"
+#include "services/cache/decision.h"
+#include "services/cache/footprint.h"
+#include "services/cache/page_pool.h"
+#include "services/common/geometry.h"
+#include "services/common/ids.h"
+#include "services/policy/policy.h"
+
+namespace folio::cache {
+
+class Sequence {
+ public:
+  // The request's settings must be valid. `reservation` holds PagesPerLayer(...) for each layer.
+  Sequence(SequenceId id, const OpenRequest& request, std::shared_ptr<const policy::Policy> policy,
+           const CacheGeometry& geometry, PageReservation reservation, absl::Time opened);
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+  ~Sequence();
+
+  // The worst case that a sequence is admitted for.
+  static uint64_t PagesPerLayer(const OpenRequest& request, const policy::Policy& policy,
+                                const CacheGeometry& geometry);
+
+  SequenceId id() const { return id_; }
+  WorkerId worker() const { return worker_; }
+  LeaseEpoch lease_epoch() const { return lease_epoch_; }
+  // The part of the record that lets another worker go on: prompt and sampled ids, and the sampler.
+  const std::vector<TokenId>& tokens() const { return tokens_; }
+  const SamplingRecord& sampling() const { return sampling_; }
+  // A policy is reading the sequence's scores; its pages must stay where they are.
+  bool deciding() const { return deciding_; }
+  const std::optional<Plan>& plan() const { return plan_; }
+
+  // OK, or FAILED_PRECONDITION saying what was expected and what came. Changes nothing.
+  absl::Status CheckCommit(const CommitRequest& request) const;
+  // Precondition: CheckCommit is OK.
+  void ApplyCommit(const CommitRequest& request);
+
+  // Gives each layer the pages it should hold now, and returns them; empty when none is due. While
+  // a plan waits nothing is given: its acknowledgement does that.
+  LayerPageLists GrantPages(PagePool& pool);
+
+  // What the policy is to decide now, if anything; from here to FinishDecision the sequence is
+  // `deciding`. `board` is the pool's score board.
+  std::optional<DecisionInput> BeginDecision(const float* board);
+  // Numbers the plan and keeps it until it is acknowledged.
+  const Plan& FinishDecision(Action action);
+  void AbandonDecision() { deciding_ = false; }
+
+  // Carries out the waiting plan in the tables; freed pages go to the pool, and the reservation
+  // shrinks to what the rest of the sequence's life can need.
+  void ApplyPlan(PagePool& pool);
+
+  // The end: no page is held afterwards.
+  void Release(PagePool& pool);
+  void Quarantine(PagePool& pool);
+
+  SequenceInfo Info(absl::Time now) const;
+  std::vector<LayerTableInfo> Layers() const;
+  uint64_t held_pages() const;
+  PageCount reserved_pages() const { return reservation_.count(); }
+
+  // INTERNAL naming the first broken invariant. Adds each page it holds to `seen`, by page id.
+  absl::Status CheckInvariants(const PagePool& pool, std::vector<bool>& seen) const;
+
+ private:
+  // The prompt is not all there yet, or waits for its compaction.
+  bool in_prompt() const;
+  bool compaction_waits() const { return must_compact_ && !compacted_ && plan_in_flight(); }
+  bool plan_in_flight() const { return deciding_ || plan_.has_value(); }
+  uint64_t remaining() const;
+  uint64_t PagesWanted(const BlockTable& table) const;
+  uint64_t PagesPromised(const BlockTable& table) const;
+  // Tokens of the layer in full pages.
+  uint32_t FullTokens(const BlockTable& table) const;
+  DecisionInput Snapshot(const float* board) const;
+
+  absl::Status CheckPromptCommit(const CommitRequest& request) const;
+  absl::Status CheckDecodeCommit(const CommitRequest& request) const;
+  absl::Status CheckFilled(const CommitRequest& request) const;
+  absl::Status CheckRecord(const CommitRequest& request) const;
+  absl::Status CheckTable(const BlockTable& table) const;
+  absl::Status Refuse(absl::string_view why) const;
+
+  const SequenceId id_;
+  const WorkerId worker_;
+  const LeaseEpoch lease_epoch_{1};
+  const CacheGeometry geometry_;
+  const std::shared_ptr<const policy::Policy> policy_;
+  const policy::CacheConfig cache_;
+  const SamplingRecord sampling_;
+  const std::string label_;
+  const absl::Time opened_;
+  const uint32_t prompt_tokens_;
+  const uint32_t max_new_tokens_;
+  const Footprint footprint_;
+  const bool must_compact_;  // the prompt is longer than the budget
+
+  std::vector<TokenId> tokens_;  // prompt and sampled
+  uint32_t logical_length_ = 0;
+  std::vector<BlockTable> layers_;
+  PageReservation reservation_;
+  bool compacted_ = false;
+  bool deciding_ = false;
+  std::optional<Plan> plan_;
+  PlanEpoch last_plan_;
+  uint64_t evicted_pages_ = 0;
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_SEQUENCE_H_

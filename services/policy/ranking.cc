@@ -1,0 +1,92 @@
+#include "services/policy/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "services/common/check.h"
+
+namespace folio::policy {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// The mean where the float32 sum is no finite number: it overflowed, or a score is not finite.
+float WideMean(absl::Span<const float> row) {
+  double sum = 0;
+  for (float score : row) sum += score;
+  return std::isnan(sum) ? kLowest : static_cast<float>(sum / static_cast<double>(row.size()));
+}
+
+}  // namespace
+
+float TokenScore(absl::Span<const float> row) {
+  float sum = 0;
+  for (float score : row) sum += score;
+  if (!std::isfinite(sum)) [[unlikely]] {
+    return WideMean(row);
+  }
+  return sum / static_cast<float>(row.size());
+}
+
+std::vector<float> TokenScores(const LayerScores& scores) {
+  std::vector<float> means(scores.tokens.value());
+  for (uint32_t slot = 0; slot < means.size(); ++slot) {
+    means[slot] = TokenScore(scores.row(SlotIndex(slot)));
+  }
+  return means;
+}
+
+std::vector<SlotIndex> KeepHighest(absl::Span<const float> token_scores, const Limits& limits) {
+  const auto tokens = static_cast<uint32_t>(token_scores.size());
+  const uint32_t budget = limits.budget.value();
+  const uint32_t sink = limits.sink.value();
+  const uint32_t recent = limits.recent.value();
+  FOLIO_CHECK(uint64_t{sink} + recent <= budget && budget <= tokens);
+
+  std::vector<SlotIndex> keep;
+  keep.reserve(tokens);
+  for (uint32_t slot = 0; slot < tokens - recent; ++slot) keep.push_back(SlotIndex(slot));
+  // Middle slots, the best first; equal scores: the newer is the better one.
+  const auto middle = keep.begin() + sink;
+  const auto kept_end = middle + (budget - sink - recent);
+  std::nth_element(middle, kept_end, keep.end(), [&](SlotIndex a, SlotIndex b) {
+    const float score_a = token_scores[a.value()];
+    const float score_b = token_scores[b.value()];
+    return score_a != score_b ? score_a > score_b : a > b;
+  });
+  keep.erase(kept_end, keep.end());
+  std::sort(keep.begin() + sink, keep.end());
+  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.push_back(SlotIndex(slot));
+  return keep;
+}
+
+BlockRange Candidates(uint32_t blocks, uint32_t page_tokens, const Limits& limits) {
+  const uint32_t sink = limits.sink.value() / page_tokens;
+  const uint32_t recent = limits.recent.value() / page_tokens;
+  FOLIO_CHECK(uint64_t{sink} + recent < blocks);
+  return {sink, blocks - recent};
+}
+
+BlockIndex LowestBlock(const LayerScores& scores, const Limits& limits) {
+  const uint32_t page_tokens = scores.page_tokens;
+  const BlockRange range = Candidates(scores.tokens.value() / page_tokens, page_tokens, limits);
+  uint32_t lowest = range.begin;
+  float lowest_mean = std::numeric_limits<float>::infinity();
+  for (uint32_t block = range.begin; block < range.end; ++block) {
+    // In double the sum of a page's float32 means is the same in any order, and cannot overflow.
+    double sum = 0;
+    for (uint32_t offset = 0; offset < page_tokens; ++offset) {
+      sum += TokenScore(scores.row(SlotIndex(block * page_tokens + offset)));
+    }
+    const float mean = std::isnan(sum) ? kLowest : static_cast<float>(sum / page_tokens);
+    if (mean < lowest_mean) {
+      lowest = block;
+      lowest_mean = mean;
+    }
+  }
+  return BlockIndex(lowest);
+}
+
+}  // namespace folio::policy
