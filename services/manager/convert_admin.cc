@@ -1,0 +1,130 @@
+// Layouts and what operators see; the other half of convert.h.
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/manager/convert.h"
+
+namespace folio::manager {
+namespace {
+
+// No model comes near these; they keep every product far from overflow.
+constexpr uint32_t kMaxLayers = 1024;
+constexpr uint32_t kMaxHeads = 1024;
+constexpr uint32_t kMaxHeadDim = 4096;
+constexpr uint32_t kMaxPageTokens = 1024;
+
+absl::Status InRange(absl::string_view field, uint32_t value, uint32_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("layout.", field, ": ", value, " is not from 1 to ", most));
+}
+
+v1::SequenceState StateToProto(cache::SequenceState state) {
+  switch (state) {
+    case cache::SequenceState::kPrefill:
+      return v1::SEQUENCE_STATE_PREFILL;
+    case cache::SequenceState::kDecode:
+      return v1::SEQUENCE_STATE_DECODE;
+    case cache::SequenceState::kEvicting:
+      return v1::SEQUENCE_STATE_EVICTING;
+  }
+  return v1::SEQUENCE_STATE_UNSPECIFIED;
+}
+
+std::string Shown(const std::string& text) { return absl::StrCat("\"", text, "\""); }
+uint32_t Shown(uint32_t number) { return number; }
+
+}  // namespace
+
+absl::StatusOr<CacheGeometry> GeometryFromProto(const v1::ModelLayout& layout) {
+  for (const absl::Status& status :
+       {InRange("num_layers", layout.num_layers(), kMaxLayers),
+        InRange("num_kv_heads", layout.num_kv_heads(), kMaxHeads),
+        InRange("head_dim", layout.head_dim(), kMaxHeadDim),
+        InRange("page_tokens", layout.page_tokens(), kMaxPageTokens)}) {
+    if (!status.ok()) return status;
+  }
+  if (layout.data_type() != v1::DATA_TYPE_BFLOAT16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layout.data_type: ", static_cast<int>(layout.data_type()),
+                     " is not supported; use DATA_TYPE_BFLOAT16"));
+  }
+  if (layout.fingerprint().empty()) {
+    return absl::InvalidArgumentError("layout.fingerprint: must be set");
+  }
+  CacheGeometry geometry;
+  geometry.num_layers = layout.num_layers();
+  geometry.num_kv_heads = layout.num_kv_heads();
+  geometry.head_dim = layout.head_dim();
+  geometry.page_tokens = layout.page_tokens();
+  return geometry;
+}
+
+absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& worker) {
+  std::vector<std::string> differences;
+  const auto compare = [&](absl::string_view field, const auto& ours, const auto& theirs) {
+    if (ours == theirs) return;
+    differences.push_back(absl::StrCat("layout.", field, ": the pool has ", Shown(ours),
+                                       ", the worker ", Shown(theirs)));
+  };
+  compare("num_layers", pool.num_layers(), worker.num_layers());
+  compare("num_kv_heads", pool.num_kv_heads(), worker.num_kv_heads());
+  compare("head_dim", pool.head_dim(), worker.head_dim());
+  compare("page_tokens", pool.page_tokens(), worker.page_tokens());
+  compare("data_type", static_cast<uint32_t>(pool.data_type()),
+          static_cast<uint32_t>(worker.data_type()));
+  compare("model", pool.model(), worker.model());
+  compare("fingerprint", pool.fingerprint(), worker.fingerprint());
+  if (differences.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
+}
+
+v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry) {
+  v1::Sequence out;
+  out.set_sequence_id(info.id.value());
+  out.set_worker_id(WorkerName(info.worker));
+  out.set_label(info.label);
+  out.set_state(StateToProto(info.state));
+  *out.mutable_cache() = CacheConfigToProto(info.cache);
+  out.set_prompt_tokens(info.prompt_tokens.value());
+  out.set_max_new_tokens(info.max_new_tokens.value());
+  out.set_logical_length(info.logical_length.value());
+  out.set_resident_tokens(info.resident.value());
+  out.set_held_pages(info.held_pages.value());
+  out.set_reserved_pages(info.reserved_pages.value());
+  out.set_held_bytes(uint64_t{info.held_pages.value()} * geometry.page_bytes());
+  out.set_evicted_tokens(info.evicted_tokens.value());
+  out.set_evicted_pages(info.evicted_pages.value());
+  out.set_plan_epoch(info.plan_epoch.value());
+  const int64_t age = std::clamp<int64_t>(absl::ToInt64Milliseconds(info.age), 0, UINT32_MAX);
+  out.set_age_ms(static_cast<uint32_t>(age));
+  out.set_lease_epoch(info.lease_epoch.value());
+  return out;
+}
+
+v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
+                                      const CacheGeometry& geometry) {
+  v1::GetSequenceResponse out;
+  *out.mutable_sequence() = SequenceToProto(detail.info, geometry);
+  for (const cache::LayerTableInfo& table : detail.layers) {
+    v1::LayerTable* layer = out.add_layers();
+    layer->set_resident_tokens(table.resident.value());
+    for (const PageRef& ref : table.pages) {
+      v1::PageRef* page = layer->add_pages();
+      page->set_page(ref.page.value());
+      page->set_generation(ref.generation.value());
+    }
+    for (const cache::PositionRange& range : table.kept) {
+      v1::PositionRange* kept = layer->add_kept();
+      kept->set_begin(range.begin.value());
+      kept->set_end(range.end.value());
+    }
+  }
+  return out;
+}
+
+}  // namespace folio::manager
