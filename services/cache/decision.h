@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "services/cache/coordinator.h"
+#include "services/cache/coordinator_types.h"
 #include "services/policy/policy.h"
 
 namespace folio::cache {

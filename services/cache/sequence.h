@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/cache/block_table.h"
-#include "services/cache/coordinator.h"
+#include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
 #include "services/cache/footprint.h"
 #include "services/cache/page_pool.h"

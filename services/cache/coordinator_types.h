@@ -1,0 +1,118 @@
+// What goes into the coordinator and comes out of it. Plain values.
+#ifndef FOLIO_SERVICES_CACHE_COORDINATOR_TYPES_H_
+#define FOLIO_SERVICES_CACHE_COORDINATOR_TYPES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "services/cache/block_table.h"
+#include "services/common/ids.h"
+#include "services/policy/registry.h"
+
+namespace folio::cache {
+
+// What a sampler needs to go on identically on another worker.
+struct SamplingRecord {
+  float temperature = 0;
+  uint32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  uint64_t seed = 0;
+};
+
+struct OpenRequest {
+  WorkerId worker;
+  std::vector<TokenId> prompt;
+  TokenCount max_new_tokens;
+  policy::CacheConfig cache;
+  SamplingRecord sampling;
+  std::string label;
+};
+
+struct Opened {
+  SequenceId sequence;
+  LeaseEpoch lease_epoch;
+  policy::CacheConfig cache;
+  LayerPageLists pages;  // the whole prompt and one page ahead
+};
+
+struct CommitRequest {
+  WorkerId worker;
+  SequenceId sequence;
+  LeaseEpoch lease_epoch;
+  TokenCount logical_length;     // after the step
+  std::vector<TokenId> sampled;  // appended to the record
+  std::vector<PageRef> filled;   // decode, newest page became full: one per layer; else empty
+};
+
+struct CompactAction {
+  std::vector<std::vector<SlotIndex>> keep;  // [layer][kept], ascending
+  PageCount spare;                           // pages per layer that stay behind the survivors
+};
+struct DropAction {
+  std::vector<BlockIndex> block;  // one per layer
+};
+struct Plan {
+  SequenceId sequence;
+  PlanEpoch epoch;
+  std::variant<CompactAction, DropAction> action;
+};
+
+// What a commit or an acknowledgement leads to. At most one plan waits for a sequence at a time.
+struct Outcome {
+  LayerPageLists granted;  // empty, or one list per layer to append
+  std::optional<Plan> plan;
+};
+
+enum class SequenceState { kPrefill, kDecode, kEvicting };
+
+struct SequenceInfo {
+  SequenceId id;
+  WorkerId worker;
+  std::string label;
+  SequenceState state = SequenceState::kPrefill;
+  policy::CacheConfig cache;
+  TokenCount prompt_tokens;
+  TokenCount max_new_tokens;
+  TokenCount logical_length;
+  TokenCount resident;  // of the layer that holds most
+  PageCount held_pages;
+  PageCount reserved_pages;
+  TokenCount evicted_tokens;
+  PageCount evicted_pages;
+  PlanEpoch plan_epoch;
+  LeaseEpoch lease_epoch;
+  absl::Duration age;
+};
+
+struct LayerTableInfo {
+  PageList pages;
+  TokenCount resident;
+  std::vector<PositionRange> kept;
+};
+
+struct SequenceDetail {
+  SequenceInfo info;
+  std::vector<LayerTableInfo> layers;
+};
+
+struct WorkerInfo {
+  WorkerId id;
+  std::string name;
+  uint32_t sequences = 0;
+  absl::Duration lease_remaining;
+};
+
+struct PoolInfo {
+  PageCount total, free, held, quarantined, reserved;
+  uint32_t sequences = 0;
+  std::vector<WorkerInfo> workers;
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_COORDINATOR_TYPES_H_
