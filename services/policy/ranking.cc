@@ -12,11 +12,27 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// The mean where the float32 sum is no finite number: it overflowed, or a score is not finite.
-float WideMean(absl::Span<const float> row) {
-  double sum = 0;
-  for (float score : row) sum += score;
-  return std::isnan(sum) ? kLowest : static_cast<float>(sum / static_cast<double>(row.size()));
+// `sum` is the float32 sum of `values`. Where it is no finite number it may have overflowed, and is
+// taken again in double.
+float Mean(float sum, absl::Span<const float> values) {
+  if (std::isfinite(sum)) [[likely]] {
+    return sum / static_cast<float>(values.size());
+  }
+  double wide = 0;
+  for (float value : values) wide += value;
+  return std::isnan(wide) ? kLowest : static_cast<float>(wide / static_cast<double>(values.size()));
+}
+
+// Float32 sum that folds the upper half onto the lower until one value is left. Pages whose means
+// are equal but for rounding are told apart by the order of additions, so it is part of the rule.
+float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
+  scratch.assign(values.begin(), values.end());
+  for (size_t n = scratch.size(); n > 1;) {
+    const size_t half = (n + 1) / 2;
+    for (size_t i = half; i < n; ++i) scratch[i - half] += scratch[i];
+    n = half;
+  }
+  return scratch[0];
 }
 
 }  // namespace
@@ -24,10 +40,7 @@ float WideMean(absl::Span<const float> row) {
 float TokenScore(absl::Span<const float> row) {
   float sum = 0;
   for (float score : row) sum += score;
-  if (!std::isfinite(sum)) [[unlikely]] {
-    return WideMean(row);
-  }
-  return sum / static_cast<float>(row.size());
+  return Mean(sum, row);
 }
 
 std::vector<float> TokenScores(const LayerScores& scores) {
@@ -74,13 +87,13 @@ BlockIndex LowestBlock(const LayerScores& scores, const Limits& limits) {
   const BlockRange range = Candidates(scores.tokens.value() / page_tokens, page_tokens, limits);
   uint32_t lowest = range.begin;
   float lowest_mean = std::numeric_limits<float>::infinity();
+  std::vector<float> page(page_tokens);
+  std::vector<float> scratch;
   for (uint32_t block = range.begin; block < range.end; ++block) {
-    // In double the sum of a page's float32 means is the same in any order, and cannot overflow.
-    double sum = 0;
     for (uint32_t offset = 0; offset < page_tokens; ++offset) {
-      sum += TokenScore(scores.row(SlotIndex(block * page_tokens + offset)));
+      page[offset] = TokenScore(scores.row(SlotIndex(block * page_tokens + offset)));
     }
-    const float mean = std::isnan(sum) ? kLowest : static_cast<float>(sum / page_tokens);
+    const float mean = Mean(FoldedSum(page, scratch), page);
     if (mean < lowest_mean) {
       lowest = block;
       lowest_mean = mean;

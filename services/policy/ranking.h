@@ -14,7 +14,7 @@
 
 namespace folio::policy {
 
-// Float32 mean of one token's scores over the KV heads; never NaN.
+// Float32 mean of one token's scores over the KV heads, summed from the first head on; never NaN.
 float TokenScore(absl::Span<const float> row);
 
 // TokenScore of every token of the layer.
@@ -25,7 +25,8 @@ std::vector<float> TokenScores(const LayerScores& scores);
 std::vector<SlotIndex> KeepHighest(absl::Span<const float> token_scores, const Limits& limits);
 
 // The candidate block of the lowest mean score; candidates lie behind the sinks' blocks and before
-// the recent ones'. Only whole blocks count.
+// the recent ones'. Only whole blocks count. A block's mean is the float32 mean of its TokenScores,
+// summed by folding the newer half onto the older until one value is left.
 BlockIndex LowestBlock(const LayerScores& scores, const Limits& limits);
 
 // Blocks [begin, end) that decode may drop from a layer of `blocks` full ones.

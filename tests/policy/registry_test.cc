@@ -1,0 +1,88 @@
+#include "services/policy/registry.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace folio::policy {
+namespace {
+
+using ::testing::HasSubstr;
+
+CacheConfig Config(PolicySpec policy, uint32_t budget, uint32_t sink, uint32_t recent) {
+  return {policy, TokenCount(budget), TokenCount(sink), TokenCount(recent),
+          EvictionMode::kPipelined};
+}
+
+TEST(Validate, AcceptsWhatFits) {
+  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 16, 16), 16).ok());
+  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 0, 0), 16).ok());
+  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 32, 16, 16), 16).ok());
+  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 1024, 16, 16), 16).ok());
+  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 16, 0, 0), 16).ok());
+  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 96, 32, 64), 32).ok());
+}
+
+struct Refusal {
+  const char* name;
+  CacheConfig config;
+  std::vector<std::string> words;
+};
+
+class ValidateRefuses : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(ValidateRefuses, NamingTheFieldAndTheFix) {
+  const absl::Status status = Validate(GetParam().config, 16);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string& words : GetParam().words) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
+}
+
+constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ValidateRefuses,
+    ::testing::Values(
+        Refusal{"BudgetMissing",
+                Config(PagedEvictionSpec(), 0, 16, 16),
+                {"budget_tokens is missing", "paged_eviction", "multiple of 16", "at least 32"}},
+        Refusal{"BudgetMissingNothingProtected",
+                Config(StreamingLlmSpec(), 0, 0, 0),
+                {"budget_tokens is missing", "streaming_llm", "at least 16"}},
+        Refusal{"BudgetNoMultiple",
+                Config(PagedEvictionSpec(), 100, 16, 16),
+                {"budget_tokens 100", "page size 16", "96 or 112"}},
+        Refusal{
+            "BudgetBelowPage", Config(StreamingLlmSpec(), 5, 0, 0), {"budget_tokens 5", "0 or 16"}},
+        Refusal{"BudgetWithFull",
+                Config(FullSpec(), 64, 16, 16),
+                {"budget_tokens 64", "full", "leave budget_tokens out"}},
+        Refusal{"SinkNoMultiple",
+                Config(PagedEvictionSpec(), 64, 10, 16),
+                {"sink_tokens 10", "0 or 16"}},
+        Refusal{"SinkNoMultipleWithFull", Config(FullSpec(), 0, 10, 16), {"sink_tokens 10"}},
+        Refusal{"RecentNoMultiple",
+                Config(StreamingLlmSpec(), 64, 16, 33),
+                {"recent_tokens 33", "32 or 48"}},
+        Refusal{"RecentHuge",
+                Config(StreamingLlmSpec(), 64, 16, kMost),
+                {"recent_tokens 4294967295", "4294967280 or 4294967296"}},
+        Refusal{"ProtectsMoreThanBudget",
+                Config(PagedEvictionSpec(), 64, 48, 32),
+                {"sink_tokens 48 + recent_tokens 32 = 80", "budget_tokens 64",
+                 "raise budget_tokens to 80"}},
+        Refusal{"SumOverflows",
+                Config(PagedEvictionSpec(), 64, 0x80000000U, 0x80000000U),
+                {"= 4294967296"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(MakePolicy, GivesEachSpecItsPolicy) {
+  EXPECT_EQ(MakePolicy(FullSpec())->name(), "full");
+  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->name(), "paged_eviction");
+  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->name(), "streaming_llm");
+}
+
+}  // namespace
+}  // namespace folio::policy
