@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Folio beside its peers, same weights, same threads, one run: tests/bench/peers/run.sh [OUT_DIR]
+# Peers come from PyPI into an environment outside the repository (some GB, and llama.cpp is compiled;
+# minutes the first time).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
+peers=$cache/peers
+out=${1:-$peers/results}
+threads=${FOLIO_THREADS:-$(nproc)}
+export TQDM_DISABLE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HF_HUB_OFFLINE=1
+mkdir -p "$peers" "$out"
+
+"$root/deploy/setup.sh" --tests
+model=$("$root/deploy/fetch_model.sh")
+"$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release -- folio-manager folio-worker folio_bench
+
+if ! cmp -s "$here/requirements.txt" "$peers/.requirements"; then
+  echo "[peers] installing into $peers/venv" >&2
+  [ -x "$peers/venv/bin/python" ] || python3 -m venv "$peers/venv"
+  "$peers/venv/bin/pip" install -q -r "$here/requirements.txt"
+  cp "$here/requirements.txt" "$peers/.requirements"
+fi
+python=$peers/venv/bin/python
+hf=$peers/SmolLM2-135M-Instruct-hf
+"$python" "$root/tests/model/gguf_to_hf.py" "$model" "$hf" --if-missing
+if [ ! -e "$peers/openvino/openvino_model.xml" ]; then
+  echo "[peers] exporting for OpenVINO (fp16 weights)" >&2
+  "$peers/venv/bin/optimum-cli" export openvino --model "$hf" --task text-generation-with-past \
+    --weight-format fp16 "$peers/openvino" >"$out/export.log" 2>&1 || { tail -20 "$out/export.log" >&2; exit 1; }
+fi
+[ -e "$peers/bf16.gguf" ] || "$python" "$here/gguf_to_bf16.py" "$model" "$peers/bf16.gguf"
+
+echo "[peers] Folio" >&2
+"$root/build/bin/folio_bench" --model="$model" --threads="$threads" --peer_cases \
+  --json="$out/folio.json"
+echo "[peers] OpenVINO GenAI" >&2
+"$python" "$here/openvino_peer.py" "$peers/openvino" "$out/openvino.json" --threads "$threads"
+"$python" "$here/openvino_peer.py" "$peers/openvino" "$out/openvino_crush.json" --threads "$threads" --crush
+echo "[peers] llama.cpp" >&2
+"$python" "$here/llama_peer.py" "$peers/bf16.gguf" "$out/llama.json" --threads "$threads"
+"$python" "$here/report.py" "$out"/{folio,openvino,openvino_crush,llama}.json | tee "$out/table.txt"
