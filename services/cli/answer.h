@@ -1,0 +1,56 @@
+// A generation as it comes: progress on the error stream, text on the output, numbers afterwards.
+#ifndef FOLIO_SERVICES_CLI_ANSWER_H_
+#define FOLIO_SERVICES_CLI_ANSWER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "folio/v1/inference.pb.h"
+#include "services/cli/page_map.h"
+#include "services/cli/terminal.h"
+#include "services/client/client.h"
+
+namespace folio::cli {
+
+// Gathers the events of one generation; not thread-safe.
+struct Answer {
+  std::string text;
+  std::vector<folio::v1::TokenLogprob> logprobs;
+  std::vector<folio::v1::EvictionEvent> evictions;
+  folio::v1::Started started;
+  folio::v1::Finished finished;
+
+  void Add(const folio::v1::GenerateResponse& event);
+};
+
+// Runs `request` and shows it: prefill progress where err is a terminal, text as it comes (with
+// `json`: each event as a line). An interrupt cancels it. What came is in `answer`, also on
+// failure.
+absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
+                          client::CallOptions options, bool json, Terminal& terminal,
+                          Answer* answer);
+
+// What it cost, as a table of facts.
+std::string RenderStats(const Answer& answer, const Terminal& terminal);
+
+// Positions that each layer holds at the end.
+absl::StatusOr<std::vector<Ranges>> KeptAtEnd(const Answer& answer,
+                                              const folio::v1::ModelLayout& layout);
+// Positions fed to the model: the last token was only given out.
+uint32_t LengthAtEnd(const Answer& answer);
+
+// A line per token; `pieces` are their bytes, in the same order.
+std::string RenderLogprobs(absl::Span<const folio::v1::TokenLogprob> tokens,
+                           absl::Span<const std::string> pieces, const Terminal& terminal);
+
+// Decoded tokens per second after the first; 0 when there was but one.
+double DecodeRate(const folio::v1::Usage& usage);
+// "eos", "stop", "length".
+std::string FinishName(const folio::v1::Finished& finished);
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_ANSWER_H_

@@ -1,0 +1,56 @@
+// What every folioctl command is made of, and the list of them.
+#ifndef FOLIO_SERVICES_CLI_COMMAND_H_
+#define FOLIO_SERVICES_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/cli/terminal.h"
+#include "services/client/admin_client.h"
+#include "services/client/client.h"
+
+namespace folio::cli {
+
+// Outlives the parsing and the action.
+struct Context {
+  Terminal& terminal;
+  std::string address = {};  // empty: the environment's or the default of the process in question
+  bool json = false;
+  absl::Duration timeout = absl::InfiniteDuration();
+
+  // Set by the command that was named; run after parsing.
+  std::function<absl::Status()> action = {};
+
+  std::string WorkerAddress() const;
+  std::string ManagerAddress() const;
+  absl::StatusOr<std::unique_ptr<client::Client>> ConnectWorker() const;
+  absl::StatusOr<std::unique_ptr<client::AdminClient>> ConnectManager() const;
+  // The deadline of a call that begins now.
+  client::CallOptions Call() const;
+};
+
+// A subcommand with examples (one a line) and the exit codes below its help.
+CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string& description,
+                     const std::string& examples);
+
+// One per command: declares flags and sets `action`.
+void AddGenerate(CLI::App& root, Context& context);
+void AddChat(CLI::App& root, Context& context);
+void AddCompare(CLI::App& root, Context& context);
+void AddScore(CLI::App& root, Context& context);
+void AddTokenize(CLI::App& root, Context& context);
+void AddDetokenize(CLI::App& root, Context& context);
+void AddModel(CLI::App& root, Context& context);
+void AddPools(CLI::App& root, Context& context);
+void AddSequences(CLI::App& root, Context& context);
+void AddSequence(CLI::App& root, Context& context);
+void AddHealth(CLI::App& root, Context& context);
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_COMMAND_H_

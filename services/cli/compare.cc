@@ -1,0 +1,200 @@
+// folioctl compare: one prompt under several cache settings at the same time, side by side.
+#include <memory>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+#include "services/cli/answer.h"
+#include "services/cli/command.h"
+#include "services/cli/exit_code.h"
+#include "services/cli/format.h"
+#include "services/cli/live_lines.h"
+#include "services/cli/options.h"
+#include "services/cli/table.h"
+
+namespace folio::cli {
+namespace {
+
+struct CompareFlags {
+  PromptFlags prompt;
+  SamplingFlags sampling;
+  LengthFlags length;
+  std::vector<std::string> runs;
+  std::string expect;
+  std::string mode = "pipelined";
+  int layers = 6;
+};
+
+struct Run {
+  std::string name;
+  folio::v1::GenerateRequest request;
+  Answer answer;
+  absl::Status status;
+};
+
+// "full" or "POLICY:BUDGET".
+absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const std::string& mode) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  CacheFlags flags;
+  flags.policy = parts.first;
+  flags.mode = mode;
+  if (!parts.second.empty()) {
+    uint32_t budget = 0;
+    if (!absl::SimpleAtoi(parts.second, &budget)) {
+      return UsageError(absl::StrCat("--run ", text, ": no budget in tokens"));
+    }
+    flags.budget = budget;
+  }
+  return flags.ToProto();
+}
+
+// Runs them all, a line of `lines` each.
+void RunAll(client::Client& client, const Context& context, std::vector<Run>& runs) {
+  LiveLines lines(context.terminal);
+  for (const Run& run : runs) lines.Add(run.name);
+  const client::CallOptions options = context.Call();
+  const Interrupts::Scope scope(&context.terminal.interrupts,
+                                [cancellation = options.cancellation] { cancellation.Cancel(); });
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    threads.emplace_back([&, i] {
+      Run& run = runs[i];
+      lines.Show(i, "waiting");
+      run.status = client.Generate(
+          run.request,
+          [&](const folio::v1::GenerateResponse& event) {
+            run.answer.Add(event);
+            if (event.has_prefill()) {
+              const auto& progress = event.prefill();
+              lines.Show(i, absl::StrCat("prefill ", FormatCount(progress.done_tokens()), " of ",
+                                         FormatCount(progress.total_tokens()), " tokens"));
+            } else if (event.has_chunk()) {
+              lines.Show(i, QuotePiece(run.answer.text));
+            }
+            return true;
+          },
+          options);
+      lines.Finish(i, run.status.ok() ? QuotePiece(run.answer.text)
+                                      : absl::StrCat(absl::StatusCodeToString(run.status.code()),
+                                                     ": ", run.status.message()));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string RenderComparison(const std::vector<Run>& runs, const CompareFlags& flags,
+                             const Terminal& terminal) {
+  Table table({{"policy"},
+               {"answer"},
+               {"first token", Table::Align::kRight},
+               {"decode", Table::Align::kRight},
+               {"resident tokens", Table::Align::kRight},
+               {"KV", Table::Align::kRight},
+               {"pages held", Table::Align::kRight},
+               {"peak", Table::Align::kRight},
+               {"pages evicted", Table::Align::kRight}});
+  for (const Run& run : runs) {
+    if (!run.status.ok()) continue;
+    const auto& cache = run.answer.finished.cache();
+    const bool right = run.answer.text.find(flags.expect) != std::string::npos;
+    table.Row({run.name,
+               flags.expect.empty() ? "-"
+               : right              ? "right"
+                                    : "wrong",
+               FormatSeconds(run.answer.finished.usage().time_to_first_token()),
+               FormatRate(DecodeRate(run.answer.finished.usage())),
+               FormatCount(cache.resident_tokens()), FormatBytes(cache.resident_bytes()),
+               FormatCount(cache.held_pages()), FormatCount(cache.peak_held_pages()),
+               FormatCount(cache.evicted_pages())});
+  }
+  return table.Render(terminal);
+}
+
+absl::Status ShowMaps(client::Client& client, const Context& context, const CompareFlags& flags,
+                      const std::vector<Run>& runs) {
+  const auto model = client.GetModel(context.Call());
+  if (!model.ok()) return model.status();
+  std::ostream& out = context.terminal.out;
+  out << "\nWhat each policy kept:\n";
+  for (const Run& run : runs) {
+    if (!run.status.ok()) continue;
+    const auto kept = KeptAtEnd(run.answer, model->layout());
+    if (!kept.ok()) return kept.status();
+    MapOptions options;
+    options.prompt_tokens = run.answer.finished.usage().prompt_tokens();
+    options.length = LengthAtEnd(run.answer);
+    options.max_rows = flags.layers;
+    options.scale = &run == &runs.back();
+    out << "\n"
+        << context.terminal.Bold(run.name) << "\n"
+        << RenderMap(*kept, {}, options, context.terminal);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compare(const CompareFlags& flags, Context& context) {
+  const auto input = flags.prompt.Read(context.terminal);
+  if (!input.ok()) return input.status();
+  std::vector<Run> runs;
+  for (const std::string& text : flags.runs) {
+    const auto cache = ParseRun(text, flags.mode);
+    if (!cache.ok()) return cache.status();
+    Run& run = runs.emplace_back();
+    run.name = text;
+    *run.request.mutable_input() = *input;
+    *run.request.mutable_cache() = *cache;
+    *run.request.mutable_sampling() = flags.sampling.ToProto();
+    flags.length.Fill(&run.request);
+    run.request.set_label(text);
+    run.request.set_report_evictions(true);
+  }
+  const auto client = context.ConnectWorker();
+  if (!client.ok()) return client.status();
+  RunAll(**client, context, runs);
+
+  absl::Status status;
+  for (const Run& run : runs) {
+    if (context.json && run.status.ok()) {
+      context.terminal.out << ToJson(run.answer.finished, /*pretty=*/false) << "\n";
+    }
+    status.Update(run.status);
+  }
+  if (context.json || absl::IsCancelled(status)) return status;
+  context.terminal.out << "\n" << RenderComparison(runs, flags, context.terminal);
+  status.Update(ShowMaps(**client, context, flags, runs));
+  return status;
+}
+
+}  // namespace
+
+void AddCompare(CLI::App& root, Context& context) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* command =
+      AddCommand(root, "compare", "One prompt under several cache policies at once (worker)",
+                 "  folioctl compare --file report.txt --run full --run paged_eviction:512 "
+                 "--run streaming_llm:512\n"
+                 "  folioctl compare --chat \"What is 17 + 4?\" --expect 21 --run full --run "
+                 "paged_eviction:64");
+  flags->prompt.Add(*command);
+  flags->sampling.Add(*command);
+  flags->length.Add(*command);
+  command->add_option("--run", flags->runs, "full, or POLICY:BUDGET; give it once per policy")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->required();
+  command->add_option("--expect", flags->expect, "An answer with this text in it is right");
+  command->add_option("--mode", flags->mode, "When evictions take effect: pipelined or synchronous")
+      ->check(CLI::IsMember({"pipelined", "synchronous"}))
+      ->capture_default_str();
+  command->add_option("--layers", flags->layers, "Layers in each map (0: all)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->callback([flags, &context] {
+    context.action = [flags, &context] { return Compare(*flags, context); };
+  });
+}
+
+}  // namespace folio::cli

@@ -1,0 +1,35 @@
+// Numbers and messages as text.
+#ifndef FOLIO_SERVICES_CLI_FORMAT_H_
+#define FOLIO_SERVICES_CLI_FORMAT_H_
+
+#include <google/protobuf/message.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "folio/v1/types.pb.h"
+
+namespace folio::cli {
+
+std::string FormatCount(uint64_t value);    // 1,445
+std::string FormatBytes(uint64_t bytes);    // 512 B, 1.5 KiB, 2.0 GiB
+std::string FormatSeconds(double seconds);  // 250 us, 12.3 ms, 4.56 s, 2 m 5 s
+std::string FormatRate(double per_second);  // 59.1/s; "-" when not finite or zero
+std::string FormatShare(double share);      // 25.0 %
+
+// A token's bytes as they may stand in a table: quoted, with escapes for what is not printable.
+std::string QuotePiece(absl::string_view bytes);
+
+// "paged_eviction", "streaming_llm", "full".
+std::string PolicyName(const folio::v1::CacheOptions& cache);
+// "paged_eviction, budget 256, sink 16, recent 16, pipelined".
+std::string DescribeCache(const folio::v1::CacheOptions& cache);
+
+// Protocol Buffers' JSON with the field names of the .proto files and with fields that are zero.
+// `pretty`: several lines, ending in a line break; otherwise one line without.
+std::string ToJson(const google::protobuf::Message& message, bool pretty);
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_FORMAT_H_

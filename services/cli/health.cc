@@ -1,0 +1,66 @@
+// folioctl health: does it serve?
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/cli/command.h"
+#include "services/cli/table.h"
+
+namespace folio::cli {
+namespace {
+
+struct Finding {
+  std::string process;
+  std::string address;
+  absl::Status status;  // OK when it serves
+};
+
+template <typename Connected>
+absl::Status IsServing(const absl::StatusOr<Connected>& client, const Context& context) {
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<bool> serving = (*client)->IsServing(context.Call());
+  if (!serving.ok()) return serving.status();
+  return *serving ? absl::OkStatus() : absl::UnavailableError("up, but takes no requests now");
+}
+
+absl::Status CheckHealth(Context& context) {
+  std::vector<Finding> findings;
+  if (context.address.empty()) {
+    findings.push_back(
+        {"manager", context.ManagerAddress(), IsServing(context.ConnectManager(), context)});
+    findings.push_back(
+        {"worker", context.WorkerAddress(), IsServing(context.ConnectWorker(), context)});
+  } else {
+    // Health is the same service everywhere.
+    findings.push_back({"process", context.address, IsServing(context.ConnectWorker(), context)});
+  }
+  absl::Status worst;
+  Table table({{"process"}, {"address"}, {"health"}});
+  auto json = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    const bool ok = finding.status.ok();
+    const std::string why(finding.status.message());
+    table.Row({finding.process, finding.address, ok ? "serving" : "not serving"});
+    json.push_back({{"process", finding.process},
+                    {"address", finding.address},
+                    {"serving", ok},
+                    {"reason", why}});
+    if (!ok) worst = finding.status;
+  }
+  if (context.json) {
+    context.terminal.out << json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+                         << "\n";
+  } else {
+    context.terminal.out << table.Render(context.terminal);
+  }
+  return worst;
+}
+
+}  // namespace
+
+void AddHealth(CLI::App& root, Context& context) {
+  CLI::App* command =
+      AddCommand(root, "health", "Whether manager and worker serve; with --address, that one",
+                 "  folioctl health\n  folioctl health --address unix:/run/folio/worker.sock");
+  command->callback([&context] { context.action = [&context] { return CheckHealth(context); }; });
+}
+
+}  // namespace folio::cli

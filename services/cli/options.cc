@@ -1,0 +1,181 @@
+#include "services/cli/options.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "services/cli/exit_code.h"
+#include "services/client/inputs.h"
+
+namespace folio::cli {
+namespace {
+
+// Offset of the first byte that is part of no UTF-8 character.
+std::optional<size_t> FindBrokenUtf8(absl::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (length == 0 || lead > 0xF4 || i + length > text.size()) return i;
+    uint32_t code = length == 1 ? lead : lead & (0x7FU >> length);
+    for (size_t k = 1; k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + k]);
+      if ((byte & 0xC0) != 0x80) return i;
+      code = code << 6 | (byte & 0x3F);
+    }
+    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
+    i += length;
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
+  if (const auto at = FindBrokenUtf8(text); at.has_value()) {
+    return UsageError(absl::StrCat(what, " is no UTF-8 at byte ", *at));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void CacheFlags::Add(CLI::App& command) {
+  command
+      .add_option("--policy", policy,
+                  "What to evict over budget: full (nothing), paged_eviction, streaming_llm")
+      ->check(CLI::IsMember({"full", "paged_eviction", "streaming_llm"}))
+      ->capture_default_str();
+  command.add_option("--budget", budget,
+                     "Tokens per layer that stay in the cache; a multiple of the page size");
+  command.add_option("--sink", sink, "First tokens that are never evicted (default: one page)");
+  command.add_option("--recent", recent, "Last tokens that are never evicted (default: one page)");
+  command.add_option("--mode", mode, "When evictions take effect: pipelined or synchronous")
+      ->check(CLI::IsMember({"pipelined", "synchronous"}))
+      ->capture_default_str();
+}
+
+absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
+  folio::v1::CacheOptions cache;
+  if (policy == "full") {
+    cache = client::FullCache();
+  } else if (policy == "paged_eviction") {
+    cache = client::PagedEviction(0);
+  } else if (policy == "streaming_llm") {
+    cache = client::StreamingLlm(0);
+  } else {
+    return UsageError(
+        absl::StrCat("no policy \"", policy, "\": full, paged_eviction or streaming_llm"));
+  }
+  cache.set_budget_tokens(budget.value_or(0));
+  if (sink.has_value()) cache.set_sink_tokens(*sink);
+  if (recent.has_value()) cache.set_recent_tokens(*recent);
+  cache.set_eviction_mode(mode == "synchronous" ? folio::v1::EVICTION_MODE_SYNCHRONOUS
+                                                : folio::v1::EVICTION_MODE_PIPELINED);
+  return cache;
+}
+
+void SamplingFlags::Add(CLI::App& command) {
+  command.add_option("--temperature", temperature, "0: always the likeliest token (default)");
+  command.add_option("--top_k", top_k, "Sample from the K likeliest tokens (0: off)");
+  command.add_option("--top_p", top_p, "Sample from the likeliest tokens that together reach P");
+  command.add_option("--min_p", min_p, "Leave out tokens less than P times the likeliest (0: off)");
+  command.add_option("--seed", seed, "Repeats a sampled answer (default: chosen by the worker)");
+}
+
+folio::v1::SamplingParams SamplingFlags::ToProto() const {
+  folio::v1::SamplingParams params;
+  params.set_temperature(temperature);
+  params.set_top_k(top_k);
+  if (top_p.has_value()) params.set_top_p(*top_p);
+  params.set_min_p(min_p);
+  if (seed.has_value()) params.set_seed(*seed);
+  return params;
+}
+
+void LengthFlags::Add(CLI::App& command) {
+  command.add_option("--max_tokens", max_tokens,
+                     "At most so many new tokens (default: 256, or what the context leaves)");
+  command.add_option("--stop", stop, "End before this text; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--ignore_eos", ignore_eos, "Do not end at the model's end token");
+  command.add_option("--label", label, "Shown to operators beside the sequence")
+      ->capture_default_str();
+}
+
+void LengthFlags::Fill(folio::v1::GenerateRequest* request) const {
+  request->set_max_tokens(max_tokens);
+  for (const std::string& text : stop) request->add_stop(text);
+  request->set_ignore_eos(ignore_eos);
+  request->set_label(label);
+}
+
+void PromptFlags::Add(CLI::App& command) {
+  command.add_option("prompt", text, "The text; - reads standard input");
+  command.add_option("--file", file, "Read the text from this file");
+  command.add_flag("--chat", chat, "Give the text as a user's message, in the model's template");
+  command.add_option("--system", system, "With --chat: the system message");
+}
+
+absl::StatusOr<folio::v1::Input> PromptFlags::Read(Terminal& terminal) const {
+  if (text.has_value() && file.has_value()) {
+    return UsageError("both a text and --file are given");
+  }
+  if (!system.empty() && !chat) {
+    return UsageError("--system needs --chat");
+  }
+  std::string prompt = text.value_or("");
+  if (file.has_value() || text == "-" || (!text.has_value() && !terminal.in_is_tty)) {
+    absl::StatusOr<std::string> read = ReadText(file.value_or("-"), terminal);
+    if (!read.ok()) return read.status();
+    prompt = *std::move(read);
+  } else if (!text.has_value()) {
+    return UsageError("no text: give it as an argument, by --file, or - for stdin");
+  }
+  absl::Status status = CheckUtf8("the text", prompt);
+  status.Update(CheckUtf8("--system", system));
+  if (!status.ok()) return status;
+  return chat ? client::Ask(prompt, system) : client::Text(prompt);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal) {
+  std::ostringstream text;
+  if (file == "-") {
+    text << terminal.in.rdbuf();
+    return text.str();
+  }
+  std::ifstream stream(file, std::ios::binary);
+  // A directory opens, and fails when it is read.
+  if (!stream || (stream.peek() == EOF && stream.bad())) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", std::strerror(errno)));
+  }
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+bool ParseTimeout(const std::string& text, absl::Duration* timeout) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds)) {
+    *timeout = absl::Seconds(seconds);
+  } else if (!absl::ParseDuration(text, timeout)) {
+    return false;
+  }
+  return *timeout > absl::ZeroDuration();
+}
+
+std::vector<std::string> NormalizeFlags(std::vector<std::string> arguments) {
+  for (std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (!absl::StartsWith(argument, "--")) continue;
+    const size_t end = std::min(argument.find('='), argument.size());
+    std::replace(argument.begin() + 2, argument.begin() + static_cast<ptrdiff_t>(end), '-', '_');
+  }
+  return arguments;
+}
+
+}  // namespace folio::cli

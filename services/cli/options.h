@@ -1,0 +1,78 @@
+// Flags that several commands share, and the messages they become.
+#ifndef FOLIO_SERVICES_CLI_OPTIONS_H_
+#define FOLIO_SERVICES_CLI_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "folio/v1/inference.pb.h"
+#include "services/cli/terminal.h"
+
+namespace folio::cli {
+
+// --policy, --budget, --sink, --recent, --mode.
+struct CacheFlags {
+  std::string policy = "full";
+  std::optional<uint32_t> budget, sink, recent;
+  std::string mode = "pipelined";
+
+  void Add(CLI::App& command);
+  // A usage error (exit_code.h) for an unknown policy or mode; the rest is the worker's to judge.
+  absl::StatusOr<folio::v1::CacheOptions> ToProto() const;
+};
+
+// --temperature, --top_k, --top_p, --min_p, --seed.
+struct SamplingFlags {
+  float temperature = 0;
+  uint32_t top_k = 0;
+  std::optional<float> top_p;
+  float min_p = 0;
+  std::optional<uint64_t> seed;
+
+  void Add(CLI::App& command);
+  folio::v1::SamplingParams ToProto() const;
+};
+
+// --max_tokens, --stop, --ignore_eos, --label.
+struct LengthFlags {
+  uint32_t max_tokens = 0;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::string label = "folioctl";
+
+  void Add(CLI::App& command);
+  void Fill(folio::v1::GenerateRequest* request) const;
+};
+
+// A text given as argument, by --file, or on standard input ("-", or nothing when it is no
+// terminal); --chat and --system turn it into a conversation.
+struct PromptFlags {
+  std::optional<std::string> text;
+  std::optional<std::string> file;
+  bool chat = false;
+  std::string system;
+
+  void Add(CLI::App& command);
+  // A usage error when there is none, more than one, or it is no UTF-8; NOT_FOUND when the file
+  // cannot be read.
+  absl::StatusOr<folio::v1::Input> Read(Terminal& terminal) const;
+};
+
+// The whole of a file, "-" being standard input. Errors as above.
+absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal);
+
+// "30s", "1m30s", "500ms"; a bare number is seconds.
+bool ParseTimeout(const std::string& text, absl::Duration* timeout);
+
+// "--top-p=1" as "--top_p=1": dashes and underscores in flag names are the same. Values and what
+// follows "--" stay as they are.
+std::vector<std::string> NormalizeFlags(std::vector<std::string> arguments);
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_OPTIONS_H_

@@ -1,0 +1,43 @@
+// Aligned columns of text.
+#ifndef FOLIO_SERVICES_CLI_TABLE_H_
+#define FOLIO_SERVICES_CLI_TABLE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "services/cli/terminal.h"
+
+namespace folio::cli {
+
+// Columns a text takes on a terminal: its characters (UTF-8), each counted as one.
+size_t DisplayWidth(absl::string_view text);
+// The first `width` characters of `text`.
+std::string Truncate(absl::string_view text, size_t width);
+
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns);
+  // A list of names and values without a header line.
+  static Table Facts();
+
+  // One cell per column.
+  void Row(std::vector<std::string> cells);
+  // Two spaces between columns, none at line ends, a header line unless all titles are empty.
+  std::string Render(const Terminal& terminal) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_TABLE_H_
