@@ -1,0 +1,22 @@
+#include <immintrin.h>
+
+#include "kernels/cpu/fast/kernels.h"
+
+namespace folio::kernels::cpu::fast {
+namespace {
+
+// In this order: each uses the one before it.
+// clang-format off
+#include "kernels/cpu/fast/vec_avx512.inl.h"
+#include "kernels/cpu/fast/gemm.inl.h"
+#include "kernels/cpu/fast/rows.inl.h"
+#include "kernels/cpu/fast/attention.inl.h"
+// clang-format on
+
+constexpr KernelTable kTable = MakeTable<Avx512Vec>("avx512");
+
+}  // namespace
+
+const KernelTable& Avx512Kernels() { return kTable; }
+
+}  // namespace folio::kernels::cpu::fast

@@ -1,0 +1,183 @@
+// The fast family: bf16 activations, one table of kernels per instruction set (fast/kernels.h).
+// Prompt and decode rows share one arithmetic here.
+#include <algorithm>
+#include <memory>
+
+#include "kernels/cpu/fast/attention.h"
+#include "kernels/cpu/fast/kernels.h"
+#include "kernels/cpu/fast/panel_weights.h"
+#include "kernels/cpu/fast/select.h"
+#include "kernels/cpu/ops.h"
+#include "services/common/check.h"
+
+namespace folio::kernels::cpu {
+namespace {
+
+using fast::KernelTable;
+using fast::LinearTile;
+using fast::PanelWeights;
+
+// Up to here weights are streamed once per call and bound it; beyond, arithmetic does.
+constexpr uint32_t kStreamRows = 32;
+// Rows of one task beyond that: their activations stay in the second-level cache.
+constexpr uint32_t kRowBlock = 96;
+// Tasks per thread when streaming: few and long, but enough to even out a disturbed core.
+constexpr uint32_t kStreamTasks = 4;
+
+uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+
+const PanelWeights& Panels(const PackedWeights& weight, bool gated) {
+  const auto& panels = static_cast<const PanelWeights&>(weight);
+  FOLIO_DCHECK(dynamic_cast<const PanelWeights*>(&weight) != nullptr && panels.gated() == gated);
+  return panels;
+}
+
+class FastOps final : public CpuOps {
+ public:
+  explicit FastOps(const KernelTable& kernels) : kernels_(kernels), attention_(kernels) {}
+
+  absl::string_view name() const override { return kernels_.name; }
+  size_t activation_bytes() const override { return sizeof(bf16); }
+
+  std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const override {
+    return PanelWeights::Pack(arena_, kernels_.lanes, weight, nullptr);
+  }
+
+  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
+                                           Matrix<const bf16> up) const override {
+    FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
+    return PanelWeights::Pack(arena_, kernels_.lanes, gate, &up);
+  }
+
+  void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
+             Matrix<float> out) const override {
+    ForRows(pool, ids.size(), [&](size_t r) {
+      FOLIO_DCHECK(ids[r] < embedding.rows);
+      kernels_.embed(embedding.row(ids[r]), out.row(r), embedding.cols);
+    });
+  }
+
+  void RmsNorm(ThreadPool& pool, Matrix<const float> x, absl::Span<const float> weight, float eps,
+               Activations out) const override {
+    ForRows(pool, x.rows, [&](size_t r) {
+      kernels_.rms_norm(x.row(r), weight.data(), eps, x.cols,
+                        static_cast<bf16*>(out.data) + r * out.cols);
+    });
+  }
+
+  void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
+              Matrix<float> out, bool accumulate) const override {
+    const PanelWeights& panels = Panels(weight, false);
+    ForTiles(pool, rows.total(), in, panels,
+             [&](const LinearTile& tile, size_t row, size_t column) {
+               kernels_.linear(tile, {out.row(row) + column, out.stride, accumulate});
+             });
+  }
+
+  void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& gate_up,
+                   Activations out) const override {
+    const PanelWeights& panels = Panels(gate_up, true);
+    ForTiles(
+        pool, rows.total(), in, panels, [&](const LinearTile& tile, size_t row, size_t column) {
+          kernels_.gated(tile, {static_cast<bf16*>(out.data) + row * out.cols + column, out.cols});
+        });
+  }
+
+  void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv, const AttentionShape& shape,
+                       const RopeTable& rope, absl::Span<const AppendSlot> slots,
+                       const PoolView& pages, Activations q) const override {
+    const size_t half = shape.head_dim / 2;
+    ForRows(pool, slots.size(), [&](size_t r) {
+      const AppendSlot& slot = slots[r];
+      FOLIO_DCHECK(slot.position < rope.positions && slot.page < pages.num_pages);
+      const size_t at = size_t{slot.offset} * shape.head_dim;
+      const bool scored = slot.score == ScoreKind::kNormRatio && pages.scores != nullptr;
+      kernels_.rope_append(
+          {.qkv = qkv.row(r),
+           .cos = rope.cos + slot.position * half,
+           .sin = rope.sin + slot.position * half,
+           .heads = shape.heads,
+           .kv_heads = shape.kv_heads,
+           .head_dim = shape.head_dim,
+           .q = static_cast<bf16*>(q.data) + r * q.cols,
+           .keys = pages.keys(slot.page) + at,
+           .values = pages.values(slot.page) + at,
+           .head_stride = size_t{pages.geometry.page_tokens} * shape.head_dim,
+           .score = scored ? pages.page_scores(slot.page) + size_t{slot.offset} * shape.kv_heads
+                           : nullptr});
+    });
+  }
+
+  void Attention(ThreadPool& pool, RowSplit split, Activations q,
+                 absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                 const PoolView& pages, Activations out) const override {
+    attention_.Run(pool, split, static_cast<const bf16*>(q.data), runs, shape, pages,
+                   static_cast<bf16*>(out.data));
+  }
+
+ private:
+  // A few rows are not worth waking a thread for.
+  template <typename Body>
+  void ForRows(ThreadPool& pool, size_t rows, Body body) const {
+    constexpr size_t kRowsPerTask = 16;
+    const int tasks = static_cast<int>((rows + kRowsPerTask - 1) / kRowsPerTask);
+    pool.ParallelFor(tasks, [&](int task, int) {
+      const size_t first = task * kRowsPerTask;
+      for (size_t r = first; r < std::min(rows, first + kRowsPerTask); ++r) body(r);
+    });
+  }
+
+  // Cuts rows x panels into tasks. Streaming: ranges of neighbouring panels, all rows. Else: blocks
+  // of rows against one panel each.
+  template <typename Kernel>
+  void ForTiles(ThreadPool& pool, uint32_t rows, const Activations& in, const PanelWeights& weight,
+                Kernel kernel) const {
+    if (rows == 0) return;
+    FOLIO_DCHECK(in.cols == weight.k());
+    const auto run = [&](uint32_t row, uint32_t row_count, uint32_t panel, uint32_t panel_end,
+                         bool stream) {
+      const uint32_t column = panel * weight.panel_columns();
+      kernel(LinearTile{.in = static_cast<const bf16*>(in.data) + size_t{row} * in.cols,
+                        .in_stride = in.cols,
+                        .rows = row_count,
+                        .k = in.cols,
+                        .panels = weight.panel(panel),
+                        .num_panels = panel_end - panel,
+                        .columns = weight.n() - column,
+                        .stream = stream},
+             row, column);
+    };
+    const uint32_t panels = weight.num_panels();
+    if (rows <= kStreamRows) {
+      const uint32_t tasks =
+          pool.threads() == 1
+              ? 1
+              : std::min(panels, static_cast<uint32_t>(pool.threads()) * kStreamTasks);
+      pool.ParallelFor(static_cast<int>(tasks), [&](int task, int) {
+        run(0, rows, uint64_t{panels} * task / tasks, uint64_t{panels} * (task + 1) / tasks, true);
+      });
+      return;
+    }
+    const uint32_t blocks = DivUp(rows, kRowBlock);
+    pool.ParallelFor(static_cast<int>(blocks * panels), [&](int task, int) {
+      const uint32_t block = task / panels;
+      const uint32_t panel = task % panels;
+      const uint32_t first = block * kRowBlock;
+      run(first, std::min(kRowBlock, rows - first), panel, panel + 1, false);
+    });
+  }
+
+  const KernelTable& kernels_;
+  mutable fast::WeightArena arena_;
+  mutable fast::PagedAttention attention_;  // holds scratch; one step at a time
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name) {
+  absl::StatusOr<const KernelTable*> kernels = fast::SelectKernels(name);
+  if (!kernels.ok()) return kernels.status();
+  return std::make_unique<FastOps>(**kernels);
+}
+
+}  // namespace folio::kernels::cpu
