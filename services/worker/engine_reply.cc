@@ -1,0 +1,208 @@
+// Engine: what the manager says, carried out at a step boundary.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/worker/engine.h"
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+namespace {
+
+absl::Status FromWire(int32_t code, const std::string& message) {
+  return {static_cast<absl::StatusCode>(code), message};
+}
+
+kernels::ScoreKind ScoreKindOf(const v1::CacheOptions& cache) {
+  return cache.policy().kind_case() == v1::Policy::kPagedEviction ? kernels::ScoreKind::kNormRatio
+                                                                  : kernels::ScoreKind::kNone;
+}
+
+}  // namespace
+
+void Engine::ProcessReplies() {
+  while (std::optional<v1::SessionReply> reply = link_->TryReceive()) Process(*reply);
+}
+
+void Engine::Process(const v1::SessionReply& reply) {
+  for (const v1::OpenResult& result : reply.opened()) Opened(result);
+  for (const v1::PageGrant& grant : reply.granted()) Granted(grant);
+  for (const v1::EvictionPlan& plan : reply.plans()) Carry(plan);
+  for (const v1::SequenceError& error : reply.failed()) {
+    if (Sequence* sequence = Find(error.sequence_id())) {
+      End(sequence, v1::CLOSE_REASON_ERROR, FromWire(error.code(), error.message()));
+    }
+  }
+  for (const auto& sequence : sequences_) {
+    if (sequence->awaited_step != 0 && sequence->awaited_step <= reply.step()) {
+      sequence->awaits_reply = false;
+      sequence->awaited_step = 0;
+    }
+  }
+}
+
+void Engine::Opened(const v1::OpenResult& result) {
+  const auto it = std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& sequence) {
+    return sequence->tag == result.request_tag();
+  });
+  if (it == sequences_.end()) return;
+  Sequence* sequence = it->get();
+  if (result.code() != 0) {
+    End(sequence, v1::CLOSE_REASON_ERROR, FromWire(result.code(), result.message()));
+    sequences_.erase(it);  // the manager holds nothing for it
+    return;
+  }
+  sequence->opened = true;
+  sequence->id = SequenceId(result.sequence_id());
+  sequence->lease_epoch = LeaseEpoch(result.lease_epoch());
+  sequence->cache = result.cache();
+  if (sequence->phase == Phase::kClosing) return;  // cancelled meanwhile; SendDue closes it
+
+  sequence->admitted = absl::Now();
+  sequence->slot = executor_->Acquire(ScoreKindOf(sequence->cache));
+  if (!Extend(sequence, result.layers()) ||
+      executor_->free_tokens(*sequence->slot) < sequence->prompt_tokens()) {
+    End(sequence, v1::CLOSE_REASON_ERROR,
+        absl::InternalError("the manager opened the sequence with too few pages"));
+    return;
+  }
+  sequence->phase = Phase::kPrefill;
+  sequence->submission->sink->Event(StartedEvent(*sequence));
+}
+
+bool Engine::Extend(Sequence* sequence,
+                    const google::protobuf::RepeatedPtrField<v1::LayerPages>& layers) {
+  if (layers.size() != static_cast<int>(options_.geometry.num_layers)) return false;
+  std::vector<std::vector<PageRef>> pages(layers.size());
+  uint32_t count = 0;
+  for (int layer = 0; layer < layers.size(); ++layer) {
+    const v1::LayerPages& from = layers[layer];
+    if (from.pages_size() != from.generations_size()) return false;
+    for (int i = 0; i < from.pages_size(); ++i) {
+      pages[layer].push_back({PageId(from.pages(i)), Generation(from.generations(i))});
+    }
+    count += static_cast<uint32_t>(from.pages_size());
+  }
+  executor_->ExtendTables(*sequence->slot, pages);
+  sequence->ledger.AddPages(count);
+  return true;
+}
+
+void Engine::Granted(const v1::PageGrant& grant) {
+  Sequence* sequence = Find(grant.sequence_id());
+  if (sequence == nullptr || sequence->phase == Phase::kClosing) return;
+  if (!Extend(sequence, grant.layers())) {
+    End(sequence, v1::CLOSE_REASON_ERROR,
+        absl::InternalError("the manager granted pages of a malformed shape"));
+  }
+}
+
+void Engine::Carry(const v1::EvictionPlan& plan) {
+  Sequence* sequence = Find(plan.sequence_id());
+  if (sequence == nullptr || sequence->phase == Phase::kClosing) return;
+  const absl::Status carried = plan.has_compact() ? CarryCompact(sequence, plan.compact())
+                                                  : CarryDrop(sequence, plan.drop_page());
+  if (!carried.ok()) {
+    End(sequence, v1::CLOSE_REASON_ERROR, carried);
+    return;
+  }
+  ++sequence->ledger.plans;
+  // On a device that runs behind, moved tokens are in place when the next step is done; a dropped
+  // page is out of use when the steps already under way are.
+  uint64_t busy_until = enqueued_;
+  if (plan.has_compact() && depth_ > 0) {
+    busy_until = enqueued_ + 1;
+    sequence->busy_until = busy_until;
+  }
+  DueAck due{busy_until, {}};
+  due.ack.set_sequence_id(plan.sequence_id());
+  due.ack.set_lease_epoch(sequence->lease_epoch.value());
+  due.ack.set_plan_epoch(plan.plan_epoch());
+  due_acks_.push_back(std::move(due));
+}
+
+absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& plan) {
+  const CacheGeometry& geometry = options_.geometry;
+  const uint32_t resident = sequence->resident();
+  const absl::Status malformed =
+      absl::InternalError("the manager's compaction does not fit the sequence");
+  if (sequence->phase != Phase::kAwaitPlan ||
+      plan.layers_size() != static_cast<int>(geometry.num_layers)) {
+    return malformed;
+  }
+  const auto survivors = static_cast<uint32_t>(plan.layers(0).keep_size());
+  if (survivors == 0 || survivors > resident) return malformed;
+  std::vector<std::vector<SlotIndex>> keep(plan.layers_size());
+  for (int layer = 0; layer < plan.layers_size(); ++layer) {
+    const auto& slots = plan.layers(layer).keep();
+    // Ascending and inside, checked at once: each above the one before, the last below the end.
+    const bool ascending =
+        std::adjacent_find(slots.begin(), slots.end(), std::greater_equal<>()) == slots.end();
+    if (slots.size() != static_cast<int>(survivors) || !ascending ||
+        slots[slots.size() - 1] >= resident) {
+      return malformed;
+    }
+    keep[layer].reserve(survivors);
+    for (const uint32_t slot : slots) keep[layer].push_back(SlotIndex(slot));
+  }
+  executor_->Compact(*sequence->slot, keep, plan.spare_pages());
+
+  CacheLedger& ledger = sequence->ledger;
+  const uint32_t pages = (geometry.pages_for(survivors) + plan.spare_pages()) * geometry.num_layers;
+  ledger.evicted_tokens += resident - survivors;
+  ledger.evicted_pages += ledger.pages - std::min(ledger.pages, pages);
+  ledger.pages = pages;
+  sequence->phase = Phase::kDecode;
+  if (!sequence->request().report_evictions) return absl::OkStatus();
+  v1::GenerateResponse event;
+  event.mutable_eviction()->set_step(-1);
+  for (const v1::CompactPlan::Layer& layer : plan.layers()) {
+    // Nothing was evicted before, so a slot's number is its token's logical position.
+    auto* reported = event.mutable_eviction()->add_layers();
+    *reported->mutable_kept() = layer.keep();
+    reported->set_dropped_block(-1);
+  }
+  sequence->submission->sink->Event(std::move(event));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::CarryDrop(Sequence* sequence, const v1::DropPagePlan& plan) {
+  const CacheGeometry& geometry = options_.geometry;
+  const uint32_t full_blocks = sequence->resident() / geometry.page_tokens;
+  if (sequence->phase != Phase::kDecode ||
+      plan.block_index_size() != static_cast<int>(geometry.num_layers) ||
+      std::any_of(plan.block_index().begin(), plan.block_index().end(),
+                  [&](uint32_t block) { return block >= full_blocks; })) {
+    return absl::InternalError("the manager's plan does not fit the sequence");
+  }
+  std::vector<BlockIndex> blocks;
+  for (const uint32_t block : plan.block_index()) blocks.push_back(BlockIndex(block));
+  executor_->DropBlocks(*sequence->slot, blocks);
+
+  CacheLedger& ledger = sequence->ledger;
+  ledger.evicted_tokens += geometry.page_tokens;
+  ledger.evicted_pages += geometry.num_layers;
+  ledger.pages -= geometry.num_layers;
+  if (!sequence->request().report_evictions) return absl::OkStatus();
+  v1::GenerateResponse event;
+  const uint32_t generated_fed = sequence->fed - sequence->prompt_tokens();
+  event.mutable_eviction()->set_step(static_cast<int32_t>(generated_fed) - 1);
+  for (const uint32_t block : plan.block_index()) {
+    event.mutable_eviction()->add_layers()->set_dropped_block(static_cast<int32_t>(block));
+  }
+  sequence->submission->sink->Event(std::move(event));
+  return absl::OkStatus();
+}
+
+Sequence* Engine::Find(uint64_t sequence_id) {
+  const auto it = std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& sequence) {
+    return sequence->opened && sequence->id.value() == sequence_id;
+  });
+  return it == sequences_.end() ? nullptr : it->get();
+}
+
+}  // namespace folio::worker

@@ -1,0 +1,175 @@
+// Engine: enqueueing steps, and what becomes of their results.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/check.h"
+#include "services/worker/engine.h"
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+void Engine::Enqueue(Batch batch) {
+  const absl::Time start = absl::Now();
+  InFlight step;
+  step.ticket = executor_->Enqueue(batch.step);
+  totals_.step_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+  ++totals_.steps;
+  ++enqueued_;
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    Sequence* sequence = batch.sequences[i];
+    const model::StepSegment& segment = batch.step.segments[i];
+    const uint32_t tokens = segment.prompt ? static_cast<uint32_t>(segment.tokens.size()) : 1;
+    sequence->fed += tokens;
+    sequence->outputs_enqueued += segment.want_output ? 1 : 0;
+    sequence->busy_until = enqueued_;
+    sequence->ledger.SawTokens(sequence->resident());
+    Entry entry{sequence, segment.want_output, tokens, sequence->fed, {}};
+    if (segment.prompt) {
+      totals_.prompt_tokens += tokens;
+      if (segment.want_output) {
+        sequence->phase = sequence->needs_compaction() ? Phase::kAwaitPlan : Phase::kDecode;
+      }
+    } else {
+      totals_.decode_tokens += 1;
+      if (sequence->resident() % options_.geometry.page_tokens == 0) {
+        // Read now: once the next step is enqueued, the newest page is another.
+        for (uint32_t layer = 0; layer < options_.geometry.num_layers; ++layer) {
+          entry.filled.push_back(executor_->NewestPage(*sequence->slot, LayerIndex(layer)));
+        }
+        sequence->awaits_reply = sequence->synchronous();
+        sequence->awaited_step = 0;
+      }
+    }
+    step.entries.push_back(std::move(entry));
+  }
+  in_flight_.push_back(std::move(step));
+}
+
+void Engine::CollectOldest() {
+  InFlight step = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  const absl::Time start = absl::Now();
+  const model::StepOutput result = executor_->Collect(step.ticket);
+  totals_.step_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+  ++collected_;
+  if (!result.status.ok()) {
+    for (const Entry& entry : step.entries) {
+      End(entry.sequence, v1::CLOSE_REASON_ERROR,
+          absl::InternalError(absl::StrCat("the device failed: ", result.status.message())));
+    }
+    return;
+  }
+  // A plan must be acknowledged before the manager hears of tokens written after it.
+  SendDue();
+
+  std::vector<Delivery> deliveries;
+  auto output = result.outputs.begin();
+  std::erase_if(step.entries, [&](const Entry& entry) {
+    const model::SegmentOutput* mine = nullptr;
+    if (entry.output) {
+      FOLIO_CHECK(output != result.outputs.end());
+      mine = &*output++;
+    }
+    // The client has its answer already (or gave up): what the device did since is dropped.
+    Sequence* sequence = entry.sequence;
+    if (sequence->phase == Phase::kClosing) return true;
+    sequence->committed = entry.logical_length;
+    Delivery delivery{sequence, {}, false};
+    if (entry.logical_length <= sequence->prompt_tokens()) {
+      delivery.events.push_back(ProgressEvent(*sequence, entry.logical_length));
+    }
+    if (mine != nullptr) TakeOutput(*mine, &delivery);
+    deliveries.push_back(std::move(delivery));
+    return false;
+  });
+  Commit(step.entries, deliveries);
+  // What the manager will not hear of, nobody may.
+  if (link_->status().ok()) Deliver(std::move(deliveries));
+}
+
+void Engine::TakeOutput(const model::SegmentOutput& output, Delivery* delivery) {
+  Sequence* sequence = delivery->sequence;
+  const SequenceRequest& request = sequence->request();
+  sequence->newest_token = absl::Now();
+  if (sequence->outputs == 0) sequence->first_token = sequence->newest_token;
+  ++sequence->outputs;
+  sequence->last_token = output.token;
+
+  v1::TokenChunk* held = &sequence->held;
+  held->add_tokens(output.token.value());
+  if (request.top_logprobs >= 0) AddLogprob(output, *tokenizer_, held);
+
+  v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
+  TextStream::Piece piece;
+  if (!sequence->scoring()) {
+    if (!request.ignore_eos && tokenizer_->IsEos(output.token)) {
+      reason = v1::FINISH_REASON_EOS;
+    } else {
+      piece = sequence->text.Feed(output.token);
+      held->mutable_text()->append(piece.text);
+    }
+  }
+  if (piece.stop) {
+    reason = v1::FINISH_REASON_STOP;
+  } else if (reason == v1::FINISH_REASON_UNSPECIFIED &&
+             sequence->outputs == request.max_new_tokens) {
+    reason = v1::FINISH_REASON_LENGTH;
+  }
+  if (reason == v1::FINISH_REASON_UNSPECIFIED) {
+    if (piece.whole) EmitChunk(sequence, delivery);
+    return;
+  }
+  if (!piece.stop && !sequence->scoring()) {
+    piece = sequence->text.Finish();
+    held->mutable_text()->append(piece.text);
+    if (piece.stop) reason = v1::FINISH_REASON_STOP;
+  }
+  EmitChunk(sequence, delivery);
+  delivery->events.push_back(
+      FinishedEvent(*sequence, options_.geometry, reason, piece.stop.value_or("")));
+  delivery->done = true;
+}
+
+void Engine::EmitChunk(Sequence* sequence, Delivery* delivery) {
+  v1::GenerateResponse event;
+  *event.mutable_chunk() = std::move(sequence->held);
+  sequence->held.Clear();
+  delivery->events.push_back(std::move(event));
+}
+
+void Engine::Commit(const std::vector<Entry>& entries, const std::vector<Delivery>& deliveries) {
+  if (entries.empty()) return;
+  v1::SessionRequest request;
+  for (const Entry& entry : entries) {
+    v1::CommitTokens* commit = request.add_commit();
+    commit->set_sequence_id(entry.sequence->id.value());
+    commit->set_lease_epoch(entry.sequence->lease_epoch.value());
+    commit->set_logical_length(entry.logical_length);
+    if (entry.output) commit->add_sampled_tokens(entry.sequence->last_token.value());
+    for (const PageRef& ref : entry.filled) {
+      v1::PageRef* filled = commit->add_filled();
+      filled->set_page(ref.page.value());
+      filled->set_generation(ref.generation.value());
+    }
+  }
+  const uint64_t step = link_->Send(std::move(request));
+  for (const Entry& entry : entries) {
+    if (!entry.filled.empty() && entry.sequence->awaits_reply) entry.sequence->awaited_step = step;
+  }
+}
+
+void Engine::Deliver(std::vector<Delivery> deliveries) {
+  for (Delivery& delivery : deliveries) {
+    Sequence* sequence = delivery.sequence;
+    for (v1::GenerateResponse& event : delivery.events) {
+      sequence->submission->sink->Event(std::move(event));
+    }
+    if (delivery.done) End(sequence, v1::CLOSE_REASON_FINISHED, absl::OkStatus());
+  }
+}
+
+}  // namespace folio::worker

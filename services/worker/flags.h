@@ -1,0 +1,32 @@
+// folio-worker's command line.
+#ifndef FOLIO_SERVICES_WORKER_FLAGS_H_
+#define FOLIO_SERVICES_WORKER_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/listen_address.h"
+#include "services/worker/loaded_model.h"
+#include "services/worker/serving.h"
+
+namespace folio::worker {
+
+struct WorkerFlags {
+  std::string model_path;
+  std::string model_name;
+  uint32_t page_tokens = 16;
+  ComputeOptions compute;
+  ServingOptions serving;
+  std::vector<ListenAddress> listen;
+  absl::Duration drain_timeout;
+};
+
+// Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.
+absl::StatusOr<WorkerFlags> ReadFlags();
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_FLAGS_H_

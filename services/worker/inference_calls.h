@@ -1,0 +1,71 @@
+// One running Generate or Score call: the gRPC reactor and the step loop's sink in one. It deletes
+// itself when gRPC is done with it, which is after the step loop is.
+#ifndef FOLIO_SERVICES_WORKER_INFERENCE_CALLS_H_
+#define FOLIO_SERVICES_WORKER_INFERENCE_CALLS_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "folio/v1/inference.pb.h"
+#include "services/worker/request_queue.h"
+
+namespace folio::worker {
+
+class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateResponse>,
+                           public ResultSink {
+ public:
+  // A request that is not OK ends the call at once. Borrows context and queue.
+  GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
+               absl::StatusOr<SequenceRequest> request);
+
+  void Event(folio::v1::GenerateResponse event) override;
+  void Done(absl::Status status) override;
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+ private:
+  // One write at a time; Finish when the last is done and the step loop has ended the sequence.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishNow() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  grpc::CallbackServerContext* const context_;
+  RequestQueue* const queue_;
+  std::shared_ptr<Submission> submission_;  // null: refused
+
+  absl::Mutex mutex_;
+  std::deque<folio::v1::GenerateResponse> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // the client cannot be written to any more
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ScoreCall final : public grpc::ServerUnaryReactor, public ResultSink {
+ public:
+  ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
+            absl::StatusOr<SequenceRequest> request, folio::v1::ScoreResponse* response);
+
+  void Event(folio::v1::GenerateResponse event) override;
+  void Done(absl::Status status) override;
+
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::CallbackServerContext* const context_;
+  RequestQueue* const queue_;
+  folio::v1::ScoreResponse* const response_;
+  std::shared_ptr<Submission> submission_;
+};
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_INFERENCE_CALLS_H_

@@ -1,0 +1,107 @@
+#include "services/worker/loaded_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/thread_pool.h"
+#include "services/model/cpu_executor.h"
+
+namespace folio::worker {
+
+namespace {
+
+uint64_t Parameters(const model::ModelConfig& config) {
+  const uint64_t q = uint64_t{config.heads} * config.head_dim;
+  const uint64_t kv = uint64_t{config.kv_heads} * config.head_dim;
+  const uint64_t hidden = config.hidden;
+  const uint64_t layer = hidden * (2 * q + 2 * kv) + 3 * hidden * uint64_t{config.ffn} + 2 * hidden;
+  const uint64_t embeddings = uint64_t{config.vocab} * hidden * (config.tied_embeddings ? 1 : 2);
+  return embeddings + config.num_layers * layer + hidden;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options) {
+  if (options.compute == "float32") {
+    if (options.kernels == "auto" || options.kernels == "plain")
+      return kernels::cpu::MakePlainOps();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kernels=", options.kernels,
+                     ": --compute=float32 has only plain kernels; leave it auto"));
+  }
+  if (options.compute != "bfloat16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--compute=", options.compute, ": must be float32 or bfloat16"));
+  }
+  auto ops = kernels::cpu::MakeFastOps(options.kernels);
+  if (ops.ok()) return ops;
+  return absl::Status(ops.status().code(),
+                      absl::StrCat("--kernels=", options.kernels, ": ", ops.status().message()));
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
+    const std::string& path, const std::string& name, uint32_t page_tokens,
+    const ComputeOptions& options, const model::LoadProgress& progress) {
+  auto ops = MakeOps(options);
+  if (!ops.ok()) return ops.status();
+  auto source = model::OpenModel(path);
+  if (!source.ok()) return source.status();
+  const model::ModelConfig& config = (*source)->config();
+  auto tokenizer = model::Tokenizer::Create((*source)->tokenizer(), config.vocab);
+  if (!tokenizer.ok()) {
+    return absl::Status(tokenizer.status().code(),
+                        absl::StrCat(path, ": ", tokenizer.status().message()));
+  }
+  kernels::cpu::ThreadPool threads(options.threads);
+  auto weights = model::LoadWeights(**source, **ops, threads, progress);
+  if (!weights.ok()) return weights.status();
+
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel());
+  loaded->options_ = options;
+  loaded->tokenizer_ = *std::move(tokenizer);
+  loaded->weights_ = *std::move(weights);
+  folio::v1::ModelLayout& layout = loaded->layout_;
+  layout.set_model(name.empty() ? config.name : name);
+  layout.set_fingerprint((*source)->fingerprint());
+  layout.set_num_layers(config.num_layers);
+  layout.set_num_kv_heads(config.kv_heads);
+  layout.set_head_dim(config.head_dim);
+  layout.set_page_tokens(page_tokens);
+  layout.set_data_type(folio::v1::DATA_TYPE_BFLOAT16);
+  loaded->Describe((*ops)->name());
+  return loaded;
+}
+
+void LoadedModel::Describe(absl::string_view kernels) {
+  const model::ModelConfig& config = weights_->config;
+  folio::v1::GetModelResponse& out = description_;
+  *out.mutable_layout() = layout_;
+  out.set_architecture(config.architecture);
+  out.set_vocab_size(config.vocab);
+  out.set_context_length(config.context);
+  out.set_hidden_size(config.hidden);
+  out.set_num_attention_heads(config.heads);
+  out.set_parameters(Parameters(config));
+  out.set_weight_bytes(weights_->bytes());
+  out.set_compute(options_.compute);
+  out.set_kernels(std::string(kernels));
+  out.set_threads(static_cast<uint32_t>(options_.threads));
+  out.set_chat_template(tokenizer_->has_chat_template());
+  for (const uint32_t id : tokenizer_->eos_ids()) out.add_eos_tokens(id);
+  const CacheGeometry geometry = {.num_layers = config.num_layers,
+                                  .num_kv_heads = config.kv_heads,
+                                  .head_dim = config.head_dim,
+                                  .page_tokens = layout_.page_tokens()};
+  out.set_kv_bytes_per_token(geometry.kv_bytes_per_token());
+}
+
+absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
+    const kernels::PoolView& pool, uint32_t max_rows) const {
+  auto ops = MakeOps(options_);
+  if (!ops.ok()) return ops.status();
+  model::CpuExecutorOptions options;
+  options.max_rows = max_rows;
+  return model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
+}
+
+}  // namespace folio::worker

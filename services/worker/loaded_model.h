@@ -1,0 +1,62 @@
+// A model ready to run, and what is said about it: to the manager, to clients.
+#ifndef FOLIO_SERVICES_WORKER_LOADED_MODEL_H_
+#define FOLIO_SERVICES_WORKER_LOADED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "folio/v1/inference.pb.h"
+#include "folio/v1/types.pb.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/views.h"
+#include "services/model/executor.h"
+#include "services/model/tokenizer.h"
+#include "services/model/weights.h"
+
+namespace folio::worker {
+
+// How the arithmetic is done.
+struct ComputeOptions {
+  std::string compute = "bfloat16";  // or "float32": the plain reference
+  std::string kernels = "auto";      // a family of bfloat16 kernels
+  int threads = 1;
+};
+
+// INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
+absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options);
+
+// Immutable once loaded; thread-safe.
+class LoadedModel {
+ public:
+  // Errors name the file and what is wrong with it. `name` empty: the model's own.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& path,
+                                                           const std::string& name,
+                                                           uint32_t page_tokens,
+                                                           const ComputeOptions& options,
+                                                           const model::LoadProgress& progress);
+
+  const model::ModelConfig& config() const { return weights_->config; }
+  const model::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const folio::v1::ModelLayout& layout() const { return layout_; }
+  const folio::v1::GetModelResponse& description() const { return description_; }
+
+  // Shares the weights. `pool` must outlive it.
+  absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(const kernels::PoolView& pool,
+                                                                uint32_t max_rows) const;
+
+ private:
+  LoadedModel() = default;
+  void Describe(absl::string_view kernels);
+
+  ComputeOptions options_;
+  std::unique_ptr<model::Tokenizer> tokenizer_;
+  std::shared_ptr<const model::ModelWeights> weights_;
+  folio::v1::ModelLayout layout_;
+  folio::v1::GetModelResponse description_;
+};
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_LOADED_MODEL_H_

@@ -1,0 +1,120 @@
+// folio-worker: runs a model on pages that a folio-manager owns.
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "absl/time/clock.h"
+#include "services/common/flags.h"
+#include "services/common/grpc_server.h"
+#include "services/common/logging.h"
+#include "services/common/signals.h"
+#include "services/common/version.h"
+#include "services/worker/flags.h"
+#include "services/worker/inference_service.h"
+#include "services/worker/loaded_model.h"
+#include "services/worker/serving.h"
+
+namespace {
+
+using folio::worker::LoadedModel;
+using folio::worker::Serving;
+using folio::worker::WorkerFlags;
+
+constexpr absl::string_view kUsage =
+    "folio-worker --model=PATH [flags]\n\n"
+    "Runs a model of the Llama family on pages that the manager of this node owns, and serves\n"
+    "the Inference API. SIGTERM or SIGINT drains, a second one ends at once.";
+
+int Fail(const absl::Status& why) {
+  folio::log::Error("cannot start", {{"reason", why}});
+  return 1;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
+                                                  folio::TerminationSignals& signals) {
+  folio::log::Info("loading the model", {{"path", flags.model_path}});
+  const absl::Time start = absl::Now();
+  int shown = 0;
+  const auto progress = [&](int percent) {
+    // Nothing is held yet that would need an orderly end.
+    if (signals.Wait(absl::ZeroDuration())) std::_Exit(0);
+    if (percent < shown + 10) return;
+    shown = percent;
+    folio::log::Info("loading the model", {{"percent", percent}});
+  };
+  auto model = LoadedModel::Load(flags.model_path, flags.model_name, flags.page_tokens,
+                                 flags.compute, progress);
+  if (!model.ok()) return model;
+  const folio::v1::GetModelResponse& said = (*model)->description();
+  folio::log::Info("model loaded", {{"model", said.layout().model()},
+                                    {"parameters", said.parameters()},
+                                    {"weight_bytes", said.weight_bytes()},
+                                    {"context", said.context_length()},
+                                    {"compute", said.compute()},
+                                    {"kernels", said.kernels()},
+                                    {"threads", said.threads()},
+                                    {"took", absl::Now() - start}});
+  return model;
+}
+
+// Until a signal and the drain after it, or until serving cannot go on.
+absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
+                           folio::TerminationSignals& signals, absl::Duration drain_timeout) {
+  bool healthy = true, draining = false;
+  for (;;) {
+    if (std::optional<absl::Status> end = serving.Wait(absl::ZeroDuration())) return *end;
+    if (const bool now = serving.serving() && !draining; now != healthy) {
+      server.SetServing(healthy = now);
+      folio::log::Info(now ? "serving" : "not serving");
+    }
+    if (!signals.Wait(absl::Milliseconds(100))) continue;
+    serving.Drain(draining ? absl::InfinitePast() : absl::Now() + drain_timeout);
+    folio::log::Info(draining ? "ending at once" : "draining", {{"timeout", drain_timeout}});
+    draining = true;
+  }
+}
+
+int Run() {
+  auto flags = folio::worker::ReadFlags();
+  if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
+  folio::TerminationSignals signals;
+  folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()}});
+  for (const folio::ListenAddress& address : flags->listen) {
+    if (!address.is_unix()) continue;
+    if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
+  }
+  auto model = Load(*flags, signals);
+  if (!model.ok()) return Fail(model.status());
+
+  folio::worker::RequestQueue queue;
+  Serving serving(flags->serving, model->get(), &queue);
+  const auto signalled = [&] { return signals.Wait(absl::ZeroDuration()).has_value(); };
+  if (absl::Status status = serving.Start(signalled); !status.ok()) {
+    return absl::IsCancelled(status) ? 0 : Fail(status);
+  }
+  const folio::worker::ModelLimits limits = {.tokenizer = &(*model)->tokenizer(),
+                                             .vocab = (*model)->config().vocab,
+                                             .context = (*model)->config().context};
+  folio::worker::InferenceService service(limits, (*model)->description(), &queue);
+  folio::GrpcServerOptions server_options;
+  server_options.listen = flags->listen;
+  server_options.services = {&service};
+  auto server = folio::GrpcServer::Start(server_options);
+  if (!server.ok()) return Fail(server.status());
+  for (const folio::ListenAddress& address : (*server)->addresses()) {
+    folio::log::Info("listening", {{"address", address.ToString()}});
+  }
+  const absl::Status end = ServeUntilEnd(serving, **server, signals, flags->drain_timeout);
+  // Answers are on their way; give clients a moment to take them.
+  (*server)->Shutdown(absl::Seconds(1));
+  if (!end.ok()) folio::log::Error("cannot go on; start me anew", {{"reason", end}});
+  folio::log::Info("folio-worker ended");
+  return end.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  folio::ParseFlagsOrExit(argc, argv, kUsage);
+  return Run();
+}

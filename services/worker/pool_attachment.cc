@@ -1,0 +1,137 @@
+#include "services/worker/pool_attachment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "folio/v1/kv_manager.grpc.pb.h"
+#include "services/common/grpc_status.h"
+#include "services/common/logging.h"
+#include "services/common/pool_socket.h"
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+namespace {
+
+constexpr uint32_t kProtocolVersion = 1;
+
+absl::Status Mismatch(absl::string_view field, uint64_t said, uint64_t wanted) {
+  return absl::FailedPreconditionError(absl::StrCat("the manager's pool has ", field, " ", said,
+                                                    ", this model's layout makes it ", wanted));
+}
+
+absl::Status CheckPool(const v1::PoolLayout& pool, const CacheGeometry& geometry) {
+  if (pool.page_bytes() != geometry.page_bytes()) {
+    return Mismatch("page_bytes", pool.page_bytes(), geometry.page_bytes());
+  }
+  const uint64_t pool_bytes = uint64_t{pool.num_pages()} * geometry.page_bytes();
+  if (pool.pool_bytes() != pool_bytes) return Mismatch("pool_bytes", pool.pool_bytes(), pool_bytes);
+  const uint64_t board_bytes = uint64_t{pool.num_pages()} * geometry.score_bytes_per_page();
+  if (pool.score_board_bytes() != board_bytes) {
+    return Mismatch("score_board_bytes", pool.score_board_bytes(), board_bytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t bytes, const std::string& what) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("fstat of ", what));
+  if (static_cast<uint64_t>(info.st_size) < bytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " is ", info.st_size, " bytes long, the manager promised ", bytes));
+  }
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(what, " is not sealed against shrinking"));
+  }
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", bytes, " bytes of ", what));
+  }
+  return SharedMapping(static_cast<std::byte*>(data), bytes);
+}
+
+SharedMapping::SharedMapping(SharedMapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+
+SharedMapping::~SharedMapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+PoolAttachment::PoolAttachment(SharedMapping pool, SharedMapping board,
+                               const kernels::PoolView& view, SessionOptions session)
+    : pool_(std::move(pool)), board_(std::move(board)), view_(view), session_(std::move(session)) {}
+
+absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
+    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
+    const v1::ModelLayout& layout) {
+  v1::AttachRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  request.set_worker_name(worker_name);
+  *request.mutable_layout() = layout;
+  v1::AttachResponse response;
+  grpc::ClientContext context;
+  // Carving a large pool of huge pages takes the manager a while.
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  const auto stub = v1::KvManager::NewStub(channel);
+  if (absl::Status status = FromGrpcStatus(stub->Attach(&context, request, &response));
+      !status.ok()) {
+    return status;
+  }
+  const CacheGeometry geometry = {.num_layers = layout.num_layers(),
+                                  .num_kv_heads = layout.num_kv_heads(),
+                                  .head_dim = layout.head_dim(),
+                                  .page_tokens = layout.page_tokens()};
+  if (absl::Status status = CheckPool(response.pool(), geometry); !status.ok()) return status;
+  auto descriptors = FetchPoolDescriptors(response.export_socket(), response.export_token());
+  if (!descriptors.ok()) return descriptors.status();
+
+  auto pool = SharedMapping::Map(descriptors->pool.get(), response.pool().pool_bytes(), "the pool");
+  if (!pool.ok()) return pool.status();
+  auto board = SharedMapping::Map(descriptors->score_board.get(),
+                                  response.pool().score_board_bytes(), "the score board");
+  if (!board.ok()) return board.status();
+  const kernels::PoolView view = {.pages = pool->data(),
+                                  .scores = reinterpret_cast<float*>(board->data()),
+                                  .num_pages = response.pool().num_pages(),
+                                  .geometry = geometry};
+  SessionOptions session = {response.worker_id(), response.session_token(),
+                            absl::Milliseconds(response.lease_ttl_ms())};
+  return std::unique_ptr<PoolAttachment>(
+      new PoolAttachment(*std::move(pool), *std::move(board), view, std::move(session)));
+}
+
+absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
+    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
+    const v1::ModelLayout& layout, absl::Duration timeout, const std::function<bool()>& stop) {
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::Duration pause = absl::Milliseconds(100);
+  for (;;) {
+    if (stop()) return absl::CancelledError("asked to stop");
+    auto attachment = PoolAttachment::Attach(channel, worker_name, layout);
+    if (attachment.ok() || !absl::IsUnavailable(attachment.status())) return attachment;
+    if (absl::Now() + pause >= deadline) {
+      return absl::UnavailableError(absl::StrCat("the manager could not be reached within ",
+                                                 absl::FormatDuration(timeout), ": ",
+                                                 attachment.status().message()));
+    }
+    log::Warning("the manager cannot be reached, trying again",
+                 {{"error", attachment.status().message()}, {"pause", pause}});
+    // In short pieces, so that `stop` is heard.
+    const absl::Time next = absl::Now() + pause;
+    while (absl::Now() < next && !stop()) absl::SleepFor(absl::Milliseconds(50));
+    pause = std::min(2 * pause, absl::Seconds(3));
+  }
+}
+
+}  // namespace folio::worker

@@ -1,0 +1,218 @@
+#include "services/worker/request_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+namespace {
+
+template <typename... Parts>
+absl::Status Refuse(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// A longer text cannot fit: no tokenizer has many tokens of this length.
+size_t MaxTextBytes(const ModelLimits& limits) {
+  return std::max<size_t>(size_t{1} << 20, size_t{64} * limits.context);
+}
+
+absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text, absl::string_view field,
+                                                const ModelLimits& limits) {
+  if (text.size() > MaxTextBytes(limits)) {
+    return Refuse(field, " is ", text.size(), " bytes long, the most is ", MaxTextBytes(limits));
+  }
+  auto ids = limits.tokenizer->Encode(text);
+  if (!ids.ok()) {
+    return absl::Status(ids.status().code(), absl::StrCat(field, ": ", ids.status().message()));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<TokenId>> CheckIds(const v1::TokenIds& tokens, absl::string_view field,
+                                              const ModelLimits& limits) {
+  std::vector<TokenId> ids;
+  ids.reserve(tokens.ids_size());
+  for (int i = 0; i < tokens.ids_size(); ++i) {
+    if (tokens.ids(i) >= limits.vocab) {
+      return Refuse(field, ".tokens.ids[", i, "] is ", tokens.ids(i), ", the vocabulary has ",
+                    limits.vocab, " tokens");
+    }
+    ids.push_back(TokenId(tokens.ids(i)));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<TokenId>> EncodeChat(const v1::Chat& chat, absl::string_view field,
+                                                const ModelLimits& limits, std::string* rendered) {
+  if (chat.messages().empty()) return Refuse(field, ".chat.messages must not be empty");
+  if (chat.messages_size() > kMaxChatMessages) {
+    return Refuse(field, ".chat.messages has ", chat.messages_size(), " entries, the most is ",
+                  kMaxChatMessages);
+  }
+  std::vector<model::Message> messages;
+  size_t bytes = 0;
+  for (int i = 0; i < chat.messages_size(); ++i) {
+    const v1::ChatMessage& message = chat.messages(i);
+    if (message.role().empty()) {
+      return Refuse(field, ".chat.messages[", i,
+                    "].role must not be empty; templates know system, user and assistant");
+    }
+    bytes += message.content().size();
+    messages.push_back({message.role(), message.content()});
+  }
+  if (bytes > MaxTextBytes(limits)) {
+    return Refuse(field, ".chat is ", bytes, " bytes long, the most is ", MaxTextBytes(limits));
+  }
+  auto text = limits.tokenizer->RenderChat(messages);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat(field, ".chat: ", text.status().message()));
+  }
+  auto ids = EncodeText(*text, absl::StrCat(field, ".chat"), limits);
+  if (rendered != nullptr) *rendered = *std::move(text);
+  return ids;
+}
+
+absl::Status CheckSampling(const v1::SamplingParams& sampling) {
+  if (!std::isfinite(sampling.temperature()) || sampling.temperature() < 0) {
+    return Refuse("sampling.temperature must be a number that is at least 0 (0: greedy), is ",
+                  sampling.temperature());
+  }
+  if (sampling.has_top_p() && !(sampling.top_p() > 0 && sampling.top_p() <= 1)) {
+    return Refuse("sampling.top_p must be above 0 and at most 1, is ", sampling.top_p());
+  }
+  if (!(sampling.min_p() >= 0 && sampling.min_p() <= 1)) {
+    return Refuse("sampling.min_p must be in [0, 1], is ", sampling.min_p());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabel(absl::string_view label) {
+  if (label.size() <= kMaxLabelBytes) return absl::OkStatus();
+  return Refuse("label is ", label.size(), " bytes long, the most is ", kMaxLabelBytes);
+}
+
+absl::Status CheckStops(const v1::GenerateRequest& request) {
+  if (request.stop_size() > kMaxStops) {
+    return Refuse("stop has ", request.stop_size(), " strings, the most is ", kMaxStops);
+  }
+  for (int i = 0; i < request.stop_size(); ++i) {
+    const size_t bytes = request.stop(i).size();
+    if (bytes == 0) return Refuse("stop[", i, "] must not be empty");
+    if (bytes > kMaxStopBytes) {
+      return Refuse("stop[", i, "] is ", bytes, " bytes long, the most is ", kMaxStopBytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLogprobs(absl::string_view field, uint32_t wanted, const ModelLimits& limits) {
+  const uint32_t most = std::min(kMaxTopLogprobs, limits.vocab);
+  if (wanted <= most) return absl::OkStatus();
+  return Refuse(field, " is ", wanted, ", the most is ", most);
+}
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::string_view field,
+                                              const ModelLimits& limits, std::string* rendered) {
+  absl::StatusOr<std::vector<TokenId>> ids;
+  switch (input.kind_case()) {
+    case v1::Input::kText:
+      ids = EncodeText(input.text(), absl::StrCat(field, ".text"), limits);
+      break;
+    case v1::Input::kTokens:
+      ids = CheckIds(input.tokens(), field, limits);
+      break;
+    case v1::Input::kChat:
+      ids = EncodeChat(input.chat(), field, limits, rendered);
+      break;
+    case v1::Input::KIND_NOT_SET:
+      return Refuse(field, " must be given: text, tokens or chat");
+  }
+  if (ids.ok() && ids->empty()) return Refuse(field, " is empty: at least one token is needed");
+  return ids;
+}
+
+absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request,
+                                              const ModelLimits& limits) {
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  if (absl::Status s = CheckSampling(request.sampling()); !s.ok()) return s;
+  if (absl::Status s = CheckStops(request); !s.ok()) return s;
+  if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (request.has_logprobs()) {
+    if (absl::Status s = CheckLogprobs("logprobs", request.logprobs(), limits); !s.ok()) return s;
+    checked.top_logprobs = static_cast<int>(request.logprobs());
+  }
+  auto prompt = TokensOf(request.input(), "input", limits);
+  if (!prompt.ok()) return prompt.status();
+  checked.prompt = *std::move(prompt);
+
+  const uint64_t tokens = checked.prompt.size();
+  if (tokens >= limits.context) {
+    return Refuse("input is ", tokens,
+                  " tokens long, which leaves no room in the model's context of ", limits.context);
+  }
+  const auto rest = static_cast<uint32_t>(limits.context - tokens);
+  if (request.max_tokens() > rest) {
+    return Refuse("max_tokens is ", request.max_tokens(), "; with the input's ", tokens,
+                  " tokens that is more than the model's context of ", limits.context);
+  }
+  checked.max_new_tokens =
+      request.max_tokens() > 0 ? request.max_tokens() : std::min(kDefaultMaxTokens, rest);
+  checked.cache = request.cache();
+  checked.sampling = request.sampling();
+  if (!checked.sampling.has_seed()) checked.sampling.set_seed(RandomSeed());
+  checked.label = request.label();
+  checked.stop.assign(request.stop().begin(), request.stop().end());
+  checked.ignore_eos = request.ignore_eos();
+  checked.report_evictions = request.report_evictions();
+  return checked;
+}
+
+absl::StatusOr<SequenceRequest> CheckScore(const v1::ScoreRequest& request,
+                                           const ModelLimits& limits) {
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (absl::Status s = CheckLogprobs("top_logprobs", request.top_logprobs(), limits); !s.ok()) {
+    return s;
+  }
+  if (request.continuation().has_chat()) {
+    return Refuse("continuation.chat is not possible: give text or tokens");
+  }
+  auto prompt = TokensOf(request.input(), "input", limits);
+  if (!prompt.ok()) return prompt.status();
+  auto targets = TokensOf(request.continuation(), "continuation", limits);
+  if (!targets.ok()) return targets.status();
+  if (prompt->size() + targets->size() > limits.context) {
+    return Refuse("continuation is ", targets->size(), " tokens long; with the input's ",
+                  prompt->size(), " tokens that is more than the model's context of ",
+                  limits.context);
+  }
+  checked.prompt = *std::move(prompt);
+  checked.targets = *std::move(targets);
+  checked.max_new_tokens = static_cast<uint32_t>(checked.targets.size());
+  checked.cache = request.cache();
+  checked.sampling.set_seed(0);  // nothing is sampled
+  checked.label = request.label();
+  checked.top_logprobs = static_cast<int>(request.top_logprobs());
+  checked.report_evictions = request.report_evictions();
+  return checked;
+}
+
+}  // namespace folio::worker

@@ -1,0 +1,84 @@
+#include "services/worker/sequence.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+void CacheLedger::AddPages(uint32_t count) {
+  pages += count;
+  peak_pages = std::max(peak_pages, pages);
+}
+
+void CacheLedger::SawTokens(uint32_t resident) { peak_tokens = std::max(peak_tokens, resident); }
+
+Sequence::Sequence(uint64_t tag, std::shared_ptr<Submission> submission,
+                   const model::Tokenizer* tokenizer)
+    : tag(tag), submission(std::move(submission)), text(tokenizer, request().stop) {}
+
+v1::GenerateResponse StartedEvent(const Sequence& sequence) {
+  v1::GenerateResponse event;
+  v1::Started* started = event.mutable_started();
+  started->set_sequence_id(sequence.id.value());
+  started->set_prompt_tokens(sequence.prompt_tokens());
+  *started->mutable_cache() = sequence.cache;
+  started->set_seed(sequence.request().sampling.seed());
+  return event;
+}
+
+v1::GenerateResponse ProgressEvent(const Sequence& sequence, uint32_t done) {
+  v1::GenerateResponse event;
+  event.mutable_prefill()->set_done_tokens(done);
+  event.mutable_prefill()->set_total_tokens(sequence.prompt_tokens());
+  return event;
+}
+
+v1::GenerateResponse FinishedEvent(const Sequence& sequence, const CacheGeometry& geometry,
+                                   v1::FinishReason reason, std::string stop) {
+  v1::GenerateResponse event;
+  v1::Finished* finished = event.mutable_finished();
+  finished->set_reason(reason);
+  finished->set_stop(std::move(stop));
+
+  v1::Usage* usage = finished->mutable_usage();
+  const absl::Time arrival = sequence.request().arrival;
+  usage->set_prompt_tokens(sequence.prompt_tokens());
+  usage->set_generated_tokens(sequence.outputs);
+  usage->set_queue_seconds(absl::ToDoubleSeconds(sequence.admitted - arrival));
+  usage->set_prefill_seconds(absl::ToDoubleSeconds(sequence.first_token - sequence.admitted));
+  usage->set_time_to_first_token(absl::ToDoubleSeconds(sequence.first_token - arrival));
+  usage->set_decode_seconds(absl::ToDoubleSeconds(sequence.newest_token - sequence.first_token));
+
+  const CacheLedger& ledger = sequence.ledger;
+  v1::CacheStats* cache = finished->mutable_cache();
+  const uint32_t resident = sequence.committed - ledger.evicted_tokens;
+  cache->set_resident_tokens(resident);
+  cache->set_peak_resident_tokens(ledger.peak_tokens);
+  cache->set_held_pages(ledger.pages);
+  cache->set_peak_held_pages(ledger.peak_pages);
+  cache->set_resident_bytes(uint64_t{resident} * geometry.kv_bytes_per_token());
+  cache->set_evicted_tokens(ledger.evicted_tokens);
+  cache->set_evicted_pages(ledger.evicted_pages);
+  cache->set_plans(ledger.plans);
+  return event;
+}
+
+void AddLogprob(const model::SegmentOutput& output, const model::Tokenizer& tokenizer,
+                v1::TokenChunk* chunk) {
+  v1::TokenLogprob* logprob = chunk->add_logprobs();
+  logprob->set_token(output.token.value());
+  logprob->set_logprob(output.logprob);
+  for (const auto& [token, value] : output.top) {
+    v1::Candidate* candidate = logprob->add_top();
+    candidate->set_token(token.value());
+    candidate->set_logprob(value);
+    if (absl::StatusOr<std::string> bytes = tokenizer.TokenBytes(token); bytes.ok()) {
+      candidate->set_bytes(*std::move(bytes));
+    }
+  }
+}
+
+}  // namespace folio::worker

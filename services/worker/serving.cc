@@ -1,0 +1,112 @@
+#include "services/worker/serving.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "services/common/logging.h"
+#include "services/worker/grpc_manager_link.h"
+
+namespace folio::worker {
+
+namespace {
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // plans grow with layers and context
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue)
+    : options_(options), model_(model), queue_(queue), channel_(MakeChannel(options.manager)) {}
+
+Serving::~Serving() {
+  if (!thread_.joinable()) return;
+  Drain(absl::InfinitePast());
+  thread_.join();
+}
+
+absl::Status Serving::Attach(const std::function<bool()>& stop) {
+  auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->layout(),
+                                    options_.attach_timeout, stop);
+  if (!attachment.ok()) return attachment.status();
+  attachment_ = *std::move(attachment);
+  log::Info("attached to the manager", {{"manager", options_.manager},
+                                        {"worker", attachment_->session().worker_id},
+                                        {"pages", attachment_->view().num_pages},
+                                        {"lease_ttl", attachment_->session().lease_ttl}});
+  return absl::OkStatus();
+}
+
+absl::Status Serving::Start(const std::function<bool()>& stop) {
+  if (absl::Status status = Attach(stop); !status.ok()) return status;
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+bool Serving::draining() const {
+  absl::MutexLock lock(&mutex_);
+  return drain_deadline_.has_value();
+}
+
+void Serving::Run() {
+  absl::Status status;
+  for (;;) {
+    const absl::Time start = absl::Now();
+    status = Serve();
+    // Only a lost connection can be mended here. A fenced worker must end: until its process is
+    // gone the manager cannot give its pages to anyone.
+    if (status.ok() || !absl::IsUnavailable(status) || draining()) break;
+    log::Error("the manager was lost", {{"reason", status}});
+    if (absl::Now() - start < absl::Seconds(1)) absl::SleepFor(absl::Milliseconds(500));
+    if (status = Attach([this] { return draining(); }); !status.ok()) break;
+  }
+  if (draining()) status = absl::OkStatus();
+  {
+    absl::MutexLock lock(&mutex_);
+    result_ = status;
+  }
+  ended_.Notify();
+}
+
+absl::Status Serving::Serve() {
+  auto executor =
+      model_->MakeExecutor(attachment_->view(), options_.prefill_chunk + options_.max_batch);
+  if (!executor.ok()) return executor.status();
+  GrpcManagerLink link(channel_, attachment_->session());
+  const EngineOptions engine_options = {.geometry = attachment_->view().geometry,
+                                        .prefill_chunk = options_.prefill_chunk,
+                                        .max_batch = options_.max_batch};
+  Engine engine(engine_options, executor->get(), &link, queue_, &model_->tokenizer());
+  {
+    absl::MutexLock lock(&mutex_);
+    engine_ = &engine;
+    if (drain_deadline_) engine.Drain(*drain_deadline_);
+  }
+  serving_ = true;
+  absl::Status status = engine.Run();
+  serving_ = false;
+  absl::MutexLock lock(&mutex_);
+  engine_ = nullptr;
+  return status;
+}
+
+void Serving::Drain(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  drain_deadline_ = std::min(drain_deadline_.value_or(absl::InfiniteFuture()), deadline);
+  if (engine_ != nullptr) engine_->Drain(*drain_deadline_);
+}
+
+std::optional<absl::Status> Serving::Wait(absl::Duration timeout) {
+  if (!ended_.WaitForNotificationWithTimeout(timeout)) return std::nullopt;
+  absl::MutexLock lock(&mutex_);
+  return result_;
+}
+
+}  // namespace folio::worker

@@ -1,0 +1,80 @@
+// The worker's life with managers: attach, serve, and attach again when the manager is lost.
+#ifndef FOLIO_SERVICES_WORKER_SERVING_H_
+#define FOLIO_SERVICES_WORKER_SERVING_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "services/worker/engine.h"
+#include "services/worker/loaded_model.h"
+#include "services/worker/pool_attachment.h"
+#include "services/worker/request_queue.h"
+
+namespace folio::worker {
+
+struct ServingOptions {
+  std::string manager;  // gRPC address
+  std::string worker_name;
+  absl::Duration attach_timeout;
+  uint32_t prefill_chunk = 512;
+  uint32_t max_batch = 64;
+};
+
+// One thread of its own: the step loop's. Thread-safe.
+class Serving {
+ public:
+  // Borrows model and queue.
+  Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue);
+  // Ends at once what still runs.
+  ~Serving();
+
+  // Attaches, waiting for the manager up to the timeout or until `stop` says so, and starts to
+  // serve. Once.
+  absl::Status Start(const std::function<bool()>& stop);
+
+  // True while requests are taken.
+  bool serving() const { return serving_; }
+  // Lets running requests finish until `deadline`. May be called again to shorten it.
+  void Drain(absl::Time deadline);
+  // Waits for the end: OK after Drain; otherwise why it cannot go on, and the process must start
+  // anew. Nothing once `timeout` has passed.
+  std::optional<absl::Status> Wait(absl::Duration timeout);
+
+ private:
+  absl::Status Attach(const std::function<bool()>& stop);
+  void Run();
+  // Serves until the link ends or the drain is done.
+  absl::Status Serve();
+  bool draining() const;
+
+  const ServingOptions options_;
+  const LoadedModel* const model_;
+  RequestQueue* const queue_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
+  std::atomic<bool> serving_ = false;
+
+  mutable absl::Mutex mutex_;
+  Engine* engine_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the running one
+  std::optional<absl::Time> drain_deadline_ ABSL_GUARDED_BY(mutex_);
+  absl::Status result_ ABSL_GUARDED_BY(mutex_);
+
+  absl::Notification ended_;
+  std::thread thread_;
+};
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_SERVING_H_
