@@ -66,7 +66,7 @@ class CrateTokenizer final : public Tokenizer {
     if (!has_chat_template()) {
       return absl::FailedPreconditionError("the model has no chat template");
     }
-    nlohmann::json list = nlohmann::json::array();
+    auto list = nlohmann::ordered_json::array();
     for (size_t i = 0; i < messages.size(); ++i) {
       for (const std::string* text : {&messages[i].role, &messages[i].content}) {
         if (const auto bad = FirstInvalidUtf8(*text)) {

@@ -29,7 +29,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Special tokens written in the text are recognised; nothing is put in front unless the model's
-  // tokenizer says so (`add_bos`). INVALID_ARGUMENT when `text` is no UTF-8.
+  // tokenizer says so (`add_bos`, and the text does not start with it). Text for which the
+  // vocabulary has no token is left out. INVALID_ARGUMENT when `text` is no UTF-8.
   virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const = 0;
 
   // The template with the generation prompt. FAILED_PRECONDITION without a template;
@@ -37,13 +38,14 @@ class Tokenizer {
   virtual absl::StatusOr<std::string> RenderChat(absl::Span<const Message> messages) const = 0;
 
   // The raw bytes a token stands for; special tokens give their text. May be part of a character.
+  // Nothing for an id that pads the model's vocabulary; INVALID_ARGUMENT for one outside it.
   virtual absl::StatusOr<std::string> TokenBytes(TokenId id) const = 0;
 
   virtual bool IsSpecial(TokenId id) const = 0;
   virtual bool IsEos(TokenId id) const = 0;
   virtual const std::vector<uint32_t>& eos_ids() const = 0;
   virtual bool has_chat_template() const = 0;
-  virtual uint32_t vocab_size() const = 0;
+  virtual uint32_t vocab_size() const = 0;  // the model's
 };
 
 }  // namespace folio::model

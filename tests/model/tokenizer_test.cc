@@ -1,0 +1,349 @@
+// The reference model's tokenizer and chat template against recorded results of an independent
+// program, and what every tokenizer promises. FOLIO_MODEL names the reference model's file.
+#include "services/model/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "services/common/utf8.h"
+
+namespace folio::model {
+namespace {
+
+using testing::HasSubstr;
+
+nlohmann::json Oracle(const std::string& name) {
+  std::ifstream file(std::string(FOLIO_ORACLE) + "/" + name);
+  return nlohmann::json::parse(file);
+}
+
+std::vector<uint32_t> Values(const std::vector<TokenId>& ids) {
+  std::vector<uint32_t> values;
+  for (const TokenId id : ids) values.push_back(id.value());
+  return values;
+}
+
+std::string Join(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  std::string bytes;
+  for (const TokenId id : ids) bytes += tokenizer.TokenBytes(id).value();
+  return bytes;
+}
+
+// One for all tests: opening takes a second.
+struct Loaded {
+  TokenizerSpec spec;
+  uint32_t vocab = 0;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+class ReferenceTokenizerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const char* path = std::getenv("FOLIO_MODEL");
+    if (path == nullptr) return;
+    const auto source = OpenModel(path);
+    ASSERT_TRUE(source.ok()) << source.status();
+    loaded_.spec = (*source)->tokenizer();
+    loaded_.vocab = (*source)->config().vocab;
+    auto tokenizer = Tokenizer::Create(loaded_.spec, loaded_.vocab);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    loaded_.tokenizer = *std::move(tokenizer);
+  }
+  static void TearDownTestSuite() { loaded_ = {}; }
+
+  void SetUp() override {
+    if (std::getenv("FOLIO_MODEL") == nullptr) {
+      GTEST_SKIP() << "FOLIO_MODEL does not name the reference model: NOT TESTED";
+    }
+    ASSERT_NE(loaded_.tokenizer, nullptr);
+  }
+
+  static const Tokenizer& tokenizer() { return *loaded_.tokenizer; }
+  static const TokenizerSpec& spec() { return loaded_.spec; }
+  static uint32_t vocab() { return loaded_.vocab; }
+
+ private:
+  static inline Loaded loaded_;
+};
+
+TEST_F(ReferenceTokenizerTest, EncodesAsTheOracle) {
+  const nlohmann::json cases = Oracle("tokenizer.json");
+  ASSERT_GE(cases.size(), 20U);
+  for (const nlohmann::json& entry : cases) {
+    const auto text = entry["text"].get<std::string>();
+    const auto ids = tokenizer().Encode(text);
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_EQ(Values(*ids), entry["ids"].get<std::vector<uint32_t>>()) << text.substr(0, 80);
+    EXPECT_EQ(Join(tokenizer(), *ids), text);
+  }
+}
+
+TEST_F(ReferenceTokenizerTest, EncodesTheOraclesPrompts) {
+  const nlohmann::json cases = Oracle("generation.json");
+  ASSERT_FALSE(cases.empty());
+  for (const nlohmann::json& entry : cases) {
+    const auto ids = tokenizer().Encode(entry["prompt"].get<std::string>());
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_EQ(Values(*ids), entry["prompt_ids"].get<std::vector<uint32_t>>());
+  }
+}
+
+TEST_F(ReferenceTokenizerTest, RendersChatsAsTheOracle) {
+  const nlohmann::json cases = Oracle("chat.json");
+  ASSERT_GE(cases.size(), 2U);
+  for (const nlohmann::json& entry : cases) {
+    std::vector<Message> messages;
+    for (const nlohmann::json& message : entry["messages"]) {
+      messages.push_back({message["role"], message["content"]});
+    }
+    const auto text = tokenizer().RenderChat(messages);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(*text, entry["text"].get<std::string>());
+  }
+}
+
+TEST_F(ReferenceTokenizerTest, KnowsItsSpecialTokens) {
+  const TokenId turn_end = tokenizer().Encode("<|im_end|>").value().at(0);
+  EXPECT_TRUE(tokenizer().IsSpecial(turn_end));
+  EXPECT_TRUE(tokenizer().IsEos(turn_end));
+  EXPECT_EQ(tokenizer().TokenBytes(turn_end).value(), "<|im_end|>");
+  EXPECT_FALSE(tokenizer().IsSpecial(tokenizer().Encode("word").value().at(0)));
+  EXPECT_EQ(tokenizer().vocab_size(), 49152U);
+  EXPECT_TRUE(tokenizer().has_chat_template());
+}
+
+// A character of each length and of the ranges that tokenizers treat apart.
+std::string RandomCharacter(std::mt19937& random) {
+  static const std::pair<char32_t, char32_t> kRanges[] = {
+      {0x20, 0x7E},     {0x20, 0x20},     {0x0, 0x1F},      {0x30, 0x39},       {0x80, 0x7FF},
+      {0x0300, 0x036F}, {0x2000, 0x20FF}, {0x3040, 0x9FFF}, {0x1F300, 0x1FAFF}, {0x10000, 0x10FFFF},
+  };
+  const auto [low, high] = kRanges[random() % std::size(kRanges)];
+  const char32_t code = low + random() % (high - low + 1);
+  const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) return {static_cast<char>(code)};
+  if (code < 0x800) return {static_cast<char>(0xC0 | code >> 6), tail(0)};
+  if (code < 0x10000) return {static_cast<char>(0xE0 | code >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | code >> 18), tail(12), tail(6), tail(0)};
+}
+
+// The bytes that have a token. The reference model has none for some control characters and for the
+// lead bytes of planes nobody uses; its tokenizer leaves them out, here as everywhere.
+std::string BytesWithToken(const Tokenizer& tokenizer) {
+  std::string bytes;
+  for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string token = tokenizer.TokenBytes(TokenId(id)).value();
+    if (token.size() == 1) bytes += token;
+  }
+  return bytes;
+}
+
+TEST_F(ReferenceTokenizerTest, RandomTextComesBack) {
+  const std::string known = BytesWithToken(tokenizer());
+  ASSERT_GT(known.size(), 200U);
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 1000; ++round) {
+    std::string text;
+    const size_t size = random() % 60;
+    for (size_t i = 0; i < size; ++i) {
+      const std::string character = RandomCharacter(random);
+      if (character.find_first_not_of(known) == std::string::npos) text += character;
+    }
+    ASSERT_EQ(FirstInvalidUtf8(text), std::nullopt);
+    const auto ids = tokenizer().Encode(text);
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    ASSERT_EQ(Join(tokenizer(), *ids), text);
+  }
+}
+
+TEST_F(ReferenceTokenizerTest, LongRunsComeBack) {
+  for (const std::string& unit : {std::string(" "), std::string("a"), std::string("\n"),
+                                  std::string("7"), std::string("<|im_end|>"), std::string("\0", 1),
+                                  std::string(" a"), std::string("\xE6\x97\xA5")}) {
+    std::string text;
+    while (text.size() < 200'000) text += unit;
+    text += "x";
+    const auto ids = tokenizer().Encode(text);
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_TRUE(Join(tokenizer(), *ids) == text) << "run of '" << unit << "'";
+  }
+}
+
+TEST_F(ReferenceTokenizerTest, TextThatIsNoUtf8IsRefused) {
+  const auto ids = tokenizer().Encode("abc\xFFz");
+  EXPECT_EQ(ids.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(ids.status().message()), HasSubstr("not UTF-8 (byte 3)"));
+  const auto chat = tokenizer().RenderChat({{"user", "fine"}, {"user", "\xE6\x97"}});
+  EXPECT_EQ(chat.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(chat.status().message()), HasSubstr("messages[1] is not UTF-8"));
+}
+
+TEST_F(ReferenceTokenizerTest, OtherVocabularySizesAreRefusedOrPadded) {
+  const auto smaller = Tokenizer::Create(spec(), vocab() - 1);
+  EXPECT_EQ(smaller.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(smaller.status().message()), HasSubstr("49152 tokens"));
+  EXPECT_THAT(std::string(smaller.status().message()), HasSubstr("model has 49151"));
+  // Embeddings padded to a round number: ids without a token stand for nothing.
+  const auto larger = Tokenizer::Create(spec(), vocab() + 1);
+  ASSERT_TRUE(larger.ok()) << larger.status();
+  EXPECT_EQ((*larger)->TokenBytes(TokenId(vocab())).value(), "");
+  EXPECT_EQ((*larger)->TokenBytes(TokenId(vocab() + 1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  TokenizerSpec far_eos = spec();
+  far_eos.eos_ids.push_back(vocab());
+  EXPECT_THAT(std::string(Tokenizer::Create(far_eos, vocab()).status().message()),
+              HasSubstr("eos token id 49152"));
+}
+
+TEST_F(ReferenceTokenizerTest, ThreadsEncodeTheSameAtOnce) {
+  const nlohmann::json cases = Oracle("tokenizer.json");
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (int& mistakes : wrong) {
+    threads.emplace_back([&cases, &mistakes] {
+      for (int round = 0; round < 20; ++round) {
+        for (const nlohmann::json& entry : cases) {
+          const auto ids = tokenizer().Encode(entry["text"].get<std::string>());
+          const bool same = ids.ok() && Values(*ids) == entry["ids"].get<std::vector<uint32_t>>();
+          mistakes += same ? 0 : 1;
+        }
+        mistakes += tokenizer().RenderChat({{"user", "Hi"}}).ok() ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(wrong, testing::Each(0));
+}
+
+// A vocabulary of words with bytes to fall back on, as SentencePiece makes them.
+constexpr char kWords[] = R"({
+  "version": "1.0", "normalizer": {"type": "Sequence", "normalizers": [
+    {"type": "Prepend", "prepend": "\u2581"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+  "truncation": {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
+  "padding": null, "pre_tokenizer": null,
+  "post_processor": {"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}},
+  "decoder": {"type": "Sequence", "decoders": [
+    {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+    {"type": "ByteFallback"}, {"type": "Fuse"}]},
+  "added_tokens": [{"id": 1, "content": "<s>", "single_word": false, "lstrip": false,
+    "rstrip": false, "normalized": false, "special": true}],
+  "model": {"type": "BPE", "dropout": null, "unk_token": "<unk>", "fuse_unk": true,
+    "byte_fallback": true, "vocab": {"<unk>": 0, "<s>": 1, "<0x0A>": 2, "<0xC3>": 3, "<0xA9>": 4,
+      "\u2581": 5, "a": 6, "\u2581a": 7}, "merges": ["\u2581 a"]}})";
+
+TEST(TokenizerTest, WordsWithByteFallback) {
+  TokenizerSpec spec;
+  spec.tokenizer_json = kWords;
+  const auto tokenizer = Tokenizer::Create(spec, 8);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto ids = (*tokenizer)->Encode("a a\n\u00E9");
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  // Neither the truncation nor the post-processor's <s> applies.
+  EXPECT_EQ(Values(*ids), (std::vector<uint32_t>{7, 7, 2, 3, 4}));
+  EXPECT_EQ(Join(**tokenizer, *ids), " a a\n\u00E9");
+  EXPECT_FALSE((*tokenizer)->has_chat_template());
+  EXPECT_EQ((*tokenizer)->RenderChat({{"user", "Hi"}}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(TokenizerTest, MalformedJsonIsRefused) {
+  std::string truncated = kWords;
+  truncated.resize(truncated.size() / 2);
+  std::string far_id = kWords;
+  far_id.replace(far_id.find("\"a\": 6"), 6, "\"a\": 4294967295");
+  for (const std::string& json :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"model\": 3}"),
+        std::string("\xFF"), std::string(100'000, '['), truncated, far_id}) {
+    TokenizerSpec spec;
+    spec.tokenizer_json = json;
+    const auto tokenizer = Tokenizer::Create(spec, 8);
+    EXPECT_EQ(tokenizer.status().code(), absl::StatusCode::kInvalidArgument) << json.substr(0, 50);
+    EXPECT_THAT(std::string(tokenizer.status().message()), HasSubstr("tokenizer.json"));
+  }
+}
+
+absl::StatusOr<std::string> Render(const std::string& source, const std::string& content = "Hi") {
+  TokenizerSpec spec;
+  spec.tokenizer_json = kWords;
+  spec.chat_template = source;
+  spec.bos_token = "<s>";
+  spec.eos_token = "</s>";
+  return Tokenizer::Create(spec, 8).value()->RenderChat({{"system", "S"}, {"user", content}});
+}
+
+TEST(ChatTemplateTest, SpeaksWhatTemplatesUse) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{{ bos_token }}{{ messages[1]['content'].strip() }}{{ eos_token }}", "<s>Hi</s>"},
+      {"{% if messages[0].role.startswith('sys') %}yes{% endif %}", "yes"},
+      {"{%- for m in messages[1:] %}\n  {% if loop.first %}\n{{ m.role | upper }}\n"
+       "  {% endif %}\n{%- endfor %}\n",
+       "USER\n"},
+      {"{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}"
+       "{% endfor %}{{ ns.n }}",
+       "2"},
+      {"{{ messages | tojson }}",
+       "[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"user\", \"content\": \"Hi\"}]"},
+      {"{{ {'a': ['<', '\u00E9']} | tojson }}", "{\"a\": [\"<\", \"\u00E9\"]}"},
+      {"{{ {'a': 1} | tojson(indent=2) }}", "{\n  \"a\": 1\n}"},
+      {"{% if tools is none and documents is none %}no tools{% endif %}", "no tools"},
+      {"{% if add_generation_prompt %}go{% endif %}{{ missing }}", "go"},
+      {"{% macro f(x) %}[{{ x }}]{% endmacro %}{{ f('a' ~ 1) }}", "[a1]"},
+      {"{% for m in messages %}{% if loop.index0 == 1 %}{% break %}{% endif %}x{% endfor %}", "x"},
+      {"{{ messages[1].get('tool_calls') is none }}{{ messages[1].content.split('i')[0] }}",
+       "TrueH"},
+      {"{{ strftime_now('%Y-%m-%d') | length }}", "10"},
+  };
+  for (const auto& [source, wanted] : cases) {
+    const auto text = Render(source);
+    ASSERT_TRUE(text.ok()) << source << ": " << text.status();
+    EXPECT_EQ(*text, wanted) << source;
+  }
+}
+
+TEST(ChatTemplateTest, ContentIsNoTemplateAndNotEscaped) {
+  EXPECT_EQ(Render("{{ messages[1].content }}", "{{ 1 + 1 }} <&> \"'").value(),
+            "{{ 1 + 1 }} <&> \"'");
+}
+
+TEST(ChatTemplateTest, ItsErrorsAreTold) {
+  std::string loops;
+  for (int i = 0; i < 6; ++i) loops += "{% for i" + std::to_string(i) + " in range(1000) %}";
+  loops += "x";
+  for (int i = 0; i < 6; ++i) loops += "{% endfor %}";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{% if %}", "chat template: syntax error"},
+      {"{% for m in messages %}", "chat template: syntax error"},
+      {"{{ raise_exception('roles must alternate') }}", "roles must alternate"},
+      {"{{ messages | no_such_filter }}", "no_such_filter"},
+      {"{{ missing.field }}", "undefined"},
+      {"{{ strftime_now('%Q') }}", "%Q is not supported"},
+      {"{% include 'other' %}", "other"},
+      {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"},
+      {std::string(10'000, '(').insert(0, "{{"), "chat template"},
+      {loops, "fuel"},
+      {"\xFF", "not UTF-8"},
+  };
+  for (const auto& [source, wanted] : cases) {
+    const auto text = Render(source);
+    EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument) << source.substr(0, 80);
+    EXPECT_THAT(std::string(text.status().message()), HasSubstr(wanted)) << source.substr(0, 80);
+  }
+}
+
+}  // namespace
+}  // namespace folio::model

@@ -1,0 +1,6 @@
+folio_test(gguf_tokenizer_test gguf_tokenizer_test.cc LIBS folio_tokenizer nlohmann_json::nlohmann_json)
+if(TARGET folio_model_source)
+  folio_test(tokenizer_test tokenizer_test.cc
+             LIBS folio_tokenizer folio_model_source nlohmann_json::nlohmann_json)
+  target_compile_definitions(tokenizer_test PRIVATE FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
+endif()
