@@ -1,3 +1,15 @@
 add_library(folio_executor_rig STATIC executor_rig.cc naive_llama.cc random_model.cc)
 target_link_libraries(folio_executor_rig PUBLIC folio_model)
+
+folio_test(sampler_test sampler_test.cc LIBS folio_model)
+folio_test(rope_test rope_test.cc LIBS folio_model)
+folio_test(executor_test executor_test.cc LIBS folio_executor_rig)
 folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_rig)
+
+# Needs the reference model: see FOLIO_MODEL in the file.
+if(TARGET folio_model_source AND TARGET folio_policy)
+  folio_test(oracle_executor_test oracle_executor_test.cc
+             LIBS folio_executor_rig folio_model_source folio_policy nlohmann_json::nlohmann_json)
+  target_compile_definitions(oracle_executor_test PRIVATE
+                             FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
+endif()
