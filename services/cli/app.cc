@@ -95,7 +95,11 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help, terminal.out, terminal.err);
   } catch (const CLI::Error& error) {
-    terminal.err << "folioctl: " << error.what() << "\nRun folioctl --help for how to use it.\n";
+    const bool unknown = app.get_subcommands().empty() && !app.remaining().empty();
+    terminal.err << "folioctl: "
+                 << (unknown ? absl::StrCat("no command or flag \"", app.remaining()[0], "\"")
+                             : std::string(error.what()))
+                 << "\nRun folioctl --help for how to use it.\n";
     return kExitUsage;
   }
 

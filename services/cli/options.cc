@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -161,6 +162,7 @@ absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal
 bool ParseTimeout(const std::string& text, absl::Duration* timeout) {
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds)) {
+    if (!std::isfinite(seconds)) return false;
     *timeout = absl::Seconds(seconds);
   } else if (!absl::ParseDuration(text, timeout)) {
     return false;

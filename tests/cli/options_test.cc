@@ -1,0 +1,50 @@
+#include "services/cli/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace folio::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Options, TimeoutsInAllTheirForms) {
+  absl::Duration timeout;
+  EXPECT_TRUE(ParseTimeout("30", &timeout));
+  EXPECT_EQ(timeout, absl::Seconds(30));
+  EXPECT_TRUE(ParseTimeout("0.5", &timeout));
+  EXPECT_EQ(timeout, absl::Milliseconds(500));
+  EXPECT_TRUE(ParseTimeout("1m30s", &timeout));
+  EXPECT_EQ(timeout, absl::Seconds(90));
+  EXPECT_TRUE(ParseTimeout("250ms", &timeout));
+  EXPECT_EQ(timeout, absl::Milliseconds(250));
+  for (const char* wrong : {"", "0", "-5s", "soon", "5 apples", "nan"}) {
+    EXPECT_FALSE(ParseTimeout(wrong, &timeout)) << wrong;
+  }
+}
+
+TEST(Options, DashesInFlagNamesAreUnderscores) {
+  EXPECT_THAT(NormalizeFlags({"a-b", "--top-p=x-y", "-x", "--", "--a-b"}),
+              ElementsAre("a-b", "--top_p=x-y", "-x", "--", "--a-b"));
+}
+
+TEST(Options, CacheFlagsBecomeTheMessage) {
+  CacheFlags flags;
+  EXPECT_TRUE(flags.ToProto()->policy().has_full());
+  EXPECT_EQ(flags.ToProto()->eviction_mode(), folio::v1::EVICTION_MODE_PIPELINED);
+  flags.policy = "streaming_llm";
+  flags.budget = 64;
+  flags.sink = 0;
+  const auto cache = flags.ToProto();
+  ASSERT_TRUE(cache.ok());
+  EXPECT_TRUE(cache->policy().has_streaming_llm());
+  EXPECT_EQ(cache->budget_tokens(), 64);
+  // Zero is a choice, not a default.
+  EXPECT_TRUE(cache->has_sink_tokens());
+  EXPECT_FALSE(cache->has_recent_tokens());
+  flags.policy = "lru";
+  EXPECT_EQ(flags.ToProto().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace folio::cli

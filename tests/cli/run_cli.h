@@ -1,0 +1,44 @@
+// folioctl in the test's process, with streams that are strings.
+#ifndef FOLIO_TESTS_CLI_RUN_CLI_H_
+#define FOLIO_TESTS_CLI_RUN_CLI_H_
+
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/cli/app.h"
+
+namespace folio::testing {
+
+struct CliResult {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+struct Cli {
+  std::string input = {};
+  bool terminal = false;  // all three streams are one
+  bool color = false;
+  bool utf8 = false;
+  cli::Interrupts interrupts{[] { std::abort(); }};
+
+  CliResult Run(const std::vector<std::string>& arguments) {
+    std::istringstream in(input);
+    std::ostringstream out;
+    std::ostringstream err;
+    cli::Terminal streams{in, out, err, interrupts};
+    streams.in_is_tty = streams.out_is_tty = streams.err_is_tty = terminal;
+    streams.color = color;
+    streams.utf8 = utf8;
+    const int code = cli::Run(arguments, streams);
+    return {code, out.str(), err.str()};
+  }
+};
+
+}  // namespace folio::testing
+
+#endif  // FOLIO_TESTS_CLI_RUN_CLI_H_

@@ -1,0 +1,178 @@
+// A gRPC server in the test's process that speaks both services as a script says: for the paths
+// that a real worker or manager takes only when something is wrong.
+#ifndef FOLIO_TESTS_CLIENT_SCRIPTED_SERVER_H_
+#define FOLIO_TESTS_CLIENT_SCRIPTED_SERVER_H_
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "folio/v1/admin.grpc.pb.h"
+#include "folio/v1/inference.grpc.pb.h"
+
+namespace folio::testing {
+
+// What the services answer. Set it before calls are made; the counters are for after.
+struct Script {
+  grpc::Status status = grpc::Status::OK;  // of every call, once its events are sent
+  std::vector<folio::v1::GenerateResponse> events;
+  bool hang = false;  // instead of ending, wait until the call is cancelled
+  folio::v1::ScoreResponse score;
+  folio::v1::TokenizeResponse tokens;
+  std::string text;
+  folio::v1::GetModelResponse model;
+  folio::v1::ListPoolsResponse pools;
+  folio::v1::ListSequencesResponse sequences;
+  folio::v1::GetSequenceResponse sequence;
+
+  std::atomic<int> started = 0;
+  std::atomic<int> cancelled = 0;
+};
+
+class ScriptedServer : private folio::v1::Inference::Service, private folio::v1::Admin::Service {
+ public:
+  // Listens on a Unix socket in a directory of its own.
+  ScriptedServer() {
+    char name[] = "/tmp/folio-test.XXXXXX";
+    directory_ = mkdtemp(name);
+    address_ = "unix:" + directory_ + "/socket";
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterService(static_cast<folio::v1::Inference::Service*>(this));
+    builder.RegisterService(static_cast<folio::v1::Admin::Service*>(this));
+    server_ = builder.BuildAndStart();
+  }
+  ~ScriptedServer() override {
+    Stop();
+    rmdir(directory_.c_str());
+  }
+
+  Script script;
+
+  const std::string& address() const { return address_; }
+  void SetServing(bool serving) { server_->GetHealthCheckService()->SetServingStatus(serving); }
+  void Stop() {
+    if (server_ == nullptr) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    server_ = nullptr;
+  }
+
+  // The last requests, as they arrived.
+  folio::v1::GenerateRequest generate_request() const { return Locked(generate_request_); }
+  folio::v1::ScoreRequest score_request() const { return Locked(score_request_); }
+  std::vector<folio::v1::GenerateRequest> generate_requests() const {
+    return Locked(generate_requests_);
+  }
+
+ private:
+  template <typename T>
+  T Locked(const T& value) const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return value;
+  }
+
+  grpc::Status End(grpc::ServerContext* context) {
+    if (!script.hang) return script.status;
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++script.cancelled;
+    return grpc::Status::CANCELLED;
+  }
+
+  template <typename T>
+  grpc::Status Answer(grpc::ServerContext* context, const T& answer, T* response) {
+    ++script.started;
+    *response = answer;
+    return End(context);
+  }
+
+  grpc::Status Generate(grpc::ServerContext* context, const folio::v1::GenerateRequest* request,
+                        grpc::ServerWriter<folio::v1::GenerateResponse>* writer) override {
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      generate_request_ = *request;
+      generate_requests_.push_back(*request);
+    }
+    ++script.started;
+    for (const auto& event : script.events) writer->Write(event);
+    return End(context);
+  }
+  grpc::Status Score(grpc::ServerContext* context, const folio::v1::ScoreRequest* request,
+                     folio::v1::ScoreResponse* response) override {
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      score_request_ = *request;
+    }
+    return Answer(context, script.score, response);
+  }
+  grpc::Status Tokenize(grpc::ServerContext* context, const folio::v1::TokenizeRequest*,
+                        folio::v1::TokenizeResponse* response) override {
+    return Answer(context, script.tokens, response);
+  }
+  grpc::Status Detokenize(grpc::ServerContext* context, const folio::v1::DetokenizeRequest*,
+                          folio::v1::DetokenizeResponse* response) override {
+    response->set_text(script.text);
+    return End(context);
+  }
+  grpc::Status GetModel(grpc::ServerContext* context, const folio::v1::GetModelRequest*,
+                        folio::v1::GetModelResponse* response) override {
+    return Answer(context, script.model, response);
+  }
+  grpc::Status ListPools(grpc::ServerContext* context, const folio::v1::ListPoolsRequest*,
+                         folio::v1::ListPoolsResponse* response) override {
+    return Answer(context, script.pools, response);
+  }
+  grpc::Status ListSequences(grpc::ServerContext* context, const folio::v1::ListSequencesRequest*,
+                             folio::v1::ListSequencesResponse* response) override {
+    return Answer(context, script.sequences, response);
+  }
+  grpc::Status GetSequence(grpc::ServerContext* context, const folio::v1::GetSequenceRequest*,
+                           folio::v1::GetSequenceResponse* response) override {
+    return Answer(context, script.sequence, response);
+  }
+
+  std::string directory_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+  mutable std::mutex mu_;
+  folio::v1::GenerateRequest generate_request_;
+  std::vector<folio::v1::GenerateRequest> generate_requests_;
+  folio::v1::ScoreRequest score_request_;
+};
+
+// The events of an answer in `texts`, with a started and a finished around them.
+inline std::vector<folio::v1::GenerateResponse> AnswerEvents(
+    const std::vector<std::string>& texts) {
+  std::vector<folio::v1::GenerateResponse> events(2);
+  events[0].mutable_started()->set_sequence_id(7);
+  events[0].mutable_started()->set_prompt_tokens(40);
+  events[1].mutable_prefill()->set_done_tokens(40);
+  events[1].mutable_prefill()->set_total_tokens(40);
+  uint32_t token = 100;
+  for (const std::string& text : texts) {
+    auto* chunk = events.emplace_back().mutable_chunk();
+    chunk->set_text(text);
+    chunk->add_tokens(token);
+    auto* logprob = chunk->add_logprobs();
+    logprob->set_token(token++);
+    logprob->set_logprob(-0.5F);
+  }
+  auto* finished = events.emplace_back().mutable_finished();
+  finished->set_reason(folio::v1::FINISH_REASON_LENGTH);
+  finished->mutable_usage()->set_prompt_tokens(40);
+  finished->mutable_usage()->set_generated_tokens(static_cast<uint32_t>(texts.size()));
+  return events;
+}
+
+}  // namespace folio::testing
+
+#endif  // FOLIO_TESTS_CLIENT_SCRIPTED_SERVER_H_
