@@ -1,0 +1,119 @@
+// What the coordinator should do, said again as simply as possible: plain lists of pages and
+// positions, everything recomputed each time. Shares no code with the coordinator but its types.
+//
+// Which free page is given out is the coordinator's choice; the model checks that it was free and
+// that its generation grew by one.
+#ifndef FOLIO_TESTS_FUZZ_CACHE_MODEL_H_
+#define FOLIO_TESTS_FUZZ_CACHE_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "services/cache/coordinator.h"
+
+namespace folio::cache {
+
+struct ModelLayer {
+  PageList pages;
+  std::vector<uint32_t> positions;  // of each resident token
+};
+
+struct ModelPlan {
+  uint64_t epoch = 0;
+  bool compact = false;
+  std::vector<std::vector<uint32_t>> keep;  // compact: [layer]
+  uint32_t spare = 0;                       // compact
+  std::vector<uint32_t> drop;               // else: [layer]
+};
+
+struct ModelSequence {
+  WorkerId worker;
+  policy::CacheConfig cache;
+  uint64_t prompt = 0;
+  uint64_t max_new = 0;
+  uint64_t known = 0;  // ids in the record
+  uint64_t logical = 0;
+  bool compacted = false;
+  uint64_t plans = 0;
+  std::optional<ModelPlan> plan;
+  std::vector<ModelLayer> layers;
+
+  bool evicts() const { return cache.policy.index() != 0; }
+  bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
+  bool must_compact() const { return evicts() && prompt > cache.budget.value() && !compacted; }
+  uint64_t resident() const { return layers[0].positions.size(); }
+};
+
+class CacheModel {
+ public:
+  // `board` is borrowed.
+  CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board);
+
+  // What a call should answer; nothing changes.
+  absl::StatusCode ExpectOpen(const OpenRequest& request) const;
+  absl::StatusCode ExpectCommit(const CommitRequest& request) const;
+  absl::StatusCode ExpectAck(WorkerId worker, SequenceId id, LeaseEpoch lease,
+                             PlanEpoch plan) const;
+  absl::StatusCode ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
+
+  // The call succeeded: the model follows, and says what was wrong with the answer ("": nothing).
+  std::string DidOpen(const OpenRequest& request, const Opened& opened);
+  std::string DidCommit(const CommitRequest& request, const Outcome& outcome);
+  std::string DidAck(SequenceId id, const Outcome& outcome);
+  void DidClose(SequenceId id);
+
+  void AddWorker(WorkerId worker);
+  // Any call in the worker's name, answered well or not.
+  void Heard(WorkerId worker);
+  void Fence(WorkerId worker, bool quiesced);
+  // Lets time pass and returns whose lease is over, in order of id; they are fenced.
+  std::vector<WorkerId> Expire(int64_t seconds);
+
+  // The pages that decode filled, if a commit of `tokens` fills any.
+  std::vector<PageRef> Filled(const ModelSequence& sequence, uint64_t tokens) const;
+  // Tokens that fit the pages of the fullest layer.
+  uint64_t Room(const ModelSequence& sequence) const;
+
+  std::string CompareTotals(const PoolInfo& pool) const;
+  std::string CompareSequence(const SequenceDetail& detail) const;
+
+  std::map<SequenceId, ModelSequence> sequences;
+  enum class WorkerState { kLive, kFenced };
+  std::map<WorkerId, WorkerState> workers;
+
+ private:
+  enum class PageState { kFree, kHeld, kQuarantined };
+  struct Page {
+    PageState state = PageState::kFree;
+    uint32_t generation = 0;
+    WorkerId writer;
+  };
+
+  uint64_t PagesFor(uint64_t tokens) const;
+  uint64_t OpenPages(const ModelSequence& sequence) const;
+  uint64_t Most(const ModelSequence& sequence, uint64_t resident) const;
+  uint64_t Promised(const ModelSequence& sequence) const;
+  uint64_t Count(PageState state) const;
+  absl::StatusCode ExpectClaim(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
+  bool DecodeCommitFits(const ModelSequence& sequence, const CommitRequest& request) const;
+  std::string TakePages(ModelSequence& sequence, const LayerPageLists& given, uint64_t wanted);
+  std::string TakeGrant(ModelSequence& sequence, const Outcome& outcome);
+  std::string TakePlan(SequenceId id, ModelSequence& sequence, const Outcome& outcome);
+  double TokenScore(PageRef page, uint32_t offset) const;
+  std::vector<uint32_t> KeepInPrefill(const ModelSequence& sequence, const ModelLayer& layer) const;
+  uint32_t DropInDecode(const ModelSequence& sequence, const ModelLayer& layer) const;
+  void Free(PageRef page) { pages_[page.page.value()].state = PageState::kFree; }
+
+  const CacheGeometry geometry_;
+  const std::vector<float>* const board_;
+  std::vector<Page> pages_;
+  std::map<WorkerId, int64_t> heard_;  // seconds
+  int64_t now_ = 0;
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_TESTS_FUZZ_CACHE_MODEL_H_
