@@ -104,7 +104,9 @@ class StoredModel final : public ModelSource {
     const std::string text =
         absl::StrCat("folio-model-1/", parts_.interleaved_rope, "/", ConfigText(parts_.config));
     add(text.data(), text.size());
-    for (const StoredTensor& tensor : tensors_) {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (i == static_cast<size_t>(Role::kOutput) && parts_.config.tied_embeddings) continue;
+      const StoredTensor& tensor = tensors_[i];
       const std::string head = absl::StrCat("/", tensor.type_name, ShapeText(tensor.shape));
       add(head.data(), head.size());
       add(tensor.bytes.data(), tensor.bytes.size());

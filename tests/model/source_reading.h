@@ -1,0 +1,55 @@
+// What the tests of model sources share: reading every tensor of a model.
+#ifndef FOLIO_TESTS_MODEL_SOURCE_READING_H_
+#define FOLIO_TESTS_MODEL_SOURCE_READING_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "services/model/model_source.h"
+
+namespace folio::model {
+
+inline constexpr Role kMatrixRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kAttentionOut,
+                                        Role::kGate,  Role::kUp,  Role::kDown};
+
+// All matrices and vectors, one after another, in a fixed order; or the first error.
+inline absl::Status ReadAll(const ModelSource& source,
+                            std::vector<std::vector<kernels::bf16>>& matrices,
+                            std::vector<std::vector<float>>& vectors) {
+  const auto matrix = [&](Role role, uint32_t layer) {
+    auto values = source.ReadMatrix(role, layer);
+    if (values.ok()) matrices.push_back(*std::move(values));
+    return values.status();
+  };
+  const auto vector = [&](Role role, uint32_t layer) {
+    auto values = source.ReadVector(role, layer);
+    if (values.ok()) vectors.push_back(*std::move(values));
+    return values.status();
+  };
+  absl::Status status = matrix(Role::kEmbedding, 0);
+  status.Update(matrix(Role::kOutput, 0));
+  status.Update(vector(Role::kFinalNorm, 0));
+  for (uint32_t layer = 0; layer < source.config().num_layers; ++layer) {
+    for (const Role role : kMatrixRoles) status.Update(matrix(role, layer));
+    status.Update(vector(Role::kAttentionNorm, layer));
+    status.Update(vector(Role::kFfnNorm, layer));
+  }
+  return status;
+}
+
+// Opens and reads everything: what loading a model does.
+inline absl::Status Load(const std::string& path) {
+  const auto source = OpenModel(path);
+  if (!source.ok()) return source.status();
+  std::vector<std::vector<kernels::bf16>> matrices;
+  std::vector<std::vector<float>> vectors;
+  absl::Status status = ReadAll(**source, matrices, vectors);
+  if (status.ok() && (*source)->fingerprint().size() != 32) {
+    return absl::InternalError("a fingerprint of another length");
+  }
+  return status;
+}
+
+}  // namespace folio::model
+
+#endif  // FOLIO_TESTS_MODEL_SOURCE_READING_H_

@@ -1,0 +1,46 @@
+// A Hugging Face model directory as an editable structure. Nothing is checked: damage is what it is
+// for.
+#ifndef FOLIO_TESTS_TESTING_HF_IMAGE_H_
+#define FOLIO_TESTS_TESTING_HF_IMAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace folio::testing {
+
+struct HfTensor {
+  std::string name;
+  std::string dtype;
+  std::vector<uint64_t> shape;
+  std::string bytes;
+};
+
+// The tensors one after another.
+nlohmann::json SafetensorsHeader(const std::vector<HfTensor>& tensors);
+std::string Safetensors(const std::string& header, const std::string& data);
+std::string SerializeSafetensors(const std::vector<HfTensor>& tensors);
+
+struct HfImage {
+  nlohmann::json config;
+  nlohmann::json tokenizer;
+  nlohmann::json tokenizer_config;
+  nlohmann::json generation_config;
+  std::vector<HfTensor> tensors;
+  int shards = 1;  // more: tensors dealt out in turn, with an index
+
+  HfTensor& Tensor(const std::string& name);  // must be there
+  void EraseTensor(const std::string& name);
+
+  // Contents by file name.
+  std::map<std::string, std::string> Files() const;
+  // Into a directory that is there.
+  void Write(const std::string& directory) const;
+};
+
+}  // namespace folio::testing
+
+#endif  // FOLIO_TESTS_TESTING_HF_IMAGE_H_

@@ -1,0 +1,285 @@
+#include "tests/testing/tiny_model.h"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/check.h"
+#include "tests/testing/quantize.h"
+#include "tests/testing/scratch_directory.h"
+#include "tests/testing/tiny_vocabulary.h"
+
+namespace folio::testing {
+namespace {
+
+using model::Role;
+using model::StorageType;
+using nlohmann::json;
+
+// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere.
+uint64_t Next(uint64_t& state) {
+  uint64_t z = state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+float Uniform(uint64_t& state) {  // in [-1, 1)
+  return static_cast<float>(Next(state) >> 40) * 0x1p-23f - 1.0f;
+}
+
+struct RoleNames {
+  Role role;
+  const char* gguf;
+  const char* hf;
+};
+
+constexpr RoleNames kNames[] = {
+    {Role::kEmbedding, "token_embd", "model.embed_tokens"},
+    {Role::kOutput, "output", "lm_head"},
+    {Role::kFinalNorm, "output_norm", "model.norm"},
+    {Role::kAttentionNorm, "attn_norm", "input_layernorm"},
+    {Role::kFfnNorm, "ffn_norm", "post_attention_layernorm"},
+    {Role::kQuery, "attn_q", "self_attn.q_proj"},
+    {Role::kKey, "attn_k", "self_attn.k_proj"},
+    {Role::kValue, "attn_v", "self_attn.v_proj"},
+    {Role::kAttentionOut, "attn_output", "self_attn.o_proj"},
+    {Role::kGate, "ffn_gate", "mlp.gate_proj"},
+    {Role::kUp, "ffn_up", "mlp.up_proj"},
+    {Role::kDown, "ffn_down", "mlp.down_proj"},
+};
+
+bool InLayer(Role role) {
+  return role != Role::kEmbedding && role != Role::kOutput && role != Role::kFinalNorm;
+}
+
+std::string Name(const TinyTensor& tensor, bool gguf) {
+  for (const RoleNames& names : kNames) {
+    if (names.role != tensor.role) continue;
+    const std::string base = absl::StrCat(gguf ? names.gguf : names.hf, ".weight");
+    if (!InLayer(tensor.role)) return base;
+    return absl::StrCat(gguf ? "blk." : "model.layers.", tensor.layer, ".", base);
+  }
+  FOLIO_CHECK(false);
+  return "";
+}
+
+// Rows of each head from (half, pair) to (pair, half).
+std::vector<float> Interleave(const TinyTensor& tensor, uint32_t head_dim) {
+  const size_t columns = tensor.shape[1];
+  const size_t pairs = head_dim / 2;
+  std::vector<float> out;
+  out.reserve(tensor.values.size());
+  for (size_t head = 0; head < tensor.shape[0] / head_dim; ++head) {
+    for (size_t pair = 0; pair < pairs; ++pair) {
+      for (size_t half = 0; half < 2; ++half) {
+        const size_t row = head * head_dim + half * pairs + pair;
+        const auto begin = tensor.values.begin() + static_cast<ptrdiff_t>(row * columns);
+        out.insert(out.end(), begin, begin + static_cast<ptrdiff_t>(columns));
+      }
+    }
+  }
+  return out;
+}
+
+uint32_t GgmlCode(StorageType type) {
+  switch (type) {
+    case StorageType::kF32:
+      return 0;
+    case StorageType::kF16:
+      return 1;
+    case StorageType::kQ4_0:
+      return 2;
+    case StorageType::kQ4_1:
+      return 3;
+    case StorageType::kQ8_0:
+      return 8;
+    case StorageType::kBF16:
+      return 30;
+    case StorageType::kOther:
+      break;
+  }
+  FOLIO_CHECK(false);
+  return 0;
+}
+
+const char* HfDtype(StorageType type) {
+  FOLIO_CHECK(type == StorageType::kF32 || type == StorageType::kF16 || type == StorageType::kBF16);
+  if (type == StorageType::kF32) return "F32";
+  return type == StorageType::kF16 ? "F16" : "BF16";
+}
+
+void SetGgufMetadata(const TinyOptions& options, GgufImage& image) {
+  image.SetString("general.architecture", "llama");
+  image.SetString("general.name", "tiny");
+  image.SetUint("llama.block_count", options.layers);
+  image.SetUint("llama.context_length", options.context);
+  image.SetUint("llama.embedding_length", options.hidden);
+  image.SetUint("llama.feed_forward_length", options.ffn);
+  image.SetUint("llama.attention.head_count", options.heads);
+  image.SetUint("llama.attention.head_count_kv", options.kv_heads);
+  image.SetUint("llama.attention.key_length", options.head_dim);
+  image.SetUint("llama.attention.value_length", options.head_dim);
+  image.SetFloat("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  image.SetFloat("llama.rope.freq_base", options.rope_theta);
+  image.SetUint("llama.rope.dimension_count", options.head_dim);
+  image.SetUint("llama.vocab_size", kTinyVocab);
+  image.SetString("tokenizer.ggml.model", "gpt2");
+  image.SetString("tokenizer.ggml.pre", "smollm");
+  image.SetStrings("tokenizer.ggml.tokens", TinyTokens());
+  image.SetInts("tokenizer.ggml.token_type", TinyTokenTypes());
+  image.SetStrings("tokenizer.ggml.merges", TinyMerges());
+  image.SetUint("tokenizer.ggml.bos_token_id", kTinyImStart);
+  image.SetUint("tokenizer.ggml.eos_token_id", kTinyImEnd);
+  image.SetBool("tokenizer.ggml.add_bos_token", false);
+  image.SetString("tokenizer.chat_template", TinyChatTemplate());
+}
+
+json HfConfig(const TinyOptions& options) {
+  json config = {{"architectures", {"LlamaForCausalLM"}},
+                 {"model_type", "llama"},
+                 {"_name_or_path", "tiny"},
+                 {"hidden_act", "silu"},
+                 {"hidden_size", options.hidden},
+                 {"intermediate_size", options.ffn},
+                 {"num_hidden_layers", options.layers},
+                 {"num_attention_heads", options.heads},
+                 {"num_key_value_heads", options.kv_heads},
+                 {"head_dim", options.head_dim},
+                 {"max_position_embeddings", options.context},
+                 {"rms_norm_eps", 1e-5},
+                 {"rope_theta", options.rope_theta},
+                 {"rope_scaling", nullptr},
+                 {"attention_bias", false},
+                 {"mlp_bias", false},
+                 {"tie_word_embeddings", options.tied},
+                 {"vocab_size", kTinyVocab},
+                 {"eos_token_id", kTinyImEnd}};
+  if (options.rope_scaling) {
+    config["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", options.rope_scaling->factor},
+        {"low_freq_factor", options.rope_scaling->low_freq_factor},
+        {"high_freq_factor", options.rope_scaling->high_freq_factor},
+        {"original_max_position_embeddings", options.rope_scaling->original_context}};
+  }
+  return config;
+}
+
+}  // namespace
+
+TinyModel::TinyModel(const TinyOptions& options) : options_(options) {
+  uint64_t state = options.seed;
+  const uint64_t hidden = options.hidden;
+  const uint64_t queries = uint64_t{options.heads} * options.head_dim;
+  const uint64_t keys = uint64_t{options.kv_heads} * options.head_dim;
+  Add(Role::kEmbedding, 0, {kTinyVocab, hidden}, state);
+  if (!options.tied) Add(Role::kOutput, 0, {kTinyVocab, hidden}, state);
+  Add(Role::kFinalNorm, 0, {hidden}, state);
+  for (uint32_t layer = 0; layer < options.layers; ++layer) {
+    Add(Role::kAttentionNorm, layer, {hidden}, state);
+    Add(Role::kFfnNorm, layer, {hidden}, state);
+    Add(Role::kQuery, layer, {queries, hidden}, state);
+    Add(Role::kKey, layer, {keys, hidden}, state);
+    Add(Role::kValue, layer, {keys, hidden}, state);
+    Add(Role::kAttentionOut, layer, {hidden, queries}, state);
+    Add(Role::kGate, layer, {options.ffn, hidden}, state);
+    Add(Role::kUp, layer, {options.ffn, hidden}, state);
+    Add(Role::kDown, layer, {hidden, options.ffn}, state);
+  }
+}
+
+void TinyModel::Add(Role role, uint32_t layer, std::vector<uint64_t> shape, uint64_t& state) {
+  TinyTensor tensor{role, layer, std::move(shape), {}};
+  const bool vector = tensor.shape.size() == 1;
+  // Matrices keep the size of what they multiply; norms are near one.
+  const float scale = vector ? 0.25f : std::sqrt(3.0f / static_cast<float>(tensor.shape.back()));
+  const float middle = vector ? 1.0f : 0.0f;
+  size_t count = 1;
+  for (const uint64_t extent : tensor.shape) count *= extent;
+  tensor.values.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const float value = middle + scale * Uniform(state);
+    // Smaller than this, half precision would not hold every bf16 number.
+    const float kept = std::fabs(value) < 0x1p-10f ? 0.0f : value;
+    tensor.values.push_back(kernels::bf16::Round(kept).ToFloat());
+  }
+  tensors_.push_back(std::move(tensor));
+}
+
+const TinyTensor& TinyModel::Find(Role role, uint32_t layer) const {
+  if (role == Role::kOutput && options_.tied) role = Role::kEmbedding;
+  for (const TinyTensor& tensor : tensors_) {
+    if (tensor.role == role && (!InLayer(role) || tensor.layer == layer)) return tensor;
+  }
+  FOLIO_CHECK(false);
+  return tensors_.front();
+}
+
+GgufImage TinyModel::Gguf(StorageType type) const {
+  GgufImage image;
+  SetGgufMetadata(options_, image);
+  for (const TinyTensor& tensor : tensors_) {
+    const StorageType stored = tensor.shape.size() == 1 ? StorageType::kF32 : type;
+    const bool rotated = tensor.role == Role::kQuery || tensor.role == Role::kKey;
+    const std::vector<float> values =
+        rotated ? Interleave(tensor, options_.head_dim) : tensor.values;
+    image.tensors.push_back({Name(tensor, true),
+                             {tensor.shape.rbegin(), tensor.shape.rend()},
+                             GgmlCode(stored),
+                             Encode(stored, values)});
+  }
+  if (options_.rope_scaling) {
+    const std::vector<float> divisors =
+        RopeDivisors(*options_.rope_scaling, options_.rope_theta, options_.head_dim);
+    image.tensors.push_back(
+        {"rope_freqs.weight", {divisors.size()}, 0, Encode(StorageType::kF32, divisors)});
+  }
+  return image;
+}
+
+HfImage TinyModel::Hf(StorageType type) const {
+  HfImage image;
+  image.config = HfConfig(options_);
+  image.tokenizer = TinyTokenizerJson();
+  image.tokenizer_config = {{"add_bos_token", false},
+                            {"bos_token", "<|im_start|>"},
+                            {"eos_token", "<|im_end|>"},
+                            {"chat_template", TinyChatTemplate()}};
+  image.generation_config = {{"eos_token_id", kTinyImEnd}};
+  for (const TinyTensor& tensor : tensors_) {
+    image.tensors.push_back(
+        {Name(tensor, false), HfDtype(type), tensor.shape, Encode(type, tensor.values)});
+  }
+  return image;
+}
+
+void TinyModel::WriteGguf(const std::string& path, StorageType type) const {
+  WriteFile(path, Gguf(type).Serialize());
+}
+
+void TinyModel::WriteHf(const std::string& directory, StorageType type) const {
+  Hf(type).Write(directory);
+}
+
+std::vector<float> RopeDivisors(const model::RopeScaling& scaling, float theta, uint32_t head_dim) {
+  std::vector<float> divisors;
+  const double context = scaling.original_context;
+  for (uint32_t i = 0; i < head_dim / 2; ++i) {
+    const double frequency = std::pow(double{theta}, -2.0 * i / head_dim);
+    const double turns = context * frequency / (2 * std::numbers::pi);
+    double divisor = scaling.factor;
+    if (turns > scaling.high_freq_factor) {
+      divisor = 1;
+    } else if (turns >= scaling.low_freq_factor) {
+      const double smooth =
+          (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+      divisor = 1 / ((1 - smooth) / scaling.factor + smooth);
+    }
+    divisors.push_back(static_cast<float>(divisor));
+  }
+  return divisors;
+}
+
+}  // namespace folio::testing

@@ -1,0 +1,29 @@
+// A byte-level BPE vocabulary of 300 tokens: three control tokens (ids 0 to 2: "<|endoftext|>",
+// "<|im_start|>", "<|im_end|>"), the 256 bytes, 41 frequent English pairs. Every text can be
+// written with it.
+#ifndef FOLIO_TESTS_TESTING_TINY_VOCABULARY_H_
+#define FOLIO_TESTS_TESTING_TINY_VOCABULARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace folio::testing {
+
+inline constexpr uint32_t kTinyVocab = 300;
+inline constexpr uint32_t kTinyEndOfText = 0;
+inline constexpr uint32_t kTinyImStart = 1;
+inline constexpr uint32_t kTinyImEnd = 2;
+
+// By id, in the alphabet of byte-level BPE.
+std::vector<std::string> TinyTokens();
+std::vector<std::string> TinyMerges();  // "left right"
+std::vector<int32_t> TinyTokenTypes();  // GGUF's
+const char* TinyChatTemplate();         // Jinja, the <|im_start|> format
+nlohmann::json TinyTokenizerJson();     // of the `tokenizers` crate
+
+}  // namespace folio::testing
+
+#endif  // FOLIO_TESTS_TESTING_TINY_VOCABULARY_H_
