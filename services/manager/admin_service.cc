@@ -1,0 +1,69 @@
+#include "services/manager/admin_service.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/grpc_status.h"
+#include "services/manager/convert.h"
+
+namespace folio::manager {
+
+grpc::Status AdminService::ListPools(grpc::ServerContext* context,
+                                     const v1::ListPoolsRequest* request,
+                                     v1::ListPoolsResponse* response) {
+  const Pool* pool = roster_->pool();
+  if (pool == nullptr) return grpc::Status::OK;
+  const cache::PoolInfo info = pool->coordinator().pool();
+  v1::Pool* out = response->add_pools();
+  *out->mutable_layout() = pool->layout();
+  out->set_pool_bytes(pool->memory().pool_bytes());
+  out->set_page_bytes(pool->geometry().page_bytes());
+  out->set_total_pages(info.total.value());
+  out->set_free_pages(info.free.value());
+  out->set_held_pages(info.held.value());
+  out->set_quarantined_pages(info.quarantined.value());
+  out->set_reserved_pages(info.reserved.value());
+  out->set_huge_pages(pool->memory().huge_pages() != HugePages::kNone);
+  out->set_sequences(info.sequences);
+  for (const cache::WorkerInfo& worker : info.workers) {
+    v1::AttachedWorker* attached = out->add_workers();
+    attached->set_worker_id(WorkerName(worker.id));
+    attached->set_name(worker.name);
+    attached->set_pid(roster_->ProcessOf(worker.id));
+    attached->set_sequences(worker.sequences);
+    const int64_t left = absl::ToInt64Milliseconds(worker.lease_remaining);
+    attached->set_lease_remaining_ms(static_cast<uint32_t>(std::max<int64_t>(left, 0)));
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListSequences(grpc::ServerContext* context,
+                                         const v1::ListSequencesRequest* request,
+                                         v1::ListSequencesResponse* response) {
+  const Pool* pool = roster_->pool();
+  if (pool == nullptr) return grpc::Status::OK;
+  std::vector<cache::SequenceInfo> sequences = pool->coordinator().sequences();
+  std::sort(sequences.begin(), sequences.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (const cache::SequenceInfo& info : sequences) {
+    *response->add_sequences() = SequenceToProto(info, pool->geometry());
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::GetSequence(grpc::ServerContext* context,
+                                       const v1::GetSequenceRequest* request,
+                                       v1::GetSequenceResponse* response) {
+  const Pool* pool = roster_->pool();
+  if (pool == nullptr) {
+    return ToGrpcStatus(absl::NotFoundError(
+        absl::StrCat("sequence ", request->sequence_id(), " is not open: no worker has attached")));
+  }
+  auto detail = pool->coordinator().sequence(SequenceId(request->sequence_id()));
+  if (!detail.ok()) return ToGrpcStatus(detail.status());
+  *response = DetailToProto(*detail, pool->geometry());
+  return grpc::Status::OK;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,113 @@
+#include "services/manager/flags.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "services/common/byte_size.h"
+#include "services/common/default_addresses.h"
+#include "services/common/listen_address.h"
+#include "services/manager/machine_memory.h"
+
+ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
+          "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
+ABSL_FLAG(std::string, export_socket, "",
+          "Unix socket that hands pool memory to workers; empty: export.sock beside the first "
+          "unix: address of --listen");
+ABSL_FLAG(folio::ByteSize, pool_bytes, {},
+          "memory for pages, such as 2GiB; 0: a quarter of what is available");
+ABSL_FLAG(absl::Duration, lease_ttl, absl::Seconds(10),
+          "how long a silent worker keeps its sequences, from 100ms to 1h, such as 10s");
+ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
+          "how long running sequences may take to end after SIGTERM, from 0 to 24h, such as 30s");
+
+namespace folio::manager {
+namespace {
+
+absl::Status Bad(absl::string_view flag, absl::string_view value, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, ": ", why));
+}
+
+absl::Status ReadListen(std::vector<ListenAddress>& out) {
+  for (const std::string& text : absl::GetFlag(FLAGS_listen)) {
+    auto address = ParseListenAddress(text);
+    if (!address.ok()) return Bad("listen", text, address.status().message());
+    for (const ListenAddress& other : out) {
+      if (other.ToString() == address->ToString()) return Bad("listen", text, "is given twice");
+    }
+    out.push_back(*std::move(address));
+  }
+  if (out.empty()) return Bad("listen", "", "give at least one address, unix:/path or host:port");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& listen) {
+  const std::string given = absl::GetFlag(FLAGS_export_socket);
+  if (given.empty()) {
+    for (const ListenAddress& address : listen) {
+      if (!address.is_unix()) continue;
+      const std::string directory = address.unix_path.substr(0, address.unix_path.rfind('/'));
+      return absl::StrCat(directory, "/export.sock");
+    }
+    return DefaultExportSocketPath();
+  }
+  const absl::string_view path = absl::StripPrefix(given, "unix:");
+  auto parsed = ParseListenAddress(absl::StrCat("unix:", path));
+  if (!parsed.ok()) return Bad("export_socket", given, parsed.status().message());
+  for (const ListenAddress& address : listen) {
+    if (address.unix_path == parsed->unix_path) {
+      return Bad("export_socket", given, "is a --listen address; choose another path");
+    }
+  }
+  return parsed->unix_path;
+}
+
+absl::StatusOr<uint64_t> ReadPoolBytes() {
+  const uint64_t given = absl::GetFlag(FLAGS_pool_bytes).bytes;
+  const MachineMemory memory = ReadMachineMemory();
+  if (given == 0) {
+    if (memory.available == 0) {
+      return Bad("pool_bytes", "0", "the machine does not tell its memory; give a size like 2GiB");
+    }
+    return memory.available / 4;
+  }
+  if (memory.total != 0 && given > memory.total) {
+    return Bad("pool_bytes", FormatByteSize({given}),
+               absl::StrCat("the machine has only ", memory.total >> 20, "MiB; give less"));
+  }
+  return given;
+}
+
+absl::Status CheckRange(absl::string_view flag, absl::Duration value, absl::Duration least,
+                        absl::Duration most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return Bad(flag, absl::FormatDuration(value),
+             absl::StrCat("must be from ", absl::FormatDuration(least), " to ",
+                          absl::FormatDuration(most), ", such as 10s"));
+}
+
+}  // namespace
+
+absl::StatusOr<ManagerFlags> ReadFlags() {
+  ManagerFlags flags;
+  if (absl::Status status = ReadListen(flags.server.listen); !status.ok()) return status;
+  auto export_socket = ReadExportSocket(flags.server.listen);
+  if (!export_socket.ok()) return export_socket.status();
+  flags.server.export_socket = *std::move(export_socket);
+  auto pool_bytes = ReadPoolBytes();
+  if (!pool_bytes.ok()) return pool_bytes.status();
+  flags.server.pool_bytes = *pool_bytes;
+  flags.server.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
+  flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  for (const absl::Status& status :
+       {CheckRange("lease_ttl", flags.server.lease_ttl, absl::Milliseconds(100), absl::Hours(1)),
+        CheckRange("drain_timeout", flags.drain_timeout, absl::ZeroDuration(), absl::Hours(24))}) {
+    if (!status.ok()) return status;
+  }
+  return flags;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,65 @@
+// folio-manager: owns the pages of a node.
+#include <memory>
+
+#include "services/common/byte_size.h"
+#include "services/common/clock.h"
+#include "services/common/flags.h"
+#include "services/common/listen_address.h"
+#include "services/common/logging.h"
+#include "services/common/signals.h"
+#include "services/common/version.h"
+#include "services/manager/flags.h"
+#include "services/manager/server.h"
+
+namespace {
+
+constexpr absl::string_view kUsage =
+    "folio-manager [flags]\n\n"
+    "Owns the pages of the KV cache: hands pool memory to workers, admits sequences, decides what\n"
+    "is evicted. SIGTERM or SIGINT drains, a second one ends at once.";
+
+absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
+  for (const folio::ListenAddress& address : options.listen) {
+    if (!address.is_unix()) continue;
+    if (auto status = folio::MakeSocketDirectory(address.unix_path); !status.ok()) return status;
+  }
+  return folio::MakeSocketDirectory(options.export_socket);
+}
+
+int Run() {
+  auto flags = folio::manager::ReadFlags();
+  if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
+  folio::TerminationSignals signals;
+  const folio::RealClock clock;
+  flags->server.clock = &clock;
+
+  if (absl::Status status = MakeDirectories(flags->server); !status.ok()) {
+    folio::log::Error("cannot start", {{"reason", status}});
+    return 1;
+  }
+  auto server = folio::manager::Server::Start(flags->server);
+  if (!server.ok()) {
+    folio::log::Error("cannot start", {{"reason", server.status()}});
+    return 1;
+  }
+  folio::log::Info("folio-manager started", {{"version", folio::BuildDescription()},
+                                             {"pool_bytes", flags->server.pool_bytes},
+                                             {"lease_ttl", flags->server.lease_ttl},
+                                             {"export_socket", flags->server.export_socket}});
+  for (const folio::ListenAddress& address : (*server)->addresses()) {
+    folio::log::Info("listening", {{"address", address.ToString()}});
+  }
+  signals.Wait();
+  (*server)->Drain(flags->drain_timeout,
+                   [&](absl::Duration wait) { return signals.Wait(wait).has_value(); });
+  server->reset();
+  folio::log::Info("folio-manager ended");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  folio::ParseFlagsOrExit(argc, argv, kUsage);
+  return Run();
+}

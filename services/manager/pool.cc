@@ -1,0 +1,43 @@
+#include "services/manager/pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/byte_size.h"
+#include "services/manager/convert.h"
+
+namespace folio::manager {
+
+Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, PoolExport memory)
+    : layout_(std::move(layout)), geometry_(geometry), memory_(std::move(memory)) {}
+
+absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout, uint64_t bytes,
+                                                  absl::Duration lease_ttl, const Clock* clock) {
+  auto geometry = GeometryFromProto(layout);
+  if (!geometry.ok()) return geometry.status();
+  const uint64_t fitting = std::min<uint64_t>(bytes / geometry->page_bytes(), UINT32_MAX);
+  // Less than one page and one ahead per layer could not hold a single token's sequence.
+  const uint64_t least = uint64_t{2} * geometry->num_layers;
+  if (fitting < least) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--pool_bytes=", FormatByteSize({bytes}), " holds ", fitting, " pages of ",
+                     geometry->page_bytes(), " bytes, and the model needs at least ", least,
+                     "; give it ", FormatByteSize({least * geometry->page_bytes()}), " or more"));
+  }
+  const PageCount num_pages(static_cast<uint32_t>(fitting));
+  auto memory = PoolExport::Create(*geometry, num_pages);
+  if (!memory.ok()) return memory.status();
+
+  std::unique_ptr<Pool> pool(new Pool(layout, *geometry, *std::move(memory)));
+  cache::CoordinatorOptions options;
+  options.geometry = *geometry;
+  options.num_pages = num_pages;
+  options.lease_ttl = lease_ttl;
+  options.score_board = pool->memory_.score_board();
+  options.clock = clock;
+  pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
+  return pool;
+}
+
+}  // namespace folio::manager

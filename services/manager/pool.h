@@ -1,0 +1,42 @@
+// The node's pool: one layout, its memory, and the coordinator over it.
+#ifndef FOLIO_SERVICES_MANAGER_POOL_H_
+#define FOLIO_SERVICES_MANAGER_POOL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "folio/v1/types.pb.h"
+#include "services/cache/coordinator.h"
+#include "services/common/clock.h"
+#include "services/common/geometry.h"
+#include "services/manager/pool_export.h"
+
+namespace folio::manager {
+
+// Immutable but for the coordinator, which is thread-safe: any thread may use it.
+class Pool {
+ public:
+  // As many pages of `layout` as fit in `bytes`. INVALID_ARGUMENT for a layout no pool can have,
+  // FAILED_PRECONDITION when `bytes` is too little for it. `clock` is borrowed.
+  static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout, uint64_t bytes,
+                                                     absl::Duration lease_ttl, const Clock* clock);
+
+  const v1::ModelLayout& layout() const { return layout_; }
+  const CacheGeometry& geometry() const { return geometry_; }
+  const PoolExport& memory() const { return memory_; }
+  cache::Coordinator& coordinator() const { return *coordinator_; }
+
+ private:
+  Pool(v1::ModelLayout layout, const CacheGeometry& geometry, PoolExport memory);
+
+  const v1::ModelLayout layout_;
+  const CacheGeometry geometry_;
+  const PoolExport memory_;
+  std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_: goes first
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_POOL_H_

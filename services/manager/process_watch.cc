@@ -1,0 +1,109 @@
+#include "services/manager/process_watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/check.h"
+
+namespace folio::manager {
+namespace {
+
+// Linux 6.5; the headers of Debian 12 are older.
+constexpr int kPeerPidfd = 77;
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer) {
+  if (peer.pid <= 0) {
+    return absl::FailedPreconditionError(
+        "the worker's process is not visible from the manager's PID namespace; let them share one");
+  }
+  int direct = -1;
+  socklen_t length = sizeof(direct);
+  if (getsockopt(socket, SOL_SOCKET, kPeerPidfd, &direct, &length) == 0) return UniqueFd(direct);
+  // glibc 2.36 declares pidfd_open without C linkage.
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
+  if (!pidfd.valid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot watch process ", peer.pid, ": errno ", errno));
+  }
+  // The number could have been reused, but not while its first owner still holds the socket.
+  pollfd peer_end = {socket, POLLRDHUP, 0};
+  if (poll(&peer_end, 1, 0) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat("process ", peer.pid, " has gone"));
+  }
+  return pidfd;
+}
+
+ProcessWatch::ProcessWatch(std::function<void(WorkerId)> ended)
+    : ended_(std::move(ended)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  FOLIO_CHECK(wake_.valid());
+  thread_ = std::thread([this] { Run(); });
+}
+
+ProcessWatch::~ProcessWatch() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+void ProcessWatch::Wake() { FOLIO_CHECK(eventfd_write(wake_.get(), 1) == 0); }
+
+void ProcessWatch::Watch(WorkerId worker, UniqueFd pidfd) {
+  {
+    absl::MutexLock lock(&mu_);
+    watched_[worker] = std::move(pidfd);
+  }
+  Wake();
+}
+
+void ProcessWatch::Unwatch(WorkerId worker) {
+  // The thread may be polling the descriptor that closes here; it looks the worker up again before
+  // it believes a result.
+  absl::MutexLock lock(&mu_);
+  watched_.erase(worker);
+}
+
+void ProcessWatch::Run() {
+  std::vector<pollfd> polled;
+  std::vector<WorkerId> workers;
+  for (;;) {
+    polled.assign(1, {wake_.get(), POLLIN, 0});
+    workers.clear();
+    {
+      absl::MutexLock lock(&mu_);
+      if (stop_) return;
+      for (const auto& [worker, fd] : watched_) {
+        polled.push_back({fd.get(), POLLIN, 0});
+        workers.push_back(worker);
+      }
+    }
+    const int ready = poll(polled.data(), polled.size(), -1);
+    FOLIO_CHECK(ready > 0 || errno == EINTR);
+    if (ready <= 0) continue;
+    eventfd_t ignored = 0;
+    if (polled[0].revents != 0) eventfd_read(wake_.get(), &ignored);
+    for (size_t i = 0; i < workers.size(); ++i) {
+      if ((polled[i + 1].revents & POLLIN) == 0) continue;
+      {
+        absl::MutexLock lock(&mu_);
+        if (watched_.erase(workers[i]) == 0) continue;
+      }
+      ended_(workers[i]);
+    }
+  }
+}
+
+}  // namespace folio::manager

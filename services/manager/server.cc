@@ -1,0 +1,66 @@
+#include "services/manager/server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "services/common/logging.h"
+
+namespace folio::manager {
+namespace {
+
+// What running calls get to end by themselves. Sessions never do.
+constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
+
+}  // namespace
+
+Server::Server(const ServerOptions& options)
+    : roster_({options.pool_bytes, options.lease_ttl, options.export_socket, options.clock}),
+      kv_manager_(&roster_),
+      admin_(&roster_) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server(options));
+  auto export_socket = ExportSocket::Start(options.export_socket, &server->roster_);
+  if (!export_socket.ok()) return export_socket.status();
+  server->export_socket_ = *std::move(export_socket);
+
+  GrpcServerOptions grpc;
+  grpc.listen = options.listen;
+  grpc.services = {&server->kv_manager_, &server->admin_};
+  auto started = GrpcServer::Start(grpc);
+  if (!started.ok()) return started.status();
+  server->grpc_ = *std::move(started);
+
+  const absl::Duration period =
+      std::clamp(options.lease_ttl / 10, absl::Milliseconds(10), absl::Seconds(1));
+  server->expiry_ = std::thread([raw = server.get(), period] { raw->ExpiryLoop(period); });
+  return server;
+}
+
+Server::~Server() {
+  // Nobody new first, then the sessions (which end in the roster), then what looks after them.
+  export_socket_.reset();
+  if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
+  stop_.Notify();
+  if (expiry_.joinable()) expiry_.join();
+}
+
+void Server::ExpiryLoop(absl::Duration period) {
+  while (!stop_.WaitForNotificationWithTimeout(period)) roster_.ExpireLeases();
+}
+
+bool Server::Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& hurry) {
+  roster_.StartDraining();
+  grpc_->SetServing(false);
+  log::Info("draining", {{"sequences", roster_.RunningSequences()}, {"timeout", timeout}});
+  const absl::Time deadline = absl::Now() + timeout;
+  uint32_t left = roster_.RunningSequences();
+  while (left != 0 && absl::Now() < deadline && !hurry(absl::Milliseconds(20))) {
+    left = roster_.RunningSequences();
+  }
+  log::Info("drained", {{"sequences_left", left}});
+  return left == 0;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,240 @@
+#include "services/manager/worker_roster.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "services/common/check.h"
+#include "services/common/logging.h"
+#include "services/manager/convert.h"
+
+namespace folio::manager {
+namespace {
+
+std::string NewToken() {
+  std::array<char, 16> bits;
+  FOLIO_CHECK(getrandom(bits.data(), bits.size(), 0) == static_cast<ssize_t>(bits.size()));
+  return absl::BytesToHexString(absl::string_view(bits.data(), bits.size()));
+}
+
+std::optional<WorkerId> ParseWorkerName(absl::string_view name) {
+  uint64_t number = 0;
+  if (!absl::ConsumePrefix(&name, "w") || !absl::SimpleAtoi(name, &number)) return std::nullopt;
+  return WorkerId(number);
+}
+
+}  // namespace
+
+WorkerRoster::WorkerRoster(Options options)
+    : options_(std::move(options)), watch_([this](WorkerId worker) { ProcessEnded(worker); }) {}
+
+absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
+  if (pool_ != nullptr) return CompareLayouts(pool_->layout(), layout);
+  auto pool = Pool::Carve(layout, options_.pool_bytes, options_.lease_ttl, options_.clock);
+  if (!pool.ok()) return pool.status();
+  pool_ = *std::move(pool);
+  carved_ = pool_.get();
+  const PoolExport& memory = pool_->memory();
+  log::Info("pool carved", {{"model", layout.model()},
+                            {"pages", pool_->coordinator().pool().total},
+                            {"page_bytes", pool_->geometry().page_bytes()},
+                            {"pool_bytes", memory.pool_bytes()},
+                            {"score_board_bytes", memory.score_board_bytes()},
+                            {"huge_pages", HugePagesName(memory.huge_pages())}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::AttachResponse> WorkerRoster::Attach(const v1::AttachRequest& request) {
+  if (draining_) return absl::UnavailableError("the manager is draining; attach to the next one");
+  if (request.protocol_version() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("protocol_version: the manager has ",
+                                                      kProtocolVersion, ", the worker ",
+                                                      request.protocol_version()));
+  }
+  if (request.worker_name().size() > kMaxLabelBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker_name: has ", request.worker_name().size(), " bytes; at most ", kMaxLabelBytes));
+  }
+  if (!request.has_layout()) return absl::InvalidArgumentError("layout: must be set");
+
+  absl::MutexLock lock(&mu_);
+  if (absl::Status status = CarveOrCompare(request.layout()); !status.ok()) {
+    log::Warning("attach refused", {{"name", request.worker_name()}, {"reason", status}});
+    return status;
+  }
+  const WorkerId id = pool_->coordinator().AddWorker(request.worker_name());
+  Worker& worker = workers_[id];
+  worker.name = request.worker_name();
+  worker.export_token = NewToken();
+  worker.session_token = NewToken();
+  log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}});
+
+  v1::AttachResponse response;
+  response.set_worker_id(WorkerName(id));
+  response.set_export_token(worker.export_token);
+  response.set_session_token(worker.session_token);
+  response.set_export_socket(options_.export_socket);
+  const PoolExport& memory = pool_->memory();
+  v1::PoolLayout* layout = response.mutable_pool();
+  layout->set_num_pages(pool_->coordinator().pool().total.value());
+  layout->set_page_bytes(pool_->geometry().page_bytes());
+  layout->set_pool_bytes(memory.pool_bytes());
+  layout->set_score_board_bytes(memory.score_board_bytes());
+  response.set_lease_ttl_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.lease_ttl)));
+  return response;
+}
+
+absl::StatusOr<const Pool*> WorkerRoster::RedeemExportToken(absl::string_view token, pid_t pid,
+                                                            UniqueFd pidfd) {
+  absl::MutexLock lock(&mu_);
+  for (auto& [id, worker] : workers_) {
+    if (token.empty() || worker.export_token != token || worker.fenced) continue;
+    worker.export_token.clear();
+    worker.pid = pid;
+    watch_.Watch(id, std::move(pidfd));
+    log::Info("pool descriptors handed out", {{"worker", WorkerName(id)}, {"pid", pid}});
+    return pool_.get();
+  }
+  return absl::PermissionDeniedError(
+      "export token: unknown or used; each Attach gives one, for one use");
+}
+
+absl::StatusOr<WorkerId> WorkerRoster::BeginSession(const v1::SessionHello& hello,
+                                                    std::function<void()> cancel) {
+  const std::optional<WorkerId> id = ParseWorkerName(hello.worker_id());
+  absl::MutexLock lock(&mu_);
+  const auto it = id.has_value() ? workers_.find(*id) : workers_.end();
+  if (it == workers_.end() || it->second.fenced) {
+    return absl::NotFoundError(absl::StrCat("hello.worker_id: \"", hello.worker_id(),
+                                            "\" is not attached, or its lease ran out; "
+                                            "attach again"));
+  }
+  Worker& worker = it->second;
+  if (worker.session_token.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("hello.session_token: ", hello.worker_id(),
+                                                      " has a session already; attach again"));
+  }
+  if (hello.session_token() != worker.session_token) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("hello.session_token: is not the one that ", hello.worker_id(), " was given"));
+  }
+  if (worker.pid == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(hello.worker_id(),
+                     " has not fetched the pool's descriptors; send its export "
+                     "token to ",
+                     options_.export_socket, " first"));
+  }
+  worker.session_token.clear();
+  worker.cancel = std::move(cancel);
+  log::Info("session began", {{"worker", hello.worker_id()}, {"pid", worker.pid}});
+  return *id;
+}
+
+void WorkerRoster::EndSession(WorkerId id) {
+  absl::MutexLock lock(&mu_);
+  const auto it = workers_.find(id);
+  if (it == workers_.end()) return;
+  it->second.cancel = nullptr;
+  Fence(id, it->second, "session ended");
+  Sweep();
+}
+
+void WorkerRoster::Fence(WorkerId id, Worker& worker, absl::string_view why) {
+  if (worker.fenced) return;
+  cache::Coordinator& coordinator = pool_->coordinator();
+  const uint32_t before = coordinator.pool().quarantined.value();
+  coordinator.FenceWorker(id, /*quiesced=*/false);
+  LogFenced(id, worker, why, coordinator.pool().quarantined.value() - before);
+  worker.fenced = true;
+}
+
+void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_view why,
+                             uint32_t quarantined) {
+  // With nothing left behind it was a goodbye.
+  log::Write(quarantined == 0 ? log::Level::kInfo : log::Level::kWarning, "worker fenced",
+             {{"worker", WorkerName(id)},
+              {"name", worker.name},
+              {"pid", worker.pid},
+              {"why", why},
+              {"pages_quarantined", quarantined}});
+}
+
+void WorkerRoster::ExpireLeases() {
+  absl::MutexLock lock(&mu_);
+  if (pool_ == nullptr) return;
+  cache::Coordinator& coordinator = pool_->coordinator();
+  const uint32_t before = coordinator.pool().quarantined.value();
+  const std::vector<WorkerId> expired = coordinator.FenceExpired();
+  if (expired.empty()) return;
+  const uint32_t quarantined = coordinator.pool().quarantined.value() - before;
+  for (const WorkerId id : expired) {
+    const auto it = workers_.find(id);
+    if (it == workers_.end()) continue;
+    LogFenced(id, it->second, "lease ran out", quarantined);
+    it->second.fenced = true;
+    if (it->second.cancel) it->second.cancel();
+    // It never had the descriptors, so it never had pages.
+    if (it->second.pid == 0) coordinator.ProveGone(id);
+  }
+  Sweep();
+}
+
+void WorkerRoster::ProcessEnded(WorkerId id) {
+  absl::MutexLock lock(&mu_);
+  const auto it = workers_.find(id);
+  if (it == workers_.end()) return;
+  Fence(id, it->second, "process ended");
+  cache::Coordinator& coordinator = pool_->coordinator();
+  const uint32_t before = coordinator.pool().quarantined.value();
+  coordinator.ProveGone(id);
+  log::Info("process ended", {{"worker", WorkerName(id)},
+                              {"name", it->second.name},
+                              {"pid", it->second.pid},
+                              {"pages_returned", before - coordinator.pool().quarantined.value()}});
+  if (it->second.cancel) it->second.cancel();
+  workers_.erase(it);
+}
+
+void WorkerRoster::Sweep() {
+  cache::Coordinator& coordinator = pool_->coordinator();
+  // While anything is quarantined we do not know whose it is. Workers that end orderly, again and
+  // again in one process, must not pile up.
+  if (coordinator.pool().quarantined.value() != 0) return;
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    const WorkerId id = it->first;
+    if (!it->second.fenced || it->second.cancel) {
+      ++it;
+      continue;
+    }
+    coordinator.ProveGone(id);
+    watch_.Unwatch(id);
+    it = workers_.erase(it);
+  }
+}
+
+absl::Status WorkerRoster::MayOpen() const {
+  if (!draining_) return absl::OkStatus();
+  return absl::UnavailableError("the manager is draining and opens no more sequences");
+}
+
+pid_t WorkerRoster::ProcessOf(WorkerId worker) const {
+  absl::MutexLock lock(&mu_);
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? 0 : it->second.pid;
+}
+
+uint32_t WorkerRoster::RunningSequences() const {
+  const Pool* pool = carved_;
+  return pool == nullptr ? 0 : pool->coordinator().pool().sequences;
+}
+
+}  // namespace folio::manager

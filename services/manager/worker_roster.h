@@ -1,0 +1,106 @@
+// Who is attached: each worker's tokens, process and session, from Attach until its pages are back.
+//
+//   Attach ─▶ export token redeemed (pidfd watched) ─▶ session begins ─▶ session ends, the lease
+//   runs out or the process ends: fenced, its pages quarantined ─▶ process ended: pages free,
+//   forgotten
+//
+// The first Attach carves the pool.
+#ifndef FOLIO_SERVICES_MANAGER_WORKER_ROSTER_H_
+#define FOLIO_SERVICES_MANAGER_WORKER_ROSTER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "services/common/clock.h"
+#include "services/common/ids.h"
+#include "services/common/unique_fd.h"
+#include "services/manager/pool.h"
+#include "services/manager/process_watch.h"
+
+namespace folio::manager {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+// Thread-safe. Its lock is taken before the coordinator's, never after, and not per step.
+class WorkerRoster {
+ public:
+  struct Options {
+    uint64_t pool_bytes = 0;
+    absl::Duration lease_ttl;
+    std::string export_socket;  // told to workers
+    const Clock* clock = nullptr;
+  };
+
+  explicit WorkerRoster(Options options);
+
+  // FAILED_PRECONDITION names each differing field with both values; UNAVAILABLE while draining.
+  absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
+
+  // Uses up an export token for the process behind `pidfd`. The pool lives as long as the roster.
+  // PERMISSION_DENIED for a token that is wrong, used, or of a worker that has been fenced.
+  absl::StatusOr<const Pool*> RedeemExportToken(absl::string_view token, pid_t pid, UniqueFd pidfd);
+
+  // Uses up the session token. `cancel` ends the stream from another thread; it is not called after
+  // EndSession returns. FAILED_PRECONDITION before the descriptors were fetched.
+  absl::StatusOr<WorkerId> BeginSession(const v1::SessionHello& hello,
+                                        std::function<void()> cancel);
+  // Fences the worker; its pages come back once the process has ended.
+  void EndSession(WorkerId worker);
+
+  // Fences workers whose lease has run out and ends their sessions.
+  void ExpireLeases();
+
+  // From now on Attach and MayOpen refuse.
+  void StartDraining() { draining_ = true; }
+  absl::Status MayOpen() const;
+
+  // Null until the first Attach.
+  const Pool* pool() const { return carved_.load(); }
+  // 0 when unknown.
+  pid_t ProcessOf(WorkerId worker) const;
+  uint32_t RunningSequences() const;
+
+ private:
+  struct Worker {
+    std::string name;
+    std::string export_token;   // empty: used
+    std::string session_token;  // empty: used
+    pid_t pid = 0;              // 0: descriptors not fetched
+    std::function<void()> cancel;
+    bool fenced = false;
+  };
+
+  absl::Status CarveOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Fences and logs why.
+  void Fence(WorkerId id, Worker& worker, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogFenced(WorkerId id, const Worker& worker, absl::string_view why, uint32_t quarantined)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets fenced workers that hold nothing back.
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ProcessEnded(WorkerId id);
+
+  const Options options_;
+  std::atomic<bool> draining_{false};
+  std::atomic<const Pool*> carved_{nullptr};
+  mutable absl::Mutex mu_;
+  std::unique_ptr<Pool> pool_ ABSL_GUARDED_BY(mu_);
+  std::map<WorkerId, Worker> workers_ ABSL_GUARDED_BY(mu_);
+  ProcessWatch watch_;  // calls ProcessEnded: ends first
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_WORKER_ROSTER_H_
