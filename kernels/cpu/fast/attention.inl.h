@@ -13,17 +13,27 @@ typename V::F SoftmaxExp2(typename V::F x) {
   return V::ScaleByFloor(p, x);
 }
 
+// Asks for rows [first, first + count) of the next tile.
+template <class Tile>
+void FetchNext(const Tile& t, uint32_t first, uint32_t count) {
+  if (t.next == nullptr) return;
+  for (uint32_t i = first; i < first + count; ++i) {
+    for (uint32_t at = 0; at < t.head_dim; at += 32) __builtin_prefetch(t.next[i] + at, 0, 2);
+  }
+}
+
 template <class V>
-void PackKeysKernel(const bf16* const* rows, uint32_t head_dim, uint32_t* out) {
+void PackKeysKernel(const PackTile& t) {
   constexpr uint32_t kLanes = V::kLanes;
-  const uint32_t pairs = head_dim / 2;
+  const uint32_t pairs = t.head_dim / 2;
   for (uint32_t panel = 0; panel < kKeyTile / (2 * kLanes); ++panel) {
     for (uint32_t half = 0; half < 2; ++half) {
       const uint32_t* words[kLanes];
+      FetchNext(t, (2 * panel + half) * kLanes, kLanes);
       for (uint32_t i = 0; i < kLanes; ++i) {
-        words[i] = reinterpret_cast<const uint32_t*>(rows[(2 * panel + half) * kLanes + i]);
+        words[i] = reinterpret_cast<const uint32_t*>(t.rows[(2 * panel + half) * kLanes + i]);
       }
-      uint32_t* to = out + size_t{panel} * pairs * 2 * kLanes + half * kLanes;
+      uint32_t* to = t.out + size_t{panel} * pairs * 2 * kLanes + half * kLanes;
       uint32_t at = 0;
       for (; at + kLanes <= pairs; at += kLanes) {
         V::Transpose(words, at, to + size_t{at} * 2 * kLanes, 2 * kLanes);
@@ -38,24 +48,20 @@ void PackKeysKernel(const bf16* const* rows, uint32_t head_dim, uint32_t* out) {
 }
 
 template <class V>
-void PackValuesKernel(const bf16* const* rows, uint32_t head_dim, uint32_t* out) {
-  constexpr uint32_t kLanes = V::kLanes;
-  const uint32_t blocks = AccStride(head_dim, kLanes) / kLanes;
+void PackValuesKernel(const PackTile& t) {
+  constexpr uint32_t kColumns = 2 * V::kLanes;
   for (uint32_t key = 0; key < kKeyTile; key += 2) {
-    const bf16* even = rows[key];
-    const bf16* odd = rows[key + 1];
-    for (uint32_t b = 0; b < blocks; ++b) {
-      uint32_t* to =
-          out + (size_t{b / 2} * (kKeyTile / 2) + key / 2) * 2 * kLanes + (b % 2) * kLanes;
-      const uint32_t at = b * kLanes;
-      if (at + kLanes <= head_dim) {
-        V::Interleave(even + at, odd + at, to);
-        continue;
-      }
-      for (uint32_t i = 0; i < kLanes; ++i) {
-        const bool inside = at + i < head_dim;
-        to[i] = inside ? even[at + i].bits | uint32_t{odd[at + i].bits} << 16 : 0;
-      }
+    const bf16* even = t.rows[key];
+    const bf16* odd = t.rows[key + 1];
+    uint32_t* to = t.out + size_t{key / 2} * kColumns;
+    uint32_t at = 0;
+    for (; at + kColumns <= t.head_dim; at += kColumns, to += kKeyTile / 2 * kColumns) {
+      V::Interleave(even + at, odd + at, to);
+    }
+    if (at == t.head_dim) continue;
+    for (uint32_t i = 0; i < kColumns; ++i) {
+      const bool inside = at + i < t.head_dim;
+      to[i] = inside ? even[at + i].bits | uint32_t{odd[at + i].bits} << 16 : 0;
     }
   }
 }
@@ -120,6 +126,7 @@ void FlashGroup(const FlashTile& t, uint32_t row) {
   alignas(kAlign) float shrink[R + kMaxLanes] = {};
   for (uint32_t panel = 0; panel < panels; ++panel) {
     F acc[R][2];
+    if (row == 0) FetchNext(t, panel * kKeyTile / 2 / panels, kKeyTile / 2 / panels);
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::Zero();
     Accumulate<V, R>(t.q + row * t.q_stride, t.q_stride,
                      t.keys + size_t{panel} * t.head_dim * kLanes, t.head_dim, acc);
@@ -134,6 +141,9 @@ void FlashGroup(const FlashTile& t, uint32_t row) {
   const uint32_t k = (seen + 1) / 2 * 2;
   for (uint32_t column = 0; column < acc_stride; column += 2 * kLanes) {
     F acc[R][2];
+    const uint32_t cols = acc_stride / (2 * kLanes);
+    if (row == 0)
+      FetchNext(t, kKeyTile / 2 + column / (2 * kLanes) * kKeyTile / 2 / cols, kKeyTile / 2 / cols);
     float* to = t.acc + size_t{row} * acc_stride + column;
     for (int r = 0; r < R; ++r) {
       const F s = V::Set(shrink[r]);
@@ -174,20 +184,20 @@ void MergeKernel(const FlashMerge& m) {
   constexpr uint32_t kLanes = V::kLanes;
   float peak = m.max[0];
   for (uint32_t p = 1; p < m.parts; ++p) {
-    const float other = m.max[p * m.max_stride];
+    const float other = m.max[p * m.stride];
     peak = other > peak ? other : peak;
   }
   F total = V::Zero();
   for (uint32_t p = 0; p < m.parts; ++p) {
-    const F share = SoftmaxExp2<V>(V::Set(m.max[p * m.max_stride] - peak));
-    total = V::Fma(V::Load(m.sum + p * m.sum_stride), share, total);
+    const F share = SoftmaxExp2<V>(V::Set(m.max[p * m.stride] - peak));
+    total = V::Fma(V::Load(m.sum + p * m.stride), share, total);
   }
   const F norm = V::Set(1.0f / V::ReduceAdd(total));
   for (uint32_t c = 0; c < m.head_dim; c += kLanes) {
     F y = V::Zero();
     for (uint32_t p = 0; p < m.parts; ++p) {
-      const F share = SoftmaxExp2<V>(V::Set(m.max[p * m.max_stride] - peak));
-      y = V::Fma(V::Load(m.acc + p * m.acc_stride + c), share, y);
+      const F share = SoftmaxExp2<V>(V::Set(m.max[p * m.stride] - peak));
+      y = V::Fma(V::Load(m.acc + p * m.stride + c), share, y);
     }
     y = V::Mul(y, norm);
     const uint32_t left = m.head_dim - c;

@@ -60,6 +60,15 @@ struct RopeRow {
   float* score;  // [kv_heads], or null
 };
 
+// One tile of keys or values, brought into panels. `next` is the tile wanted after it, which is
+// fetched meanwhile (pages are too short and too scattered for the hardware to guess), or null.
+struct PackTile {
+  const bf16* const* rows;  // [kKeyTile] pointers to [head_dim]
+  const bf16* const* next;
+  uint32_t head_dim;
+  uint32_t* out;
+};
+
 // Query rows of one head, or of the heads of one KV head, against one tile of keys: a step of the
 // online softmax (Dao et al., FlashAttention, arXiv 2205.14135; Milakov and Gimelshein, arXiv
 // 1805.02867) in base 2.
@@ -68,21 +77,22 @@ struct FlashTile {
   size_t q_stride;
   uint32_t rows;
   uint32_t head_dim;
-  const uint32_t* keys;    // kKeyTile columns in panels over head_dim
-  const uint32_t* values;  // head_dim columns in panels over kKeyTile
-  const int32_t* valid;    // [rows] keys of the tile the row sees: <= 0 none, >= kKeyTile all
-  float scale;             // log2(e) / sqrt(head_dim)
-  float* max;              // [rows]; starts at -infinity
-  float* sum;              // [rows][lanes]; starts at 0
-  float* acc;              // [rows, AccStride(head_dim)]; starts at 0
+  const uint32_t* keys;     // kKeyTile columns in panels over head_dim
+  const uint32_t* values;   // head_dim columns in panels over kKeyTile
+  const int32_t* valid;     // [rows] keys of the tile the row sees: <= 0 none, >= kKeyTile all
+  float scale;              // log2(e) / sqrt(head_dim)
+  const bf16* const* next;  // [kKeyTile] values of the tile wanted after this one, or null
+  float* max;               // [rows]; starts at -infinity
+  float* sum;               // [rows][lanes]; starts at 0
+  float* acc;               // [rows, AccStride(head_dim)]; starts at 0
 };
 
 // Partial results of one row, `parts` of them in order, become the row's output.
 struct FlashMerge {
-  const float* max;  // part p at max + p * max_stride, and so on
+  const float* max;  // part p at max + p * stride, likewise the others
   const float* sum;
   const float* acc;
-  size_t max_stride, sum_stride, acc_stride;
+  size_t stride;
   uint32_t parts;
   uint32_t head_dim;
   bf16* out;  // [head_dim]
@@ -103,9 +113,8 @@ struct KernelTable {
   void (*embed)(const bf16* in, float* out, size_t n);
   void (*rms_norm)(const float* x, const float* weight, float eps, size_t n, bf16* out);
   void (*rope_append)(const RopeRow& row);
-  // `rows` are kKeyTile pointers to [head_dim] bf16.
-  void (*pack_keys)(const bf16* const* rows, uint32_t head_dim, uint32_t* out);
-  void (*pack_values)(const bf16* const* rows, uint32_t head_dim, uint32_t* out);
+  void (*pack_keys)(const PackTile& tile);
+  void (*pack_values)(const PackTile& tile);
   void (*flash)(const FlashTile& tile);
   void (*merge)(const FlashMerge& merge);
 };

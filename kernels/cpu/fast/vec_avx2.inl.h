@@ -115,11 +115,13 @@ struct Avx2Vec {
   }
 
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
-    const __m256i lo =
-        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(even)));
-    const __m256i hi =
-        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(odd)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                        _mm256_or_si256(lo, _mm256_slli_epi32(hi, 16)));
+    for (int half = 0; half < 2; ++half) {
+      const __m256i lo =
+          _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(even) + half));
+      const __m256i hi =
+          _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(odd) + half));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out) + half,
+                          _mm256_or_si256(lo, _mm256_slli_epi32(hi, 16)));
+    }
   }
 };

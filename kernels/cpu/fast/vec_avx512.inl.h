@@ -66,11 +66,17 @@ struct Avx512Base {
   }
 
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
-    const __m512i lo =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
-    const __m512i hi =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd)));
-    _mm512_storeu_si512(out, _mm512_or_si512(lo, _mm512_slli_epi32(hi, 16)));
+    const __m512i a = _mm512_loadu_si512(even);
+    const __m512i b = _mm512_loadu_si512(odd);
+    const __m512i step = _mm512_set1_epi32(0x00200000);  // odd words come from b: index + 32
+    const __m512i low =
+        _mm512_add_epi32(step, _mm512_setr_epi32(0x00000000, 0x00010001, 0x00020002, 0x00030003,
+                                                 0x00040004, 0x00050005, 0x00060006, 0x00070007,
+                                                 0x00080008, 0x00090009, 0x000a000a, 0x000b000b,
+                                                 0x000c000c, 0x000d000d, 0x000e000e, 0x000f000f));
+    const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(0x00100010));
+    _mm512_storeu_si512(out, _mm512_permutex2var_epi16(a, low, b));
+    _mm512_storeu_si512(out + 16, _mm512_permutex2var_epi16(a, high, b));
   }
 };
 

@@ -92,8 +92,8 @@ struct PortableVec {
         __builtin_memcpy(out + i * stride + j, rows[j] + offset + i, 4);
     }
   }
-  // out[i] = even[i] in the low half, odd[i] in the high half.
+  // out[i] = even[i] in the low half, odd[i] in the high half; twice as many as lanes.
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
-    for (int i = 0; i < kLanes; ++i) out[i] = even[i].bits | uint32_t{odd[i].bits} << 16;
+    for (int i = 0; i < 2 * kLanes; ++i) out[i] = even[i].bits | uint32_t{odd[i].bits} << 16;
   }
 };

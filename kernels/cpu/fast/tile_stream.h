@@ -1,0 +1,96 @@
+// Brings tiles of keys and values from the pages into panels, one after another, and has the next
+// one fetched meanwhile. One thread's.
+#ifndef FOLIO_KERNELS_CPU_FAST_TILE_STREAM_H_
+#define FOLIO_KERNELS_CPU_FAST_TILE_STREAM_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/fast/kernels.h"
+#include "kernels/cpu/fast/scratch.h"
+#include "kernels/views.h"
+
+namespace folio::kernels::cpu::fast {
+
+// Slots [slot, slot + kKeyTile) of one KV head of a sequence; those from `end` on count as zeros.
+struct TilePlace {
+  const uint32_t* table;
+  uint32_t kv_head;
+  uint32_t slot;
+  uint32_t end;
+};
+
+class TileStream {
+ public:
+  // Before the first tile of a call.
+  void Prepare(const KernelTable& kernels, const PoolView& pages) {
+    kernels_ = &kernels;
+    pages_ = &pages;
+    const uint32_t head_dim = pages.geometry.head_dim;
+    keys_.Get(size_t{kKeyTile} * head_dim / 2);
+    values_.Get(size_t{kKeyTile / 2} * AccStride(head_dim, kernels.lanes));
+    std::fill_n(zeros_.Get(head_dim), head_dim, bf16{});
+  }
+
+  // The tile that Next packs first.
+  void Start(const TilePlace& place) { Gather(place, rows_[current_]); }
+
+  // Packs the tile named last. `following` is the one to fetch meanwhile and to pack by the next
+  // call; null: none.
+  void Next(const TilePlace* following) {
+    const TileRows& now = rows_[current_];
+    current_ = 1 - current_;
+    TileRows& after = rows_[current_];
+    if (following != nullptr) Gather(*following, after);
+    next_values_ = following != nullptr ? after.values : nullptr;
+    const uint32_t head_dim = pages_->geometry.head_dim;
+    kernels_->pack_keys(
+        {now.keys, following != nullptr ? after.keys : nullptr, head_dim, keys_.Get(0)});
+    kernels_->pack_values({now.values, nullptr, head_dim, values_.Get(0)});
+  }
+
+  const uint32_t* keys() { return keys_.Get(0); }
+  const uint32_t* values() { return values_.Get(0); }
+  // Values of the following tile, for the kernel to fetch while it computes; null: none.
+  const bf16* const* next_values() const { return next_values_; }
+
+ private:
+  struct TileRows {
+    const bf16* keys[kKeyTile];
+    const bf16* values[kKeyTile];
+  };
+
+  void Gather(const TilePlace& place, TileRows& rows) {
+    const uint32_t head_dim = pages_->geometry.head_dim;
+    const uint32_t page_tokens = pages_->geometry.page_tokens;
+    const uint32_t count = std::min(kKeyTile, place.end - place.slot);
+    for (uint32_t i = 0; i < count;) {
+      const uint32_t slot = place.slot + i;
+      const uint32_t page = place.table[slot / page_tokens];
+      const uint32_t offset = slot % page_tokens;
+      const size_t at = (size_t{place.kv_head} * page_tokens + offset) * head_dim;
+      const bf16* key = pages_->keys(page) + at;
+      const bf16* value = pages_->values(page) + at;
+      const uint32_t stop = std::min(count, i + page_tokens - offset);
+      for (; i < stop; ++i, key += head_dim, value += head_dim) {
+        rows.keys[i] = key;
+        rows.values[i] = value;
+      }
+    }
+    std::fill(rows.keys + count, rows.keys + kKeyTile, zeros_.Get(0));
+    std::fill(rows.values + count, rows.values + kKeyTile, zeros_.Get(0));
+  }
+
+  const KernelTable* kernels_ = nullptr;
+  const PoolView* pages_ = nullptr;
+  Scratch<uint32_t> keys_;
+  Scratch<uint32_t> values_;
+  Scratch<bf16> zeros_;
+  TileRows rows_[2];
+  int current_ = 0;
+  const bf16* const* next_values_ = nullptr;
+};
+
+}  // namespace folio::kernels::cpu::fast
+
+#endif  // FOLIO_KERNELS_CPU_FAST_TILE_STREAM_H_
