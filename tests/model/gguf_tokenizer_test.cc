@@ -67,6 +67,7 @@ std::unique_ptr<Tokenizer> Make(const GgufTokenizer& gguf) {
 std::vector<std::string> Pieces(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<std::string> pieces;
   const std::vector<TokenId> ids = tokenizer.Encode(text).value();
+  pieces.reserve(ids.size());
   for (const TokenId id : ids) {
     pieces.push_back(tokenizer.TokenBytes(id).value());
   }

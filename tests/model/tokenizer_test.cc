@@ -28,6 +28,7 @@ nlohmann::json Oracle(const std::string& name) {
 
 std::vector<uint32_t> Values(const std::vector<TokenId>& ids) {
   std::vector<uint32_t> values;
+  values.reserve(ids.size());
   for (const TokenId id : ids) values.push_back(id.value());
   return values;
 }
@@ -210,6 +211,7 @@ TEST_F(ReferenceTokenizerTest, ThreadsEncodeTheSameAtOnce) {
   const nlohmann::json cases = Oracle("tokenizer.json");
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (int& mistakes : wrong) {
     threads.emplace_back([&cases, &mistakes] {
       for (int round = 0; round < 20; ++round) {
