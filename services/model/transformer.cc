@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "services/common/check.h"
@@ -63,6 +64,7 @@ Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
       q_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
       attended_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
       ffn_(ops.activation_bytes(), max_rows, config().ffn),
+      loss_(sizeof(kernels::bf16), rounds() ? max_rows : 0, config().hidden),
       gathered_(sizeof(float), kMaxLogitRows, config().hidden),
       logits_(sizeof(float), kMaxLogitRows, config().vocab) {}
 
@@ -99,6 +101,7 @@ void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
   {
     Timed timed(times_.linear);
     ops_.Linear(threads_, split, normed_.View(rows), *w.qkv, qkv_.Floats(rows), false);
+    if (layer == 0 && rounds()) AddRoundingLoss(split);
   }
   {
     Timed timed(times_.append_score);
@@ -120,6 +123,31 @@ void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
   Timed timed(times_.linear);
   ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
   ops_.Linear(threads_, split, ffn_.View(rows), *w.down, hidden, true);
+}
+
+void Transformer::AddRoundingLoss(const RowSplit& split) {
+  constexpr uint32_t kRowBlock = 16;
+  const LayerWeights& w = weights_->layers[0];
+  const uint32_t rows = split.total();
+  const uint32_t size = config().hidden;
+  const Matrix<float> hidden = hidden_.Floats(rows);
+  const auto* rounded = static_cast<const kernels::bf16*>(normed_.View(rows).data);
+  auto* loss = static_cast<kernels::bf16*>(loss_.View(rows).data);
+  threads_.ParallelFor(static_cast<int>((rows + kRowBlock - 1) / kRowBlock), [&](int task, int) {
+    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
+    for (uint32_t r = first; r < std::min(rows, first + kRowBlock); ++r) {
+      const float* x = hidden.row(r);
+      double squares = 0;
+      for (uint32_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
+      const auto scale = static_cast<float>(1 / std::sqrt(squares / size + config().norm_eps));
+      for (uint32_t i = 0; i < size; ++i) {
+        const size_t at = size_t{r} * size + i;
+        const float exact = x[i] * scale * w.attention_norm[i];
+        loss[at] = kernels::bf16::Round(exact - rounded[at].ToFloat());
+      }
+    }
+  });
+  ops_.Linear(threads_, split, loss_.View(rows), *w.qkv, qkv_.Floats(rows), true);
 }
 
 Matrix<const float> Transformer::Logits(absl::Span<const uint32_t> rows) {

@@ -64,8 +64,14 @@ class Transformer {
     uint32_t cols_;
   };
 
+  bool rounds() const { return ops_.activation_bytes() == sizeof(kernels::bf16); }
   void RunLayer(uint32_t layer, const kernels::cpu::RowSplit& split,
                 const kernels::cpu::RopeTable& rope);
+
+  // Adds to qkv_ what was lost when layer 0's input was rounded to bf16. Layer 0's K and V are
+  // functions of the token alone, so scores of repeated tokens lie close together there, and
+  // without this the rounding would decide which of them are kept.
+  void AddRoundingLoss(const kernels::cpu::RowSplit& split);
 
   std::shared_ptr<const ModelWeights> weights_;
   const kernels::cpu::CpuOps& ops_;
@@ -82,6 +88,7 @@ class Transformer {
   Buffer q_;         // [max_rows, heads * head_dim]
   Buffer attended_;  // [max_rows, heads * head_dim]
   Buffer ffn_;       // [max_rows, ffn]
+  Buffer loss_;      // bf16 [max_rows, hidden]; none when activations are float32
   Buffer gathered_;  // float [kMaxLogitRows, hidden]
   Buffer logits_;    // float [kMaxLogitRows, vocab]
   std::vector<kernels::AppendSlot> slots_;

@@ -8,11 +8,17 @@
 namespace folio::model::testing {
 
 std::unique_ptr<kernels::cpu::CpuOps> OpsNamed(const std::string& name) {
-  FOLIO_CHECK(name == "plain");
-  return kernels::cpu::MakePlainOps();
+  if (name == "plain") return kernels::cpu::MakePlainOps();
+  return *kernels::cpu::MakeFastOps(name);
 }
 
-std::vector<std::string> OpsNames() { return {"plain"}; }
+std::vector<std::string> OpsNames() {
+  std::vector<std::string> names = {"plain"};
+  for (const char* name : {"avx512_bf16", "avx512", "avx2", "portable"}) {
+    if (kernels::cpu::MakeFastOps(name).ok()) names.emplace_back(name);
+  }
+  return names;
+}
 
 std::vector<float> ByToken(const SegmentOutput& output) {
   std::vector<float> logprobs(output.top.size());

@@ -15,7 +15,7 @@ namespace folio::model::testing {
 
 using Tokens = std::vector<uint32_t>;
 
-// "plain" or a fast family's name.
+// "plain", a fast family's name, or "auto".
 std::unique_ptr<kernels::cpu::CpuOps> OpsNamed(const std::string& name);
 // Those this CPU can run, plain first.
 std::vector<std::string> OpsNames();

@@ -234,6 +234,7 @@ class OracleTest : public ::testing::TestWithParam<Parameter> {
       ASSERT_EQ(kept.size(), want.size());
       size_t same = 0;
       for (const SlotIndex slot : kept) same += want.count(slot.value());
+      std::cout << "layer " << layer << " keeps " << same << " of the same " << want.size() << "\n";
       EXPECT_GE(double(same), tolerance().kept * double(want.size())) << "layer " << layer;
     }
   }
@@ -290,7 +291,7 @@ TEST_P(OracleTest, GreedyTokens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, OracleTest,
-                         ::testing::Combine(::testing::ValuesIn(OpsNames()),
+                         ::testing::Combine(::testing::Values("plain", "auto"),
                                             ::testing::ValuesIn(Cases())),
                          [](const auto& info) {
                            return absl::StrCat(std::get<0>(info.param), "_",
