@@ -1,5 +1,6 @@
 #include "services/common/grpc_server.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <sys/stat.h>
@@ -9,9 +10,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "services/common/logging.h"
 #include "services/common/unix_socket.h"
 
 namespace folio {
+namespace {
+
+// gRPC's own complaints, in our format.
+void LogOfGrpc(gpr_log_func_args* args) {
+  const log::Level level = args->severity == GPR_LOG_SEVERITY_ERROR  ? log::Level::kWarning
+                           : args->severity == GPR_LOG_SEVERITY_INFO ? log::Level::kInfo
+                                                                     : log::Level::kDebug;
+  log::Write(level, "grpc", {{"detail", args->message}, {"line", args->line}});
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
   // gRPC itself replaces any socket file, a live one too, so that is looked at first.
@@ -19,6 +32,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     if (!address.is_unix()) continue;
     if (auto status = RemoveStaleSocket(address.unix_path); !status.ok()) return status;
   }
+  gpr_set_log_function(&LogOfGrpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
