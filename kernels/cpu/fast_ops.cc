@@ -19,8 +19,9 @@ using fast::PanelWeights;
 
 // Up to here weights are streamed once per call and bound it; beyond, arithmetic does.
 constexpr uint32_t kStreamRows = 32;
-// Rows of one task beyond that: their activations stay in the second-level cache.
-constexpr uint32_t kRowBlock = 96;
+// One task beyond that: row groups, and bytes of panels that stay in the second-level cache.
+constexpr uint32_t kRowGroups = 4;
+constexpr size_t kPanelBytes = 256 << 10;
 // Tasks per thread when streaming: few and long, but enough to even out a disturbed core.
 constexpr uint32_t kStreamTasks = 4;
 
@@ -158,12 +159,16 @@ class FastOps final : public CpuOps {
       });
       return;
     }
-    const uint32_t blocks = DivUp(rows, kRowBlock);
-    pool.ParallelFor(static_cast<int>(blocks * panels), [&](int task, int) {
-      const uint32_t block = task / panels;
-      const uint32_t panel = task % panels;
-      const uint32_t first = block * kRowBlock;
-      run(first, std::min(kRowBlock, rows - first), panel, panel + 1, false);
+    // Neighbouring tasks share panels, so that a thread finds them in its second-level cache.
+    const uint32_t width = std::max<uint32_t>(1, kPanelBytes / weight.panel_bytes());
+    const uint32_t columns = DivUp(panels, width);
+    const uint32_t row_block = kRowGroups * kernels_.group_rows;
+    const uint32_t blocks = DivUp(rows, row_block);
+    pool.ParallelFor(static_cast<int>(blocks * columns), [&](int task, int) {
+      const uint32_t column = task / blocks;
+      const uint32_t row = task % blocks * row_block;
+      run(row, std::min(row_block, rows - row), uint64_t{panels} * column / columns,
+          uint64_t{panels} * (column + 1) / columns, false);
     });
   }
 

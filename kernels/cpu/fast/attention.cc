@@ -10,7 +10,7 @@ namespace folio::kernels::cpu::fast {
 namespace {
 
 constexpr uint32_t kSplitTokens = 256;  // a multiple of kKeyTile
-constexpr uint32_t kQueryBlock = 64;    // query rows of one prompt task
+constexpr uint32_t kQueryBlock = 128;   // query rows of one prompt task
 constexpr float kLog2E = 1.44269504088896340736f;
 
 uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }

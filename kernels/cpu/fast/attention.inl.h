@@ -66,46 +66,90 @@ void PackValuesKernel(const PackTile& t) {
   }
 }
 
-// R rows' probabilities of one tile, from scores to bf16, and the softmax state moved on.
+// What a group of R rows works on within one tile; stays in the first-level cache.
 template <class V, int R>
-[[gnu::always_inline]] inline void SoftmaxTile(const FlashTile& t, uint32_t row, uint32_t width,
-                                               float (&score)[R][kKeyTile],
-                                               bf16 (&share)[R][kKeyTile],
-                                               float (&shrink)[R + kMaxLanes]) {
+struct GroupTile {
+  static constexpr int kPadded = (R + V::kLanes - 1) / V::kLanes * V::kLanes;
+  alignas(kAlign) float score[R][kKeyTile];
+  alignas(kAlign) bf16 share[R][kKeyTile];  // probabilities before normalisation
+  alignas(kAlign) float peak[kPadded];      // new maximum of each row, in units of the exponent
+  alignas(kAlign) float shrink[kPadded];    // what the row's earlier sums are multiplied by
+};
+
+// Scores of the first `panels` panels. Returns in lane_peak each row's maximum by lane.
+template <class V, int R>
+[[gnu::always_inline]] inline void Scores(const FlashTile& t, uint32_t row, uint32_t panels,
+                                          GroupTile<V, R>& g, typename V::F (&lane_peak)[R]) {
+  constexpr uint32_t kLanes = V::kLanes;
+  for (int r = 0; r < R; ++r) lane_peak[r] = V::Set(-__builtin_inff());
+  for (uint32_t panel = 0; panel < panels; ++panel) {
+    if (row == 0) FetchNext(t, panel * (kKeyTile / 2) / panels, kKeyTile / 2 / panels);
+    typename V::F acc[R][2];
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::Zero();
+    Accumulate<V, R>(t.q + row * t.q_stride, t.q_stride,
+                     t.keys + size_t{panel} * t.head_dim * kLanes, t.head_dim, acc);
+    for (int r = 0; r < R; ++r) {
+      V::Store(&g.score[r][panel * 2 * kLanes], acc[r][0]);
+      V::Store(&g.score[r][panel * 2 * kLanes + kLanes], acc[r][1]);
+      lane_peak[r] = V::Max(lane_peak[r], V::Max(acc[r][0], acc[r][1]));
+    }
+  }
+}
+
+// Takes the scores of slots a row does not see out of it.
+template <class V, int R>
+void MaskScores(const FlashTile& t, uint32_t row, uint32_t width, GroupTile<V, R>& g,
+                typename V::F (&lane_peak)[R]) {
+  constexpr int32_t kLanes = V::kLanes;
+  const typename V::F nothing = V::Set(-__builtin_inff());
+  for (int r = 0; r < R; ++r) {
+    typename V::F peak = nothing;
+    for (uint32_t c = 0; c < width; c += kLanes) {
+      typename V::F s = V::Load(&g.score[r][c]);
+      const int32_t left = t.valid[row + r] - static_cast<int32_t>(c);
+      if (left < kLanes) s = V::KeepFirst(s, left < 0 ? 0 : left, nothing);
+      V::Store(&g.score[r][c], s);
+      peak = V::Max(peak, s);
+    }
+    lane_peak[r] = peak;
+  }
+}
+
+// Moves the rows' maxima on.
+template <class V, int R>
+[[gnu::always_inline]] inline void MovePeaks(const FlashTile& t, uint32_t row, GroupTile<V, R>& g,
+                                             const typename V::F (&lane_peak)[R]) {
+  constexpr int kLanes = V::kLanes;
+  V::Store(g.shrink + GroupTile<V, R>::kPadded - kLanes, V::Zero());
+  for (int r = 0; r < R; ++r) {
+    const float old_peak = t.max[row + r];
+    const float tile_peak = V::ReduceMax(lane_peak[r]) * t.scale;
+    g.peak[r] = tile_peak > old_peak ? tile_peak : old_peak;
+    g.shrink[r] = old_peak - g.peak[r];
+    t.max[row + r] = g.peak[r];
+  }
+  for (int r = 0; r < R; r += kLanes) {
+    V::Store(g.shrink + r, SoftmaxExp2<V>(V::Load(g.shrink + r)));
+  }
+}
+
+// Scores to probabilities, and the rows' sums moved on. A width known to the compiler unrolls.
+template <class V, int R>
+[[gnu::always_inline]] inline void Shares(const FlashTile& t, uint32_t row, uint32_t width,
+                                          GroupTile<V, R>& g) {
   using F = typename V::F;
   constexpr uint32_t kLanes = V::kLanes;
   const F scale = V::Set(t.scale);
-  const F nothing = V::Set(-__builtin_inff());
-  alignas(kAlign) float peak[R + kMaxLanes];
   for (int r = 0; r < R; ++r) {
-    const int32_t valid = t.valid[row + r];
-    F m = nothing;
-    for (uint32_t c = 0; c < width; c += kLanes) {
-      F s = V::Load(&score[r][c]);
-      const int32_t left = valid - static_cast<int32_t>(c);
-      if (left < static_cast<int32_t>(kLanes)) [[unlikely]] {
-        s = V::KeepFirst(s, left < 0 ? 0 : left, nothing);
-        V::Store(&score[r][c], s);
-      }
-      m = V::Max(m, s);
-    }
-    const float old_peak = t.max[row + r];
-    const float tile_peak = V::ReduceMax(m) * t.scale;
-    peak[r] = tile_peak > old_peak ? tile_peak : old_peak;
-    shrink[r] = old_peak - peak[r];
-    t.max[row + r] = peak[r];
-  }
-  for (uint32_t r = 0; r < static_cast<uint32_t>(R); r += kLanes) {
-    V::Store(shrink + r, SoftmaxExp2<V>(V::Load(shrink + r)));
-  }
-  for (int r = 0; r < R; ++r) {
-    const F minus_peak = V::Set(-peak[r]);
+    const F minus_peak = V::Set(-g.peak[r]);
     float* sum = t.sum + (row + r) * kLanes;
-    F total = V::Mul(V::Load(sum), V::Set(shrink[r]));
-    for (uint32_t c = 0; c < width; c += kLanes) {
-      const F p = SoftmaxExp2<V>(V::Fma(V::Load(&score[r][c]), scale, minus_peak));
-      total = V::Add(total, p);
-      V::StoreBf16(&share[r][c], p);
+    F total = V::Mul(V::Load(sum), V::Set(g.shrink[r]));
+#pragma GCC unroll 16
+    for (uint32_t c = 0; c < width; c += 2 * kLanes) {
+      const F low = SoftmaxExp2<V>(V::Fma(V::Load(&g.score[r][c]), scale, minus_peak));
+      const F high = SoftmaxExp2<V>(V::Fma(V::Load(&g.score[r][c + kLanes]), scale, minus_peak));
+      total = V::Add(total, V::Add(low, high));
+      V::StoreBf16Two(&g.share[r][c], low, high);
     }
     V::Store(sum, total);
   }
@@ -116,41 +160,45 @@ void FlashGroup(const FlashTile& t, uint32_t row) {
   using F = typename V::F;
   constexpr uint32_t kLanes = V::kLanes;
   int32_t most = 0;
-  for (int r = 0; r < R; ++r) most = t.valid[row + r] > most ? t.valid[row + r] : most;
+  int32_t least = kKeyTile;
+  for (int r = 0; r < R; ++r) {
+    const int32_t valid = t.valid[row + r];
+    most = valid > most ? valid : most;
+    least = valid < least ? valid : least;
+  }
   if (most == 0) return;
   const uint32_t seen = most < static_cast<int32_t>(kKeyTile) ? most : kKeyTile;
   const uint32_t panels = (seen + 2 * kLanes - 1) / (2 * kLanes);
 
-  alignas(kAlign) float score[R][kKeyTile];
-  alignas(kAlign) bf16 share[R][kKeyTile];
-  alignas(kAlign) float shrink[R + kMaxLanes] = {};
-  for (uint32_t panel = 0; panel < panels; ++panel) {
-    F acc[R][2];
-    if (row == 0) FetchNext(t, panel * kKeyTile / 2 / panels, kKeyTile / 2 / panels);
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::Zero();
-    Accumulate<V, R>(t.q + row * t.q_stride, t.q_stride,
-                     t.keys + size_t{panel} * t.head_dim * kLanes, t.head_dim, acc);
-    for (int r = 0; r < R; ++r) {
-      V::Store(&score[r][panel * 2 * kLanes], acc[r][0]);
-      V::Store(&score[r][panel * 2 * kLanes + kLanes], acc[r][1]);
-    }
+  GroupTile<V, R> g;
+  F lane_peak[R];
+  Scores<V, R>(t, row, panels, g, lane_peak);
+  if (least < static_cast<int32_t>(kKeyTile)) [[unlikely]] {
+    MaskScores<V, R>(t, row, panels * 2 * kLanes, g, lane_peak);
   }
-  SoftmaxTile<V, R>(t, row, panels * 2 * kLanes, score, share, shrink);
+  MovePeaks<V, R>(t, row, g, lane_peak);
+  if (seen == kKeyTile) {
+    Shares<V, R>(t, row, kKeyTile, g);
+  } else {
+    Shares<V, R>(t, row, panels * 2 * kLanes, g);
+  }
 
   const uint32_t acc_stride = AccStride(t.head_dim, kLanes);
+  const uint32_t columns = acc_stride / (2 * kLanes);
   const uint32_t k = (seen + 1) / 2 * 2;
-  for (uint32_t column = 0; column < acc_stride; column += 2 * kLanes) {
+  for (uint32_t column = 0; column < columns; ++column) {
+    if (row == 0) {
+      FetchNext(t, (kKeyTile + column * kKeyTile / columns) / 2, kKeyTile / 2 / columns);
+    }
     F acc[R][2];
-    const uint32_t cols = acc_stride / (2 * kLanes);
-    if (row == 0)
-      FetchNext(t, kKeyTile / 2 + column / (2 * kLanes) * kKeyTile / 2 / cols, kKeyTile / 2 / cols);
-    float* to = t.acc + size_t{row} * acc_stride + column;
+    float* to = t.acc + size_t{row} * acc_stride + column * 2 * kLanes;
     for (int r = 0; r < R; ++r) {
-      const F s = V::Set(shrink[r]);
+      const F s = V::Set(g.shrink[r]);
       acc[r][0] = V::Mul(V::Load(to + r * acc_stride), s);
       acc[r][1] = V::Mul(V::Load(to + r * acc_stride + kLanes), s);
     }
-    Accumulate<V, R>(&share[0][0], kKeyTile, t.values + size_t{column} * (kKeyTile / 2), k, acc);
+    Accumulate<V, R>(&g.share[0][0], kKeyTile, t.values + size_t{column} * kLanes * kKeyTile, k,
+                     acc);
     for (int r = 0; r < R; ++r) {
       V::Store(to + r * acc_stride, acc[r][0]);
       V::Store(to + r * acc_stride + kLanes, acc[r][1]);

@@ -132,22 +132,30 @@ void AnyGroup(uint32_t rows, const LinearTile& t, const Out& out, uint32_t row, 
   }
 }
 
-// Rows in groups of nearly equal size, each group over each panel. When streaming, the first group
-// over a panel fetches what the next panel needs.
+// Rows in groups of nearly equal size. Streaming: all groups over a panel, then the next panel,
+// whose lines are asked for meanwhile. Else all panels over a group, whose rows stay in the first-
+// level cache while the panels come from the second.
 template <class V, class Out>
 void Product(const LinearTile& t, const Out& out) {
+  constexpr size_t kAhead = 2048;  // words: 8 KiB
   const uint32_t groups = (t.rows + V::kGroupRows - 1) / V::kGroupRows;
-  const size_t ahead = t.stream ? 2048 : 0;
-  for (uint32_t panel = 0; panel < t.num_panels; ++panel) {
-    uint32_t row = 0;
-    for (uint32_t g = 0; g < groups; ++g) {
-      const uint32_t rows = (t.rows - row) / (groups - g);
-      if (t.stream) {
-        AnyGroup<V, V::kGroupRows, true>(rows, t, out, row, panel, ahead);
-      } else {
-        AnyGroup<V, V::kGroupRows, false>(rows, t, out, row, panel, 0);
+  const auto first_row = [&](uint32_t g) {
+    return g * (t.rows / groups) + (g * (t.rows % groups)) / groups;
+  };
+  if (t.stream) {
+    for (uint32_t panel = 0; panel < t.num_panels; ++panel) {
+      for (uint32_t g = 0; g < groups; ++g) {
+        const uint32_t row = first_row(g);
+        AnyGroup<V, V::kGroupRows, true>(first_row(g + 1) - row, t, out, row, panel, kAhead);
       }
-      row += rows;
+    }
+    return;
+  }
+  for (uint32_t g = 0; g < groups; ++g) {
+    const uint32_t row = first_row(g);
+    const uint32_t rows = first_row(g + 1) - row;
+    for (uint32_t panel = 0; panel < t.num_panels; ++panel) {
+      AnyGroup<V, V::kGroupRows, false>(rows, t, out, row, panel, 0);
     }
   }
 }

@@ -40,6 +40,7 @@ class PanelWeights final : public PackedWeights {
   bool gated() const { return gated_; }
   uint32_t num_panels() const { return num_panels_; }
   const uint32_t* panel(uint32_t p) const { return words_.get() + panel_words_ * p; }
+  size_t panel_bytes() const { return panel_words_ * sizeof(uint32_t); }
   // Outputs one panel gives.
   uint32_t panel_columns() const { return panel_columns_; }
 

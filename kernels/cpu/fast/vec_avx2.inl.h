@@ -72,6 +72,10 @@ struct Avx2Vec {
     return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
   }
   static void StoreBf16(bf16* p, F x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), Round(x)); }
+  static void StoreBf16Two(bf16* p, F low, F high) {
+    StoreBf16(p, low);
+    StoreBf16(p + kLanes, high);
+  }
   static void StoreBf16First(bf16* p, int n, F x) {
     alignas(16) bf16 part[8];
     StoreBf16(part, x);

@@ -93,6 +93,9 @@ struct Avx512Bf16Vec : Avx512Base {
   static void StoreBf16(bf16* p, F x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), Round(x));
   }
+  static void StoreBf16Two(bf16* p, F low, F high) {
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+  }
   static void StoreBf16First(bf16* p, int n, F x) {
     _mm256_mask_storeu_epi16(p, First(n), Round(x));
   }
@@ -129,6 +132,10 @@ struct Avx512Vec : Avx512Base {
   }
   static void StoreBf16(bf16* p, F x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), Round(x));
+  }
+  static void StoreBf16Two(bf16* p, F low, F high) {
+    StoreBf16(p, low);
+    StoreBf16(p + kLanes, high);
   }
   static void StoreBf16First(bf16* p, int n, F x) {
     _mm256_mask_storeu_epi16(p, First(n), Round(x));

@@ -68,6 +68,10 @@ struct PortableVec {
   }
   // Rounds to nearest even.
   static void StoreBf16(bf16* p, F x) { StoreBf16First(p, kLanes, x); }
+  static void StoreBf16Two(bf16* p, F low, F high) {
+    StoreBf16(p, low);
+    StoreBf16(p + kLanes, high);
+  }
   static void StoreBf16First(bf16* p, int n, F x) {
     const U bits = (U)x;
     const U up = (bits + (0x7fffu + ((bits >> 16) & 1u))) >> 16;
