@@ -4,6 +4,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:?usage: deploy/build.sh DIR [CMake options...] [-- targets...]}
 shift
+# Compiled once, whatever directory the checkout is in.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 options=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift

@@ -1,0 +1,230 @@
+// What the worker and the manager do against the limits of this machine, in one run.
+//   folio_bench --model=MODEL.gguf            every section
+//   folio_bench --model=... --peer_cases --json=OUT   the cases that peers are measured on
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/thread_pool.h"
+#include "tests/bench/machine_limits.h"
+#include "tests/bench/serving_rig.h"
+#include "tests/bench/step_costs.h"
+
+ABSL_FLAG(std::string, model, "", "GGUF file or Hugging Face directory");
+ABSL_FLAG(int, threads, 0, "threads (0: the cores available)");
+ABSL_FLAG(std::string, kernels, "auto", "family of bfloat16 kernels");
+ABSL_FLAG(uint32_t, prefill_chunk, 512, "prompt tokens per step");
+ABSL_FLAG(std::vector<std::string>, prompts, (std::vector<std::string>{"512", "2048", "4096"}),
+          "prompt lengths for prefill");
+ABSL_FLAG(std::vector<std::string>, batches, (std::vector<std::string>{"1", "4", "8", "16"}),
+          "sequences decoding together");
+ABSL_FLAG(std::vector<std::string>, contexts, (std::vector<std::string>{"1024", "2048", "4096"}),
+          "prompt lengths for decode");
+ABSL_FLAG(std::vector<std::string>, budgets, (std::vector<std::string>{"0", "1024", "512"}),
+          "budgets for decode; 0 is the full cache");
+ABSL_FLAG(uint32_t, decode_steps, 48, "measured steps");
+ABSL_FLAG(int, repeats, 2, "the best of so many runs counts");
+ABSL_FLAG(bool, peer_cases, false, "only the cases of tests/bench/peers");
+ABSL_FLAG(bool, manager_cost, true, "measure waiting, round trip, scoring, deciding, compacting");
+ABSL_FLAG(std::string, json, "", "also write tokens/s by case to this file");
+
+namespace folio::bench {
+namespace {
+
+struct Case {
+  uint32_t sequences, context, budget;
+};
+
+std::vector<uint32_t> Numbers(const std::vector<std::string>& texts) {
+  std::vector<uint32_t> out;
+  for (const std::string& text : texts) {
+    uint32_t value = 0;
+    if (!absl::SimpleAtoi(text, &value)) {
+      std::fprintf(stderr, "folio_bench: '%s' is no number\n", text.c_str());
+      std::exit(2);
+    }
+    out.push_back(value);
+  }
+  return out;
+}
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  if (!value.ok()) {
+    std::fprintf(stderr, "folio_bench: %s\n", value.status().ToString().c_str());
+    std::exit(1);
+  }
+  return *std::move(value);
+}
+
+class Program {
+ public:
+  Program(const worker::LoadedModel* model, int threads) : model_(model), threads_(threads) {
+    const model::ModelConfig& config = model->config();
+    const double q = double{1} * config.heads * config.head_dim;
+    const double kv = double{1} * config.kv_heads * config.head_dim;
+    layer_weights_ =
+        config.num_layers * (config.hidden * (2 * q + 2 * kv) + 3.0 * config.hidden * config.ffn);
+    // Weights that a decode step reads: every layer once, and the output matrix.
+    step_bytes_ = 2 * (layer_weights_ + double{1} * config.vocab * config.hidden);
+    attention_flops_ = 4.0 * q * config.num_layers;  // per (query, key) pair
+  }
+
+  void MeasureMachine() {
+    kernels::cpu::ThreadPool pool(threads_);
+    bandwidth_ = ReadBandwidth(pool);
+    peak_ = PeakFlops(pool);
+    std::printf("machine: %d threads, read bandwidth %.1f GB/s, multiply-add peak %.0f GFLOP/s\n",
+                threads_, bandwidth_ * 1e-9, peak_ * 1e-9);
+    std::printf("kernels: %s; weights read per decode step %.0f MB\n\n",
+                model_->description().kernels().c_str(), step_bytes_ * 1e-6);
+  }
+
+  void Prefill(ServingRig& rig, const std::vector<uint32_t>& prompts) {
+    std::printf("prefill                tokens/s   GFLOP/s  of peak\n");
+    for (const uint32_t length : prompts) {
+      double best = 1e30;
+      for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i)
+        best = std::min(best, OrDie(rig.Run({.context = length})).prefill_seconds);
+      const double flops =
+          2 * layer_weights_ * length + attention_flops_ * length * (length + 1.0) / 2;
+      std::printf("  %5u tokens       %9.0f %9.0f  %6.1f %%\n", length, length / best,
+                  flops / best * 1e-9, 100 * flops / best / peak_);
+      std::fflush(stdout);
+      results_[absl::StrCat("prefill ", length)] = length / best;
+    }
+    std::printf("\n");
+  }
+
+  Measured Decode(ServingRig& rig, const Case& c) {
+    Measured best;
+    for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
+      Workload work = {.sequences = c.sequences,
+                       .context = c.context,
+                       .decode_steps = absl::GetFlag(FLAGS_decode_steps)};
+      if (c.budget != 0) {
+        work.cache.mutable_policy()->mutable_paged_eviction();
+        work.cache.set_budget_tokens(c.budget);
+      }
+      const Measured run = OrDie(rig.Run(work));
+      if (i == 0 || Speed(run) > Speed(best)) best = run;
+    }
+    return best;
+  }
+
+  void PrintDecodeHead() const {
+    std::printf("decode                          tokens/s   ms/step  of limit  manager wait\n");
+  }
+  void PrintDecode(const Case& c, const Measured& run) {
+    const double kv = model_->description().kv_bytes_per_token() * run.resident_tokens;
+    const double step = run.decode_seconds / run.steps;
+    const std::string cache = c.budget == 0 ? "full" : absl::StrCat("budget ", c.budget);
+    std::printf("  %2u x %5u  %-12s %12.1f %9.2f  %6.1f %%  %8.2f %%\n", c.sequences, c.context,
+                cache.c_str(), Speed(run), step * 1e3, 100 * (step_bytes_ + kv) / bandwidth_ / step,
+                100 * run.wait_seconds / run.decode_seconds);
+    std::fflush(stdout);
+  }
+  void Keep(const std::string& name, const Measured& run) { results_[name] = Speed(run); }
+
+  static double Speed(const Measured& run) { return run.decode_tokens / run.decode_seconds; }
+
+  void WriteJson(const std::string& path) const {
+    std::ofstream(path) << nlohmann::json{{"peer", "Folio"},
+                                          {"read_gb_per_s", bandwidth_ * 1e-9},
+                                          {"peak_gflops", peak_ * 1e-9},
+                                          {"results", results_}}
+                               .dump(1)
+                        << "\n";
+  }
+
+ private:
+  const worker::LoadedModel* const model_;
+  const int threads_;
+  double layer_weights_ = 0, step_bytes_ = 0, attention_flops_ = 0;
+  double bandwidth_ = 0, peak_ = 0;
+  nlohmann::json results_ = nlohmann::json::object();
+};
+
+std::string ManagerBinary() {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  const std::string path(self, length > 0 ? static_cast<size_t>(length) : 0);
+  return path.substr(0, path.rfind('/')) + "/folio-manager";
+}
+
+int Main() {
+  int threads = absl::GetFlag(FLAGS_threads);
+  if (threads <= 0) threads = kernels::cpu::AvailableCores();
+  const auto model = OrDie(worker::LoadedModel::Load(
+      absl::GetFlag(FLAGS_model), "", 16,
+      {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = threads},
+      nullptr));
+  Program program(model.get(), threads);
+  program.MeasureMachine();
+
+  const uint32_t chunk = absl::GetFlag(FLAGS_prefill_chunk);
+  constexpr uint64_t kPoolBytes = uint64_t{4} << 30;
+  const auto make = [&](ManagerKind kind) {
+    return OrDie(MakeManagerSide(kind, model->layout(), kPoolBytes, ManagerBinary()));
+  };
+  const auto start = [&](std::unique_ptr<ManagerSide> manager) {
+    return OrDie(ServingRig::Start(model.get(), std::move(manager), chunk));
+  };
+  {
+    const auto rig = start(make(ManagerKind::kProcess));
+    OrDie(rig->Run({.context = 256, .decode_steps = 4}));  // warm-up
+    program.Prefill(*rig, Numbers(absl::GetFlag(FLAGS_prompts)));
+    program.PrintDecodeHead();
+    std::vector<Case> cases;
+    if (absl::GetFlag(FLAGS_peer_cases)) {
+      cases = {{1, 1024, 0},  {8, 1024, 0},    {8, 2048, 0},    {8, 4096, 0},
+               {16, 2048, 0}, {8, 4096, 1024}, {16, 2048, 1024}};
+    } else {
+      for (const uint32_t batch : Numbers(absl::GetFlag(FLAGS_batches)))
+        for (const uint32_t context : Numbers(absl::GetFlag(FLAGS_contexts)))
+          for (const uint32_t budget : Numbers(absl::GetFlag(FLAGS_budgets)))
+            if (budget <= context) cases.push_back({batch, context, budget});
+    }
+    for (const Case& c : cases) {
+      const Measured run = program.Decode(*rig, c);
+      program.PrintDecode(c, run);
+      program.Keep(absl::StrCat("decode ", c.sequences, " x ", c.context,
+                                c.budget == 0      ? ""
+                                : c.budget == 1024 ? " evict"
+                                                   : absl::StrCat(" budget ", c.budget)),
+                   run);
+    }
+  }
+  if (absl::GetFlag(FLAGS_manager_cost) && !absl::GetFlag(FLAGS_peer_cases))
+    PrintManagerCost(*model, threads, absl::GetFlag(FLAGS_kernels), make, start);
+  if (!absl::GetFlag(FLAGS_json).empty()) program.WriteJson(absl::GetFlag(FLAGS_json));
+  return 0;
+}
+
+}  // namespace
+}  // namespace folio::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Prefill and decode as shares of this machine's limits, and what the manager costs.\n"
+      "usage: folio_bench --model=MODEL [flags]");
+  absl::ParseCommandLine(argc, argv);
+  if (absl::GetFlag(FLAGS_model).empty()) {
+    std::fprintf(stderr, "folio_bench: --model is required (deploy/fetch_model.sh prints one)\n");
+    return 2;
+  }
+  return folio::bench::Main();
+}

@@ -1,0 +1,147 @@
+// The two managers a ServingRig can have.
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/clock.h"
+#include "services/manager/pool.h"
+#include "services/worker/grpc_manager_link.h"
+#include "services/worker/pool_attachment.h"
+#include "tests/bench/serving_rig.h"
+#include "tests/testing/in_process_link.h"
+
+namespace folio::bench {
+
+namespace {
+
+class ProcessSide final : public ManagerSide {
+ public:
+  static absl::StatusOr<std::unique_ptr<ManagerSide>> Start(const folio::v1::ModelLayout& layout,
+                                                            uint64_t pool_bytes,
+                                                            const std::string& binary) {
+    std::unique_ptr<ProcessSide> side(new ProcessSide());
+    char directory[] = "/tmp/folio-bench.XXXXXX";
+    if (mkdtemp(directory) == nullptr)
+      return absl::InternalError("cannot make a temporary directory");
+    side->directory_ = directory;
+    const std::string address = absl::StrCat("unix:", side->directory_, "/manager.sock");
+    const std::string listen = absl::StrCat("--listen=", address);
+    const std::string bytes = absl::StrCat("--pool_bytes=", pool_bytes);
+    side->pid_ = fork();
+    if (side->pid_ == 0) {
+      execl(binary.c_str(), binary.c_str(), listen.c_str(), bytes.c_str(), "--log_level=warn",
+            nullptr);
+      _exit(127);
+    }
+    const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+    auto attached =
+        worker::AttachWithRetry(channel, "bench", layout, absl::Seconds(20), [] { return false; });
+    if (!attached.ok()) return attached.status();
+    side->attachment_ = *std::move(attached);
+    side->link_ = std::make_unique<worker::GrpcManagerLink>(channel, side->attachment_->session());
+    return side;
+  }
+  ~ProcessSide() override {
+    link_.reset();
+    if (pid_ > 0) {
+      kill(pid_, SIGTERM);
+      waitpid(pid_, nullptr, 0);
+    }
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+
+  const kernels::PoolView& pool() const override { return attachment_->view(); }
+  worker::ManagerLink* link() override { return link_.get(); }
+
+ private:
+  ProcessSide() = default;
+
+  std::string directory_;
+  pid_t pid_ = -1;
+  std::unique_ptr<worker::PoolAttachment> attachment_;
+  std::unique_ptr<worker::GrpcManagerLink> link_;
+};
+
+// The in-process link carries a request out inside Send, so its time is the manager's.
+class TimedLink final : public worker::ManagerLink {
+ public:
+  explicit TimedLink(std::unique_ptr<worker::ManagerLink> link) : link_(std::move(link)) {}
+  uint64_t Send(folio::v1::SessionRequest request) override {
+    const absl::Time start = absl::Now();
+    const uint64_t step = link_->Send(std::move(request));
+    seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
+    return step;
+  }
+  std::optional<folio::v1::SessionReply> TryReceive() override { return link_->TryReceive(); }
+  std::optional<folio::v1::SessionReply> Receive(absl::Time deadline) override {
+    return link_->Receive(deadline);
+  }
+  void Wake() override { link_->Wake(); }
+  absl::Status status() const override { return link_->status(); }
+  double seconds() const { return seconds_; }
+
+ private:
+  std::unique_ptr<worker::ManagerLink> link_;
+  double seconds_ = 0;
+};
+
+class InProcessSide final : public ManagerSide {
+ public:
+  static absl::StatusOr<std::unique_ptr<ManagerSide>> Start(const folio::v1::ModelLayout& layout,
+                                                            uint64_t pool_bytes) {
+    std::unique_ptr<InProcessSide> side(new InProcessSide());
+    auto pool = manager::Pool::Carve(layout, pool_bytes, absl::Hours(1), &side->clock_);
+    if (!pool.ok()) return pool.status();
+    side->pool_ = *std::move(pool);
+    const manager::PoolExport& memory = side->pool_->memory();
+    auto pages = worker::SharedMapping::Map(memory.pool_fd(), memory.pool_bytes(), "pool");
+    if (!pages.ok()) return pages.status();
+    side->pages_ = std::make_unique<worker::SharedMapping>(*std::move(pages));
+    auto board = worker::SharedMapping::Map(memory.score_board_fd(), memory.score_board_bytes(),
+                                            "score board");
+    if (!board.ok()) return board.status();
+    side->board_ = std::make_unique<worker::SharedMapping>(*std::move(board));
+    side->view_.pages = side->pages_->data();
+    side->view_.scores = reinterpret_cast<float*>(side->board_->data());
+    side->view_.num_pages = side->pool_->coordinator().pool().total.value();
+    side->view_.geometry = side->pool_->geometry();
+    side->link_ = std::make_unique<TimedLink>(std::make_unique<testing::InProcessLink>(
+        side->pool_->coordinator(), side->pool_->coordinator().AddWorker("bench"),
+        side->pool_->geometry().page_tokens));
+    return side;
+  }
+
+  const kernels::PoolView& pool() const override { return view_; }
+  worker::ManagerLink* link() override { return link_.get(); }
+  double manager_seconds() const override { return link_->seconds(); }
+
+ private:
+  InProcessSide() = default;
+
+  RealClock clock_;
+  std::unique_ptr<manager::Pool> pool_;
+  std::unique_ptr<worker::SharedMapping> pages_, board_;
+  kernels::PoolView view_;
+  std::unique_ptr<TimedLink> link_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ManagerSide>> MakeManagerSide(ManagerKind kind,
+                                                             const folio::v1::ModelLayout& layout,
+                                                             uint64_t pool_bytes,
+                                                             const std::string& manager_binary) {
+  if (kind == ManagerKind::kProcess) return ProcessSide::Start(layout, pool_bytes, manager_binary);
+  return InProcessSide::Start(layout, pool_bytes);
+}
+
+}  // namespace folio::bench

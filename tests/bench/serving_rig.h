@@ -1,0 +1,85 @@
+// The worker's own step loop on the real model, with a choice of manager: a folio-manager process
+// over its sockets, or a coordinator in this process. For benchmarks.
+#ifndef FOLIO_TESTS_BENCH_SERVING_RIG_H_
+#define FOLIO_TESTS_BENCH_SERVING_RIG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "folio/v1/types.pb.h"
+#include "services/model/executor.h"
+#include "services/worker/engine.h"
+#include "services/worker/loaded_model.h"
+#include "services/worker/request_queue.h"
+
+namespace folio::bench {
+
+enum class ManagerKind { kProcess, kInProcess };
+
+// Where the manager is; owns the process or the coordinator, the pool and the link.
+class ManagerSide {
+ public:
+  virtual ~ManagerSide() = default;
+  virtual const kernels::PoolView& pool() const = 0;
+  virtual worker::ManagerLink* link() = 0;
+  // Seconds the coordinator spent on requests (deciding included); in process only, else 0.
+  virtual double manager_seconds() const { return 0; }
+};
+
+// `manager_binary` is only used by kProcess, which starts it on sockets in a temporary directory.
+absl::StatusOr<std::unique_ptr<ManagerSide>> MakeManagerSide(ManagerKind kind,
+                                                             const folio::v1::ModelLayout& layout,
+                                                             uint64_t pool_bytes,
+                                                             const std::string& manager_binary);
+
+// What is asked of all sequences of a run alike.
+struct Workload {
+  uint32_t sequences = 1;
+  uint32_t context = 0;       // prompt tokens
+  uint32_t decode_steps = 0;  // measured while every sequence decodes; 0: prefill only
+  folio::v1::CacheOptions cache;
+};
+
+struct Measured {
+  double prefill_seconds = 0;  // first sequence: admission to first token
+  double decode_seconds = 0;   // of the measured steps
+  double decode_tokens = 0;    // of all sequences in that time
+  // In that time:
+  double steps = 0;
+  double wait_seconds = 0;     // nothing could run for want of the manager's answer
+  double manager_seconds = 0;  // in the coordinator, when it is in this process
+  double resident_tokens = 0;  // per layer, all sequences together, in the middle of it
+  // From the start of the run to the measured steps:
+  double prefill_manager_seconds = 0;
+  double compact_seconds = 0;
+};
+
+class ServingRig {
+ public:
+  static absl::StatusOr<std::unique_ptr<ServingRig>> Start(const worker::LoadedModel* model,
+                                                           std::unique_ptr<ManagerSide> manager,
+                                                           uint32_t prefill_chunk);
+  ~ServingRig();
+
+  absl::StatusOr<Measured> Run(const Workload& workload);
+
+ private:
+  ServingRig() = default;
+
+  std::unique_ptr<ManagerSide> manager_;
+  std::unique_ptr<model::Executor> executor_;
+  worker::RequestQueue queue_;
+  std::unique_ptr<worker::Engine> engine_;
+  std::thread thread_;
+  uint32_t vocab_ = 0;
+  uint32_t runs_ = 0;
+};
+
+}  // namespace folio::bench
+
+#endif  // FOLIO_TESTS_BENCH_SERVING_RIG_H_

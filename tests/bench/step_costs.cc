@@ -1,0 +1,141 @@
+#include "tests/bench/step_costs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/thread_pool.h"
+#include "tests/bench/machine_limits.h"
+
+namespace folio::bench {
+
+namespace {
+
+constexpr uint32_t kSequences = 8, kContext = 2048, kBudget = 1024, kSteps = 160;
+constexpr int kRepeats = 3;
+
+Workload Evicting(bool synchronous) {
+  Workload work = {.sequences = kSequences, .context = kContext, .decode_steps = kSteps};
+  work.cache.mutable_policy()->mutable_paged_eviction();
+  work.cache.set_budget_tokens(kBudget);
+  if (synchronous) work.cache.set_eviction_mode(folio::v1::EVICTION_MODE_SYNCHRONOUS);
+  return work;
+}
+
+Measured BestOf(ServingRig& rig, const Workload& work) {
+  Measured best;
+  for (int i = 0; i < kRepeats; ++i) {
+    const auto run = rig.Run(work);
+    if (!run.ok()) {
+      std::fprintf(stderr, "folio_bench: %s\n", run.status().ToString().c_str());
+      std::exit(1);
+    }
+    if (i == 0 || run->decode_seconds < best.decode_seconds) best = *run;
+  }
+  return best;
+}
+
+void PrintLine(const char* name, const Measured& run) {
+  std::printf("  %-34s %8.3f ms/step   waiting %6.3f ms (%.2f %%)\n", name,
+              1e3 * run.decode_seconds / run.steps, 1e3 * run.wait_seconds / run.steps,
+              100 * run.wait_seconds / run.decode_seconds);
+}
+
+// An acknowledgement of nothing: through the stream, the coordinator and back.
+void PrintRoundTrip(worker::ManagerLink& link) {
+  constexpr int kMessages = 3000;
+  std::vector<double> micros;
+  for (int i = 0; i < kMessages; ++i) {
+    folio::v1::SessionRequest request;
+    request.add_ack()->set_sequence_id(~uint64_t{0});
+    const absl::Time start = absl::Now();
+    link.Send(std::move(request));
+    if (!link.Receive(start + absl::Seconds(5)).has_value()) {
+      std::fprintf(stderr, "folio_bench: no answer: %s\n", link.status().ToString().c_str());
+      std::exit(1);
+    }
+    micros.push_back(absl::ToDoubleMicroseconds(absl::Now() - start));
+  }
+  std::sort(micros.begin(), micros.end());
+  std::printf("  one session message and its reply: p50 %.0f us, p99 %.0f us\n",
+              micros[micros.size() / 2], micros[micros.size() * 99 / 100]);
+}
+
+// Microseconds a row to turn, append and (if wanted) score it, over one layer's worth of a prompt.
+double AppendMicrosPerRow(const model::ModelConfig& config, int threads, const std::string& kernels,
+                          kernels::ScoreKind score) {
+  constexpr uint32_t kRows = 512;
+  auto ops = kernels::cpu::MakeFastOps(kernels);
+  if (!ops.ok()) return 0;
+  kernels::cpu::ThreadPool pool(threads);
+  const uint32_t half = config.head_dim / 2;
+  const std::vector<float> ones(size_t{kRows} * half, 1.0f), zeros(size_t{kRows} * half, 0.0f);
+  const kernels::cpu::RopeTable rope = {ones.data(), zeros.data(), kRows};
+  kernels::PoolView view;
+  view.geometry = {.num_layers = 1, .num_kv_heads = config.kv_heads, .head_dim = config.head_dim};
+  view.num_pages = view.geometry.pages_for(kRows);
+  std::vector<std::byte> pages(view.num_pages * view.geometry.page_bytes());
+  std::vector<float> board(view.num_pages * view.geometry.scores_per_page());
+  view.pages = pages.data();
+  view.scores = board.data();
+  const size_t cols = size_t{config.heads + 2 * config.kv_heads} * config.head_dim;
+  std::vector<float> qkv(kRows * cols, 0.5f);
+  std::vector<kernels::cpu::AppendSlot> slots(kRows);
+  const uint32_t page_tokens = view.geometry.page_tokens;
+  for (uint32_t i = 0; i < kRows; ++i) slots[i] = {i / page_tokens, i % page_tokens, i, score};
+  std::vector<std::byte> q(kRows * size_t{config.heads} * config.head_dim *
+                           (*ops)->activation_bytes());
+  const double seconds = FastestSeconds(200, [&] {
+    (*ops)->RopeAppendScore(pool, {qkv.data(), kRows, cols, cols},
+                            {config.heads, config.kv_heads, config.head_dim}, rope, slots, view,
+                            {q.data(), kRows, config.heads * config.head_dim});
+  });
+  return 1e6 * seconds / kRows;
+}
+
+}  // namespace
+
+void PrintManagerCost(
+    const worker::LoadedModel& model, int threads, const std::string& kernels,
+    const std::function<std::unique_ptr<ManagerSide>(ManagerKind)>& make,
+    const std::function<std::unique_ptr<ServingRig>(std::unique_ptr<ManagerSide>)>& start) {
+  std::printf("\nthe manager's price: %u x %u, budget %u\n", kSequences, kContext, kBudget);
+  {
+    auto manager = make(ManagerKind::kProcess);
+    PrintRoundTrip(*manager->link());
+    const auto rig = start(std::move(manager));
+    PrintLine("manager process, pipelined", BestOf(*rig, Evicting(false)));
+    PrintLine("manager process, synchronous", BestOf(*rig, Evicting(true)));
+  }
+  const auto rig = start(make(ManagerKind::kInProcess));
+  const Measured run = BestOf(*rig, Evicting(false));
+  PrintLine("coordinator in process, pipelined", run);
+  std::printf("  coordinator's own time (deciding included): %.3f ms/step (%.2f %%)\n",
+              1e3 * run.manager_seconds / run.steps,
+              100 * run.manager_seconds / run.decode_seconds);
+  std::printf(
+      "  deciding and compacting after prefill: %.2f and %.2f ms a sequence (%.2f %% and "
+      "%.2f %% of its prefill)\n",
+      1e3 * run.prefill_manager_seconds / kSequences, 1e3 * run.compact_seconds / kSequences,
+      100 * run.prefill_manager_seconds / kSequences / run.prefill_seconds,
+      100 * run.compact_seconds / kSequences / run.prefill_seconds);
+  const model::ModelConfig& config = model.config();
+  const double scoring =
+      (AppendMicrosPerRow(config, threads, kernels, kernels::ScoreKind::kNormRatio) -
+       AppendMicrosPerRow(config, threads, kernels, kernels::ScoreKind::kNone)) *
+      config.num_layers;
+  std::printf(
+      "  scoring: %.2f us a token over all layers (%.2f %% of its prefill, %.2f %% of its "
+      "decode)\n",
+      scoring, 100 * scoring * 1e-6 * kContext / run.prefill_seconds,
+      100 * scoring * 1e-6 * run.decode_tokens / run.decode_seconds);
+}
+
+}  // namespace folio::bench
