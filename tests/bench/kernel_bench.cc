@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/ops.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/bench/onednn_product.h"
 
 namespace folio::bench {
 namespace {
@@ -92,6 +93,19 @@ class KernelBench {
     each("  down 576x1536", *layers_[0].down, [&](const Layer& l) {
       ops_->Linear(pool_, split, B(rows), *l.down, F(rows, kHidden), true);
     });
+  }
+
+  // What oneDNN makes of the same shapes; ours include SwiGLU and accumulation, its do not.
+  void OneDnnParts(uint32_t rows) {
+    const auto each = [&](const char* name, uint32_t n, uint32_t k) {
+      const double seconds = OneDnnSeconds(pool_, rows, n, k, 40);
+      const double weights = double{1} * n * k;
+      if (seconds > 0) Print(name, rows, seconds * kLayers, 0, 2 * weights * rows * kLayers);
+    };
+    each("  oneDNN 960x576", kQkv, kHidden);
+    each("  oneDNN 576x576", kHidden, kHidden);
+    each("  oneDNN 3072x576", 2 * kFfn, kHidden);
+    each("  oneDNN 576x1536", kHidden, kFfn);
   }
 
   void LmHead(uint32_t rows) {
@@ -245,6 +259,7 @@ int Main(int argc, char** argv) {
   for (uint32_t rows : {1, 8, 16}) bench.LmHead(rows);
   for (uint32_t rows : {64, 256, 512, 2048}) bench.Linear(rows);
   bench.LinearParts(512);
+  bench.OneDnnParts(512);
   for (uint32_t context : {1024, 2048, 4096}) {
     for (uint32_t batch : {1, 4, 8, 16}) bench.DecodeAttention(batch, context);
   }

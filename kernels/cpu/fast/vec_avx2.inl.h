@@ -82,15 +82,16 @@ struct Avx2Vec {
     for (int i = 0; i < n; ++i) p[i] = part[i];
   }
 
-  static Pair LoadPair(const uint32_t* p) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  static Pair Split(__m256i bits) {
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)),
             _mm256_castsi256_ps(_mm256_and_si256(bits, high))};
   }
+  static Pair LoadPair(const uint32_t* p) {
+    return Split(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static Pair BroadcastPair(uint32_t bits) {
-    return {_mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(bits << 16))),
-            _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(bits & 0xffff0000u)))};
+    return Split(_mm256_set1_epi32(static_cast<int>(bits)));
   }
   static F Dot2(F acc, const Pair& w, const Pair& x) {
     return Fma(w.odd, x.odd, Fma(w.even, x.even, acc));

@@ -116,8 +116,7 @@ struct Avx512Vec : Avx512Base {
   }
   static Pair LoadPair(const uint32_t* p) { return Split(_mm512_loadu_si512(p)); }
   static Pair BroadcastPair(uint32_t bits) {
-    return {_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(bits << 16))),
-            _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(bits & 0xffff0000u)))};
+    return Split(_mm512_set1_epi32(static_cast<int>(bits)));
   }
   static F Dot2(F acc, const Pair& w, const Pair& x) {
     return Fma(w.odd, x.odd, Fma(w.even, x.even, acc));
