@@ -37,7 +37,7 @@ std::vector<Tile> MakeTiles(absl::Span<const AttentionRun> runs, uint32_t kv_hea
 Matrix<const bf16> HeadRows(const bf16* half_page, const CacheGeometry& geometry, uint32_t head,
                             uint32_t tokens) {
   const size_t dim = geometry.head_dim;
-  return {half_page + head * geometry.page_tokens * dim, tokens, dim, dim};
+  return {half_page + size_t{head} * geometry.page_tokens * dim, tokens, dim, dim};
 }
 
 // Scores to probabilities, except for the division by their sum, which is returned.

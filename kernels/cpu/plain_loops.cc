@@ -152,6 +152,7 @@ FOLIO_INLINE float SumOfSquares(const float* x, size_t count) {
 }
 
 // One copy of the three loops. Tiles are as large as the registers allow.
+// NOLINTBEGIN(bugprone-macro-parentheses): attributes take no parentheses.
 #define FOLIO_PLAIN_LOOPS(name, attribute, rows, columns)                                         \
   namespace name {                                                                                \
   attribute void DotsFn(Matrix<const float> in, Matrix<const bf16> weight, Matrix<float> out) {   \
@@ -164,6 +165,7 @@ FOLIO_INLINE float SumOfSquares(const float* x, size_t count) {
   attribute float SumOfSquaresFn(const float* x, size_t count) { return SumOfSquares(x, count); } \
   constexpr Loops kLoops = {#name, DotsFn, WeightedSumsFn, SumOfSquaresFn};                       \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 FOLIO_PLAIN_LOOPS(base, , 2, 1)
 #if defined(__x86_64__)

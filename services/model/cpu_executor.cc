@@ -75,8 +75,10 @@ class CpuExecutor final : public Executor {
   };
 
   Sequence& sequence(SlotId slot) {
-    FOLIO_CHECK(slot.value() < sequences_.size() && sequences_[slot.value()].has_value());
-    return *sequences_[slot.value()];
+    FOLIO_CHECK(slot.value() < sequences_.size());
+    std::optional<Sequence>& held = sequences_[slot.value()];
+    FOLIO_CHECK(held.has_value());
+    return *held;
   }
   const Sequence& sequence(SlotId slot) const {
     return const_cast<CpuExecutor*>(this)->sequence(slot);

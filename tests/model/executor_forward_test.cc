@@ -166,6 +166,7 @@ TEST_P(ForwardTest, ManyOutputsInOneStep) {
   const Tokens prompt = RandomTokens(3, 101, 8);
   const Logprobs alone = rig.RunAlone(rig.Open(4), prompt, {});
   std::vector<StepSegment> segments;
+  segments.reserve(70);
   for (int i = 0; i < 70; ++i) segments.push_back(rig.Prompt(rig.Open(4), prompt, 0));
   const auto outputs = rig.Run(segments);
   ASSERT_EQ(outputs.size(), 70u);

@@ -110,6 +110,7 @@ TEST_P(ExecutorTest, SamplesAreTheSameInCompany) {
   segment.sampling.seed = 99;
   const TokenId alone = rig.Run({segment}).at(0).token;
   std::vector<StepSegment> batch;
+  batch.reserve(6);
   for (int i = 0; i < 5; ++i) {
     batch.push_back(Greedy(rig.Open(40), RandomTokens(5, 101, 60 + i), 0, true));
   }
@@ -185,7 +186,7 @@ TEST_P(ExecutorTest, ALogitThatIsNotFiniteIsAFault) {
   RandomModel model(TinyConfig(), 1);
   // Finite weights whose products are not.
   model.SetMatrix(Role::kOutput, 0,
-                  std::vector<kernels::bf16>(101 * 40, kernels::bf16::Round(3e38f)));
+                  std::vector<kernels::bf16>(size_t{101} * 40, kernels::bf16::Round(3e38f)));
   TestPool pool(model.config(), 10);
   const auto executor = *MakeCpuExecutor(model, OpsNamed(GetParam()), 1, pool.view());
   const SlotId slot = executor->Acquire(kernels::ScoreKind::kNone);
@@ -274,8 +275,8 @@ TEST(LoadWeights, ReportsProgressAndSize) {
   const auto weights = *LoadWeights(model, *kernels::cpu::MakePlainOps(), threads,
                                     [&](int percent) { percents.push_back(percent); });
   EXPECT_THAT(percents, ::testing::ElementsAre(33, 66, 100));
-  const size_t layer = 40 * (6 + 2 + 2) * 24 + 40 * 144 + 3 * 40 * 52;
-  EXPECT_EQ(weights->bytes(), 2 * (2 * layer + 2 * 101 * 40) + 4 * 5 * 40);
+  const size_t layer = size_t{40} * ((6 + 2 + 2) * 24 + 144 + 3 * 52);
+  EXPECT_EQ(weights->bytes(), 2 * (2 * layer + size_t{2} * 101 * 40) + size_t{4} * 5 * 40);
 }
 
 }  // namespace

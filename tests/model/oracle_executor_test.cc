@@ -82,7 +82,9 @@ std::shared_ptr<const ModelWeights> Weights(const std::string& family) {
   static std::map<std::string, std::shared_ptr<const ModelWeights>> loaded;
   auto& weights = loaded[family];
   if (weights == nullptr) {
-    const auto source = OpenModel(std::getenv("FOLIO_MODEL"));
+    const char* path = std::getenv("FOLIO_MODEL");
+    FOLIO_CHECK(path != nullptr);
+    const auto source = OpenModel(path);
     FOLIO_CHECK(source.ok());
     kernels::cpu::ThreadPool threads(2);
     weights = *LoadWeights(**source, *OpsNamed(family), threads);

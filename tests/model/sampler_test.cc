@@ -46,6 +46,7 @@ TEST(Greedy, LowestIdOnTies) {
 // The probabilities Sample should draw with, computed the long way.
 std::map<uint32_t, double> Expected(const std::vector<float>& logits, const Sampling& s) {
   std::vector<double> p;
+  p.reserve(logits.size());
   for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
   std::vector<uint32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
