@@ -9,7 +9,8 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 options=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift
-cmake -G Ninja -S "$root" -B "$dir" "${options[@]}" >"$dir.configure.log" 2>&1 || {
+# The Rust crates are compiled once for all build directories.
+cmake -G Ninja -S "$root" -B "$dir" -DFOLIO_CARGO_DIR="$root/build-cargo" "${options[@]}" >"$dir.configure.log" 2>&1 || {
   cat "$dir.configure.log" >&2
   echo "build: CMake could not configure $dir" >&2
   exit 1

@@ -50,11 +50,11 @@ def test_includes_follow_the_layering():
         for included in INCLUDE.findall(path.read_text()):
             seen += 1
             target = owner(included)
-            if target is None:
-                if not (path.parent / included).exists():
-                    wrong.append(f"{name}: {included} is not a root-relative path of ours")
+            if (path.parent / included).exists() and "/" not in included:
+                wrong.append(f"{name}: write {included} relative to the root")
+            elif target is None:
+                continue  # a library's header
             elif target != folder and target not in MAY_INCLUDE[folder]:
-                # One file turns Status into gRPC; it includes gRPC only, not our proto.
                 wrong.append(f"{name} ({folder}) may not include {included} ({target})")
     assert seen > 100, "found hardly any include: is the test looking in the right place?"
     assert not wrong, "\n".join(wrong)
@@ -77,6 +77,12 @@ def test_layering_has_no_cycle():
         visit(folder)
 
 
+def rule_for(path):
+    """Lines a file may have: `.inl.h` files are sources that several files compile."""
+    header = path.suffix == ".h" and not path.name.endswith(".inl.h")
+    return HEADER_LINES if header else SOURCE_LINES
+
+
 def limits():
     entries = {}
     for line in RATCHET.read_text().splitlines():
@@ -91,8 +97,7 @@ def test_files_stay_short():
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
         lines = len(path.read_text().splitlines())
-        rule = HEADER_LINES if path.suffix == ".h" else SOURCE_LINES
-        limit = min(max(rule, allowed.get(name, 0)), HARD_STOP)
+        limit = min(max(rule_for(path), allowed.get(name, 0)), HARD_STOP)
         if lines > limit:
             wrong.append(f"{name}: {lines} lines, {limit} allowed")
     assert not wrong, "\n".join(wrong)
@@ -102,9 +107,8 @@ def test_files_stay_short():
 def test_ratchet_is_tight(name):
     """An entry that is no longer needed, or looser than needed, must be tightened."""
     path = ROOT / name
-    rule = HEADER_LINES if path.suffix == ".h" else SOURCE_LINES
     lines = len(path.read_text().splitlines())
-    assert rule < lines == limits()[name], f"{name} has {lines} lines now: update {RATCHET.name}"
+    assert rule_for(path) < lines == limits()[name], f"{name} has {lines} lines now: update {RATCHET.name}"
 
 
 @pytest.mark.parametrize("folder", sorted(MAY_INCLUDE) + ["proto", "deploy", "tests"])
