@@ -14,31 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "services/cli/exit_code.h"
 #include "services/client/inputs.h"
+#include "services/common/utf8.h"
 
 namespace folio::cli {
 namespace {
 
-// Offset of the first byte that is part of no UTF-8 character.
-std::optional<size_t> FindBrokenUtf8(absl::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (length == 0 || lead > 0xF4 || i + length > text.size()) return i;
-    uint32_t code = length == 1 ? lead : lead & (0x7FU >> length);
-    for (size_t k = 1; k < length; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i + k]);
-      if ((byte & 0xC0) != 0x80) return i;
-      code = code << 6 | (byte & 0x3F);
-    }
-    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
-    i += length;
-  }
-  return std::nullopt;
-}
-
 absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
-  if (const auto at = FindBrokenUtf8(text); at.has_value()) {
+  if (const auto at = FirstInvalidUtf8(text); at.has_value()) {
     return UsageError(absl::StrCat(what, " is no UTF-8 at byte ", *at));
   }
   return absl::OkStatus();

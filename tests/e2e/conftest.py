@@ -1,0 +1,53 @@
+"""Pairs of manager and worker that tests share: one in float32, one in bfloat16."""
+
+import os
+
+import pytest
+from node import BIN, MODEL, Node
+
+
+def pytest_collection_modifyitems(items):
+    here = os.path.dirname(__file__)
+    for item in items:
+        if str(item.path).startswith(here) and not MODEL:
+            item.add_marker(pytest.mark.skip(reason="FOLIO_MODEL is not set: NOTHING WAS TESTED END TO END"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not MODEL:
+        terminalreporter.write_line("FOLIO_MODEL is not set: the end-to-end tests were skipped", red=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def binaries():
+    if not MODEL:
+        return
+    missing = [name for name in ("folio-manager", "folio-worker", "folioctl") if not (BIN / name).exists()]
+    assert not missing, f"{BIN} lacks {', '.join(missing)}: build first, or set FOLIO_BIN"
+    assert os.path.exists(MODEL), f"FOLIO_MODEL={MODEL} does not exist"
+
+
+def serve(compute):
+    with Node() as node:
+        node.stub = node.start_worker(compute=compute)
+        yield node
+        node.assert_alive()
+        node.assert_all_free()
+
+
+@pytest.fixture(scope="session")
+def float32():
+    yield from serve("float32")
+
+
+@pytest.fixture(scope="session")
+def bfloat16():
+    yield from serve("bfloat16")
+
+
+@pytest.fixture
+def nothing_lost(bfloat16):
+    """Around a test on the bfloat16 pair: whatever it does, all pages come back and all live."""
+    yield bfloat16
+    bfloat16.assert_alive()
+    bfloat16.assert_all_free()

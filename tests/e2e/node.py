@@ -1,0 +1,176 @@
+"""A manager and its workers as real processes, and short ways to ask them things."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+import grpc
+from stubs import ROOT, admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grpc, types_pb2
+
+BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
+MODEL = os.environ.get("FOLIO_MODEL", "")
+
+
+def wait_until(condition, timeout, what):
+    """What `condition` gives once it is true; fails after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
+        time.sleep(0.02)
+
+
+def cache(policy="full", budget=0, mode="synchronous", sink=None, recent=None):
+    options = types_pb2.CacheOptions(budget_tokens=budget)
+    getattr(options.policy, policy).SetInParent()
+    options.eviction_mode = types_pb2.EvictionMode.Value("EVICTION_MODE_" + mode.upper())
+    if sink is not None:
+        options.sink_tokens = sink
+    if recent is not None:
+        options.recent_tokens = recent
+    return options
+
+
+def tokens(ids):
+    return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=ids))
+
+
+class Process:
+    """A daemon of ours with its log in a file."""
+
+    def __init__(self, name, arguments, log):
+        self.name, self.log = name, log
+        with open(log, "w") as out:
+            self.popen = subprocess.Popen([BIN / name, *arguments], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        self.pid = self.popen.pid
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def words(self):
+        return pathlib.Path(self.log).read_text(errors="replace")
+
+    def wait(self, timeout=30):
+        return self.popen.wait(timeout)
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def stop(self, timeout=20):
+        if self.running():
+            self.signal(signal.SIGTERM)
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.wait()
+                raise AssertionError(f"{self.name} did not end within {timeout} s of SIGTERM:\n{self.words()}") from None
+
+
+class Node:
+    """One manager; workers join with start_worker. Everything ends with the `with` block."""
+
+    def __init__(self, pool="1GiB", lease="10s", manager_flags=()):
+        self.directory = tempfile.TemporaryDirectory(prefix="folio-e2e.")
+        self.path = pathlib.Path(self.directory.name)
+        self.manager_address = f"unix:{self.path}/manager.sock"
+        self.workers, self.channels = {}, []
+        self.manager = Process(
+            "folio-manager",
+            [
+                f"--listen={self.manager_address}",
+                f"--export_socket={self.path}/export.sock",
+                f"--pool_bytes={pool}",
+                f"--lease_ttl={lease}",
+                *manager_flags,
+            ],
+            self.path / "manager.log",
+        )
+        self.admin = admin_pb2_grpc.AdminStub(self.connect(self.manager_address, self.manager))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # Workers first: they close their sequences while the manager is there.
+        try:
+            for process in [*reversed(self.workers.values()), self.manager]:
+                process.stop()
+        finally:
+            for process in [*self.workers.values(), self.manager]:
+                process.popen.kill()
+                process.wait()
+            for channel in self.channels:
+                channel.close()
+            self.directory.cleanup()
+
+    def connect(self, address, process):
+        channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+        self.channels.append(channel)
+        ready = grpc.channel_ready_future(channel)
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                ready.result(timeout=0.2)
+                return channel
+            except grpc.FutureTimeoutError:
+                assert process.running(), f"{process.name} ended:\n{process.words()}"
+                assert time.monotonic() < deadline, f"{process.name} does not answer:\n{process.words()}"
+
+    def launch_worker(self, name, compute="bfloat16", flags=()):
+        """Starts the process without waiting for it to serve."""
+        self.workers[name] = Process(
+            "folio-worker",
+            [
+                f"--listen={self.worker_address(name)}",
+                f"--manager={self.manager_address}",
+                f"--model={MODEL}",
+                f"--compute={compute}",
+                *flags,
+            ],
+            self.path / f"{name}.log",
+        )
+        return self.workers[name]
+
+    def start_worker(self, name="worker", compute="bfloat16", flags=()):
+        """A stub of a new worker that serves."""
+        process = self.launch_worker(name, compute, flags)
+        return inference_pb2_grpc.InferenceStub(self.connect(self.worker_address(name), process))
+
+    def worker_address(self, name="worker"):
+        return f"unix:{self.path}/{name}.sock"
+
+    def pool(self):
+        pools = self.admin.ListPools(admin_pb2.ListPoolsRequest(), timeout=10).pools
+        assert len(pools) == 1
+        return pools[0]
+
+    def sequences(self):
+        return self.admin.ListSequences(admin_pb2.ListSequencesRequest(), timeout=10).sequences
+
+    def sequence(self, sequence_id):
+        return self.admin.GetSequence(admin_pb2.GetSequenceRequest(sequence_id=sequence_id), timeout=10)
+
+    def assert_all_free(self, timeout=10):
+        """Every page comes back, soon."""
+
+        def free():
+            pool = self.pool()
+            return pool.free_pages == pool.total_pages and not pool.sequences and not pool.reserved_pages
+
+        wait_until(free, timeout, f"all pages free: {self.pool()}")
+
+    def assert_alive(self):
+        for process in [self.manager, *self.workers.values()]:
+            assert process.running(), f"{process.name} ended:\n{process.words()}"
+
+
+def anonymous_bytes(pid):
+    """Memory of a process that belongs to no file: neither weights that are mapped nor the pool."""
+    with open(f"/proc/{pid}/smaps_rollup") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Anonymous:"))

@@ -1,0 +1,97 @@
+"""Generations of the independent float32 reference, through the real processes, synchronous."""
+
+import statistics
+
+import pytest
+from oracle_cases import CASES, Judge
+
+ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+
+
+def test_the_oracle_holds_what_is_compared():
+    assert len(CASES) >= 15
+    assert {case.policy for case in CASES} == {"full", "paged_eviction", "streaming_llm"}
+    assert sum(case.evicts for case in CASES) >= 9
+
+
+class Oracle:
+    """The comparisons; subclasses say on which arithmetic and how close."""
+
+    def check_logprobs(self, judge, case):
+        errors = judge.logprob_errors(case)
+        if case.evicts:
+            assert statistics.mean(errors) <= self.mean_evicted and max(errors) <= self.worst_evicted, errors
+        else:
+            assert statistics.mean(errors) <= self.mean_whole and max(errors) <= self.worst_whole, errors
+
+    def check_evictions(self, judge, case):
+        for layer, share in judge.kept_shares(case).items():
+            assert share >= self.kept, f"layer {layer}: {share:.4f} of the kept tokens agree"
+        drops = judge.drops(case)
+        assert [step for step, _ in drops] == [step for step, _ in case.drops]
+        result = judge.score(case)
+        assert result.cache.resident_tokens == case.resident
+        assert result.cache.plans == len(drops) + bool(case.kept)
+        if case.policy == "streaming_llm":
+            assert [blocks for _, blocks in drops] == [blocks for _, blocks in case.drops]
+
+    def check_greedy(self, judge, case):
+        certain = case.certain(self.gap)
+        assert judge.greedy(case)[:certain] == list(case.tokens)[:certain]
+
+
+class TestFloat32(Oracle):
+    mean_whole, worst_whole = 0.01, 0.01
+    mean_evicted, worst_evicted = 0.05, 0.5
+    kept, gap = 0.99, 0.02
+
+    @pytest.fixture(scope="class")
+    def judge(self, float32):
+        return Judge(float32.stub)
+
+    @ALL
+    def test_logprobs(self, judge, case):
+        self.check_logprobs(judge, case)
+
+    @ALL
+    def test_evictions(self, judge, case):
+        self.check_evictions(judge, case)
+
+    @ALL
+    def test_greedy(self, judge, case):
+        self.check_greedy(judge, case)
+
+    def test_dropped_pages_agree(self, judge):
+        """Pages whose mean scores are as good as equal may change places; rarely."""
+        total, same, different = 0, 0, []
+        for case in CASES:
+            for (step, blocks), (_, expected) in zip(judge.drops(case), case.drops, strict=True):
+                total += len(expected)
+                same += sum(a == b for a, b in zip(blocks, expected, strict=True))
+                different += [
+                    (case.id, step, layer, a, b) for layer, (a, b) in enumerate(zip(blocks, expected)) if a != b
+                ]
+        assert total > 900
+        assert same / total >= 0.99, f"{same} of {total}: {different}"
+
+
+class TestBfloat16(Oracle):
+    mean_whole, worst_whole = 0.1, float("inf")
+    mean_evicted, worst_evicted = 0.1, float("inf")
+    kept, gap = 0.95, 0.25
+
+    @pytest.fixture(scope="class")
+    def judge(self, bfloat16):
+        return Judge(bfloat16.stub)
+
+    @ALL
+    def test_logprobs(self, judge, case):
+        self.check_logprobs(judge, case)
+
+    @ALL
+    def test_evictions(self, judge, case):
+        self.check_evictions(judge, case)
+
+    @ALL
+    def test_greedy(self, judge, case):
+        self.check_greedy(judge, case)
