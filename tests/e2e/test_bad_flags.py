@@ -1,0 +1,74 @@
+"""Command lines that cannot work: exit code 2 and a line that says which flag and why."""
+
+import subprocess
+
+import pytest
+from node import BIN, MODEL
+
+COMMANDS = {
+    # name: (binary, arguments, words)
+    "manager, unknown flag": ("folio-manager", ["--pool_size=1GiB"], ["pool_size"]),
+    "manager, no number": ("folio-manager", ["--pool_bytes=plenty"], ["pool_bytes", "plenty"]),
+    "manager, negative size": ("folio-manager", ["--pool_bytes=-1GiB"], ["pool_bytes"]),
+    "manager, more than the machine": ("folio-manager", ["--pool_bytes=900TiB"], ["pool_bytes", "machine"]),
+    "manager, no address": ("folio-manager", ["--listen=here"], ["listen", "here"]),
+    "manager, port out of range": ("folio-manager", ["--listen=localhost:70000"], ["listen", "70000"]),
+    "manager, address twice": ("folio-manager", ["--listen=unix:/tmp/a,unix:/tmp/a"], ["listen", "twice"]),
+    "manager, long socket path": ("folio-manager", ["--listen=unix:/tmp/" + "x" * 200], ["listen"]),
+    "manager, lease too short": ("folio-manager", ["--lease_ttl=1ms"], ["lease_ttl", "100ms"]),
+    "manager, no duration": ("folio-manager", ["--lease_ttl=soon"], ["lease_ttl", "soon"]),
+    "manager, negative drain": ("folio-manager", ["--drain_timeout=-1s"], ["drain_timeout"]),
+    "manager, unknown log format": ("folio-manager", ["--log_format=xml"], ["log_format", "xml"]),
+    "manager, unknown log level": ("folio-manager", ["--log_level=loud"], ["log_level", "loud"]),
+    "manager, argument": ("folio-manager", ["start"], ["start"]),
+    "manager, missing flag file": ("folio-manager", ["--flagfile=/nonexistent/flags"], ["flagfile", "/nonexistent"]),
+    "worker, no model": ("folio-worker", [], ["model"]),
+    "worker, unknown flag": ("folio-worker", ["--modle=x"], ["modle"]),
+    "worker, no manager": ("folio-worker", ["--model=" + MODEL, "--manager="], ["manager"]),
+    "worker, unknown arithmetic": ("folio-worker", ["--model=" + MODEL, "--compute=int4"], ["compute", "int4"]),
+    "worker, unknown kernels": ("folio-worker", ["--model=" + MODEL, "--kernels=sse9"], ["kernels", "sse9"]),
+    "worker, negative threads": ("folio-worker", ["--model=" + MODEL, "--threads=-1"], ["threads", "-1"]),
+    "worker, no threads": ("folio-worker", ["--model=" + MODEL, "--threads=many"], ["threads", "many"]),
+    "worker, chunk of nothing": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=0"], ["prefill_chunk", "16"]),
+    "worker, batch of nothing": ("folio-worker", ["--model=" + MODEL, "--max_batch=0"], ["max_batch", "1"]),
+    "worker, no page": ("folio-worker", ["--model=" + MODEL, "--page_tokens=0"], ["page_tokens"]),
+    "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
+    "folioctl, nothing": ("folioctl", [], ["subcommand"]),
+    "folioctl, unknown command": ("folioctl", ["serve"], ["serve"]),
+    "folioctl, unknown policy": ("folioctl", ["generate", "x", "--policy", "lru"], ["lru", "paged_eviction"]),
+    "folioctl, no number": ("folioctl", ["sequence", "first"], ["first"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_exit_code_two_and_words(name):
+    binary, arguments, words = COMMANDS[name]
+    result = subprocess.run([BIN / binary, *arguments], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2, f"{result.returncode}: {result.stdout}{result.stderr}"
+    for word in words:
+        assert word in result.stderr, f'"{word}" is not in "{result.stderr}"'
+    assert len(result.stderr.splitlines()) <= 4, result.stderr
+
+
+@pytest.mark.parametrize("binary", ["folio-manager", "folio-worker", "folioctl"])
+def test_help_is_no_mistake(binary):
+    result = subprocess.run([BIN / binary, "--help"], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0
+    assert "--listen" in result.stdout or "--address" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--model=/nonexistent/model.gguf"], ["/nonexistent/model.gguf"]),
+        (["--model=/dev/null"], ["/dev/null"]),
+        (["--model=" + MODEL, "--manager=unix:/tmp/folio-nowhere.sock", "--attach_timeout=1s"], ["folio-nowhere.sock"]),
+    ],
+    ids=["no such model", "no model at all", "no manager there"],
+)
+def test_what_only_shows_later_exits_with_one(tmp_path, arguments, words):
+    listen = f"--listen=unix:{tmp_path}/w.sock"
+    result = subprocess.run([BIN / "folio-worker", listen, *arguments], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1, f"{result.returncode}: {result.stdout}{result.stderr}"
+    for word in words:
+        assert word in result.stdout + result.stderr

@@ -1,0 +1,129 @@
+"""Where memory is: workers keep no KV, the pool is pages and nothing else, budgets hold in between."""
+
+import threading
+
+from node import anonymous_bytes, cache, tokens
+from oracle_cases import CASES
+from stubs import inference_pb2
+
+PROSE = next(case.prompt for case in CASES if case.name == "long_prose")
+MIB = 1 << 20
+
+
+def long_prompt(length):
+    return (PROSE * (length // len(PROSE) + 1))[:length]
+
+
+def run(stub, prompt, options, new_tokens, on_event=None):
+    request = inference_pb2.GenerateRequest(
+        input=tokens(prompt), cache=options, max_tokens=new_tokens, ignore_eos=True, label="memory"
+    )
+    for event in stub.Generate(request, timeout=300):
+        if on_event is not None:
+            on_event(event)
+    return event.finished
+
+
+def test_the_pool_is_its_pages(bfloat16):
+    pool = bfloat16.pool()
+    layout = pool.layout
+    # K and V of a page's tokens, for the KV heads of one layer, in bfloat16.
+    assert pool.page_bytes == 2 * layout.num_kv_heads * layout.page_tokens * layout.head_dim * 2
+    assert pool.pool_bytes == pool.total_pages * pool.page_bytes
+    assert pool.free_pages + pool.held_pages + pool.quarantined_pages == pool.total_pages
+    # All of --pool_bytes=1GiB but a fraction of a page.
+    assert (1 << 30) - pool.page_bytes < pool.pool_bytes <= 1 << 30
+
+
+def test_workers_keep_no_kv(nothing_lost):
+    """Four sequences of thousands of tokens: their KV is in the pool, none of it in the worker."""
+    stub, pid = nothing_lost.stub, nothing_lost.workers["worker"].pid
+    kv_bytes = stub.GetModel(inference_pb2.GetModelRequest()).kv_bytes_per_token
+
+    def four(length, new_tokens, on_event=None):
+        threads = [
+            threading.Thread(target=run, args=(stub, long_prompt(length), cache("full"), new_tokens, on_event))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    # Buffers of a step are as large as a step; after this they have been made.
+    four(600, 20)
+    before = anonymous_bytes(pid)
+    seen, held = [before], []
+
+    def look(event):
+        if event.HasField("prefill") or (event.HasField("chunk") and len(seen) % 8 == 0):
+            held.append(nothing_lost.pool().held_pages)
+        seen.append(anonymous_bytes(pid))
+
+    four(2500, 40, look)
+    in_pool = max(held) * nothing_lost.pool().page_bytes
+    assert in_pool > 4 * 2000 * kv_bytes, f"{in_pool >> 20} MiB in the pool"
+    growth = max(seen) - before
+    assert growth < 6 * MIB, f"the worker grew by {growth / MIB:.1f} MiB while the pool took {in_pool / MIB:.0f}"
+
+
+def check_budget(node, policy, mode):
+    budget, page = 128, 16
+    looked = []
+
+    def look(event):
+        if event.HasField("started"):
+            look.sequence = event.started.sequence_id
+        if not event.HasField("chunk"):
+            return
+        detail = node.sequence(look.sequence)
+        # A chunk reaches the client before or after the plan of the prompt is carried out.
+        if not detail.sequence.evicted_tokens:
+            return
+        looked.append(max(len(layer.pages) for layer in detail.layers))
+        for index, layer in enumerate(detail.layers):
+            assert len(layer.pages) <= budget // page + 2, f"layer {index} holds {len(layer.pages)} pages"
+            resident = sum(kept.end - kept.begin for kept in layer.kept)
+            assert resident == layer.resident_tokens <= budget + 2 * page
+        assert sum(len(layer.pages) for layer in detail.layers) == detail.sequence.held_pages
+
+    finished = run(node.stub, long_prompt(400), cache(policy, budget, mode), 200, look)
+    assert finished.cache.peak_resident_tokens >= 400  # the prompt was whole before
+    assert len(looked) > 50, f"looked {len(looked)} times"
+
+
+def test_budget_holds_between_steps_paged_eviction_pipelined(nothing_lost):
+    check_budget(nothing_lost, "paged_eviction", "pipelined")
+
+
+def test_budget_holds_between_steps_paged_eviction_synchronous(nothing_lost):
+    check_budget(nothing_lost, "paged_eviction", "synchronous")
+
+
+def test_budget_holds_between_steps_streaming_llm_pipelined(nothing_lost):
+    check_budget(nothing_lost, "streaming_llm", "pipelined")
+
+
+def test_a_full_pool_refuses_and_runs_on(nothing_lost):
+    """87,381 pages hold 5,800 tokens eight times; the one too many is told why."""
+    stub, pool = nothing_lost.stub, nothing_lost.pool()
+    layers, page = pool.layout.num_layers, pool.layout.page_tokens
+    each = 6000
+    fit = pool.total_pages // (layers * (each // page + 1))
+    calls = []
+    for number in range(fit):
+        call = stub.Generate(
+            inference_pb2.GenerateRequest(
+                input=tokens(PROSE[:20]), max_tokens=each - 20, ignore_eos=True, label=f"fill {number}"
+            )
+        )
+        assert next(call).HasField("started")
+        calls.append(call)
+    refused = stub.Generate(inference_pb2.GenerateRequest(input=tokens(PROSE[:20]), max_tokens=each - 20))
+    error = refused.exception(timeout=30)
+    assert error is not None and error.code().name == "RESOURCE_EXHAUSTED", error
+    for word in ("pages", "free", "held"):
+        assert word in error.details(), error.details()
+    for call in calls:
+        assert any(event.HasField("chunk") for event in call)  # each goes on
+        call.cancel()
