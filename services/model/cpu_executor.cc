@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/check.h"
+#include "services/model/pool_fit.h"
 #include "services/model/sampler.h"
 #include "services/model/slot_table.h"
 #include "services/model/transformer.h"
@@ -270,33 +271,13 @@ ExecutorTimes CpuExecutor::times() const {
   return times;
 }
 
-absl::Status Differs(absl::string_view field, uint32_t pool, uint32_t model) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the pool's ", field, " is ", pool, ", the model's is ", model));
-}
-
-absl::Status CheckFit(const ModelConfig& config, int threads, const kernels::PoolView& pool,
-                      const CpuExecutorOptions& options) {
-  const CacheGeometry& g = pool.geometry;
-  if (threads < 1) return absl::InvalidArgumentError("threads must be at least 1");
-  if (options.max_rows < 1) return absl::InvalidArgumentError("max_rows must be at least 1");
-  if (g.num_layers != config.num_layers) {
-    return Differs("num_layers", g.num_layers, config.num_layers);
-  }
-  if (g.num_kv_heads != config.kv_heads) {
-    return Differs("num_kv_heads", g.num_kv_heads, config.kv_heads);
-  }
-  if (g.head_dim != config.head_dim) return Differs("head_dim", g.head_dim, config.head_dim);
-  if (g.page_tokens < 1) return absl::InvalidArgumentError("page_tokens must be at least 1");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(
     std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops, int threads,
     const kernels::PoolView& pool, const CpuExecutorOptions& options) {
-  if (absl::Status fit = CheckFit(weights->config, threads, pool, options); !fit.ok()) return fit;
+  if (absl::Status fit = CheckFit(weights->config, pool, threads, options.max_rows); !fit.ok())
+    return fit;
   return std::make_unique<CpuExecutor>(std::move(weights), std::move(ops),
                                        std::make_unique<ThreadPool>(threads), pool,
                                        options.max_rows);
@@ -306,7 +287,8 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(const ModelSource& sou
                                                           std::unique_ptr<CpuOps> ops, int threads,
                                                           const kernels::PoolView& pool,
                                                           const CpuExecutorOptions& options) {
-  if (absl::Status fit = CheckFit(source.config(), threads, pool, options); !fit.ok()) return fit;
+  if (absl::Status fit = CheckFit(source.config(), pool, threads, options.max_rows); !fit.ok())
+    return fit;
   auto pool_of_threads = std::make_unique<ThreadPool>(threads);
   auto weights = LoadWeights(source, *ops, *pool_of_threads, options.progress);
   if (!weights.ok()) return weights.status();
