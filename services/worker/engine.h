@@ -34,6 +34,7 @@ namespace folio::worker {
 
 struct EngineOptions {
   CacheGeometry geometry;
+  uint32_t num_pages = 0;        // of the pool
   uint32_t prefill_chunk = 512;  // prompt tokens per step
   uint32_t max_batch = 64;       // sequences at a time; further requests queue
 };

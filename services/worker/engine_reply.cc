@@ -83,6 +83,7 @@ bool Engine::Extend(Sequence* sequence,
     const v1::LayerPages& from = layers[layer];
     if (from.pages_size() != from.generations_size()) return false;
     for (int i = 0; i < from.pages_size(); ++i) {
+      if (from.pages(i) >= options_.num_pages) return false;
       pages[layer].push_back({PageId(from.pages(i)), Generation(from.generations(i))});
     }
     count += static_cast<uint32_t>(from.pages_size());
@@ -135,7 +136,11 @@ absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& pla
     return malformed;
   }
   const auto survivors = static_cast<uint32_t>(plan.layers(0).keep_size());
-  if (survivors == 0 || survivors > resident) return malformed;
+  const uint64_t pages_left = uint64_t{geometry.pages_for(survivors)} + plan.spare_pages();
+  if (survivors == 0 || survivors > resident ||
+      pages_left * geometry.num_layers > sequence->ledger.pages) {
+    return malformed;
+  }
   std::vector<std::vector<SlotIndex>> keep(plan.layers_size());
   for (int layer = 0; layer < plan.layers_size(); ++layer) {
     const auto& slots = plan.layers(layer).keep();
@@ -152,9 +157,9 @@ absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& pla
   executor_->Compact(*sequence->slot, keep, plan.spare_pages());
 
   CacheLedger& ledger = sequence->ledger;
-  const uint32_t pages = (geometry.pages_for(survivors) + plan.spare_pages()) * geometry.num_layers;
+  const auto pages = static_cast<uint32_t>(pages_left * geometry.num_layers);
   ledger.evicted_tokens += resident - survivors;
-  ledger.evicted_pages += ledger.pages - std::min(ledger.pages, pages);
+  ledger.evicted_pages += ledger.pages - pages;
   ledger.pages = pages;
   sequence->phase = Phase::kDecode;
   if (!sequence->request().report_evictions) return absl::OkStatus();

@@ -99,20 +99,21 @@ void Engine::TakeOutput(const model::SegmentOutput& output, Delivery* delivery) 
   ++sequence->outputs;
   sequence->last_token = output.token;
 
-  v1::TokenChunk* held = &sequence->held;
-  held->add_tokens(output.token.value());
-  if (request.top_logprobs >= 0) AddLogprob(output, *tokenizer_, held);
-
   v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
   TextStream::Piece piece;
-  if (!sequence->scoring()) {
-    if (!request.ignore_eos && tokenizer_->IsEos(output.token)) {
-      reason = v1::FINISH_REASON_EOS;
-    } else {
-      piece = sequence->text.Feed(output.token);
-      held->mutable_text()->append(piece.text);
-    }
+  if (!request.ignore_eos && !sequence->scoring() && tokenizer_->IsEos(output.token)) {
+    reason = v1::FINISH_REASON_EOS;
+  } else if (!sequence->scoring()) {
+    piece = sequence->text.Feed(output.token);
   }
+  v1::TokenChunk* held = &sequence->held;
+  held->mutable_text()->append(piece.text);
+  // The tokens before this one are complete, though this one is not.
+  if (!piece.whole && !piece.text.empty() && held->tokens_size() > 0) {
+    EmitChunk(sequence, delivery);
+  }
+  held->add_tokens(output.token.value());
+  if (request.top_logprobs >= 0) AddLogprob(output, *tokenizer_, held);
   if (piece.stop) {
     reason = v1::FINISH_REASON_STOP;
   } else if (reason == v1::FINISH_REASON_UNSPECIFIED &&

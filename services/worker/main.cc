@@ -92,6 +92,10 @@ int Run() {
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
     return absl::IsCancelled(status) ? 0 : Fail(status);
   }
+  // Only then listen: who can connect can be served.
+  while (!serving.serving()) {
+    if (std::optional<absl::Status> end = serving.Wait(absl::Milliseconds(1))) return Fail(*end);
+  }
   const folio::worker::ModelLimits limits = {.tokenizer = &(*model)->tokenizer(),
                                              .vocab = (*model)->config().vocab,
                                              .context = (*model)->config().context};

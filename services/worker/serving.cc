@@ -81,6 +81,7 @@ absl::Status Serving::Serve() {
   if (!executor.ok()) return executor.status();
   GrpcManagerLink link(channel_, attachment_->session());
   const EngineOptions engine_options = {.geometry = attachment_->view().geometry,
+                                        .num_pages = attachment_->view().num_pages,
                                         .prefill_chunk = options_.prefill_chunk,
                                         .max_batch = options_.max_batch};
   Engine engine(engine_options, executor->get(), &link, queue_, &model_->tokenizer());

@@ -1,0 +1,38 @@
+#include "tests/testing/in_process_link.h"
+
+namespace folio::testing {
+
+InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker, uint32_t page_tokens,
+                             uint32_t lag)
+    : translator_(coordinator, worker, page_tokens), lag_(lag) {}
+
+uint64_t InProcessLink::Send(v1::SessionRequest request) {
+  const uint64_t step = ++last_step_;
+  if (!inbox_.status().ok()) return step;
+  request.set_step(step);
+  absl::StatusOr<v1::SessionReply> reply = translator_.Translate(request);
+  if (!reply.ok()) {
+    inbox_.Fail(reply.status());
+    return step;
+  }
+  if (observer) observer(request, *reply);
+  late_.push_back({tries_ + lag_, *std::move(reply)});
+  return step;
+}
+
+std::optional<v1::SessionReply> InProcessLink::TryReceive() {
+  ++tries_;
+  if (late_.empty() || late_.front().ready >= tries_) return std::nullopt;
+  std::optional<v1::SessionReply> reply(std::move(late_.front().reply));
+  late_.pop_front();
+  return reply;
+}
+
+std::optional<v1::SessionReply> InProcessLink::Receive(absl::Time deadline) {
+  if (late_.empty()) return inbox_.Pop(deadline);
+  std::optional<v1::SessionReply> reply(std::move(late_.front().reply));
+  late_.pop_front();
+  return reply;
+}
+
+}  // namespace folio::testing

@@ -1,0 +1,119 @@
+// The step loop with everything real but the stream and the model's size: a tiny model on the plain
+// CPU executor, a coordinator, the manager's translator.
+#ifndef FOLIO_TESTS_WORKER_ENGINE_RIG_H_
+#define FOLIO_TESTS_WORKER_ENGINE_RIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "services/cache/coordinator.h"
+#include "services/worker/engine.h"
+#include "services/worker/loaded_model.h"
+#include "services/worker/request_check.h"
+#include "services/worker/request_queue.h"
+#include "tests/testing/in_process_link.h"
+
+namespace folio::worker::testing {
+
+inline constexpr uint32_t kPageTokens = 16;
+
+// One for the whole program: loaded once.
+const LoadedModel& TinyLoadedModel();
+ModelLimits TinyLimits();
+
+// What a client would have seen.
+class Recorder final : public ResultSink {
+ public:
+  void Event(v1::GenerateResponse event) override;
+  void Done(absl::Status status) override;
+
+  // Waits, at most a minute; false if it took longer.
+  bool Wait() { return done_.WaitForNotificationWithTimeout(absl::Seconds(60)); }
+  bool WaitForTokens(size_t count);
+
+  // After Wait.
+  absl::Status status;
+  std::vector<uint32_t> tokens;
+  std::vector<float> logprobs;
+  std::vector<std::string> texts;
+  std::vector<std::string> evictions;  // as text, so that they can be compared
+  std::vector<v1::EvictionEvent> eviction_events;
+  v1::Started started;
+  v1::Finished finished;
+  std::string text() const;
+
+  // Called for each event, on the step loop's thread. Set before the request is pushed.
+  std::function<void(const v1::GenerateResponse&)> on_event;
+
+ private:
+  absl::Mutex mutex_;
+  size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Notification done_;
+};
+
+struct RigOptions {
+  int depth = 0;     // of the device
+  uint32_t lag = 0;  // of the link
+  uint32_t num_pages = 2048;
+  uint32_t prefill_chunk = 64;
+  uint32_t max_batch = 16;
+};
+
+class EngineRig {
+ public:
+  explicit EngineRig(const RigOptions& options = {});
+  // Checks that all pages came back and the books are right.
+  ~EngineRig();
+
+  cache::Coordinator& coordinator() { return coordinator_; }
+  folio::testing::InProcessLink& link() { return link_; }
+  RequestQueue& queue() { return queue_; }
+  Engine& engine() { return engine_; }
+
+  // Starts the step loop. Before it, `link().observer` may be set and requests pushed.
+  void Start();
+  std::shared_ptr<Submission> Push(SequenceRequest request, Recorder* recorder);
+  // Pushes and waits.
+  std::unique_ptr<Recorder> Run(SequenceRequest request);
+  // Waits until the coordinator has all pages back; false after ten seconds.
+  bool PagesAreBack();
+  // Of Engine::Run, which must be about to end.
+  absl::Status Join();
+
+ private:
+  RigOptions options_;
+  std::vector<std::byte> pages_;
+  std::vector<float> scores_;
+  kernels::PoolView view_;
+  RealClock clock_;
+  cache::Coordinator coordinator_;
+  folio::testing::InProcessLink link_;
+  RequestQueue queue_;
+  std::unique_ptr<model::Executor> executor_;
+  Engine engine_;
+  std::thread thread_;
+  absl::Status result_;
+};
+
+// Requests of random tokens.
+enum class Kind { kFull, kPaged, kStreaming };
+struct Ask {
+  uint32_t prompt = 50;
+  uint64_t seed = 1;  // of the prompt and of the sampling
+  uint32_t max_new_tokens = 40;
+  Kind kind = Kind::kFull;
+  uint32_t budget = 0;
+  bool synchronous = true;
+  float temperature = 0;
+};
+SequenceRequest Make(const Ask& ask);
+
+}  // namespace folio::worker::testing
+
+#endif  // FOLIO_TESTS_WORKER_ENGINE_RIG_H_

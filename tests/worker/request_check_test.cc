@@ -1,0 +1,137 @@
+#include "services/worker/request_check.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/worker/engine_rig.h"
+
+namespace folio::worker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+struct Refused {
+  std::string request;
+  std::string words;
+};
+
+const std::string kText = "input { text: 'hello' } ";
+
+TEST(CheckGenerate, RefusesByName) {
+  const std::string many = std::string(kMaxStopBytes + 1, 'x');
+  const Refused cases[] = {
+      {"", "input must be given"},
+      {"input {}", "input must be given"},
+      {"input { text: '' }", "input is empty"},
+      {"input { tokens {} }", "input is empty"},
+      {"input { tokens { ids: [5, 300] } }", "input.tokens.ids[1] is 300, the vocabulary has 300"},
+      {"input { tokens { ids: 4294967295 } }", "input.tokens.ids[0] is 4294967295"},
+      {"input { chat {} }", "input.chat.messages must not be empty"},
+      {"input { chat { messages { content: 'x' } } }", "input.chat.messages[0].role"},
+      {kText + "sampling { temperature: -1 }", "sampling.temperature"},
+      {kText + "sampling { temperature: nan }", "sampling.temperature"},
+      {kText + "sampling { temperature: inf }", "sampling.temperature"},
+      {kText + "sampling { top_p: 0 }", "sampling.top_p"},
+      {kText + "sampling { top_p: 1.5 }", "sampling.top_p"},
+      {kText + "sampling { top_p: -0.5 }", "sampling.top_p"},
+      {kText + "sampling { top_p: nan }", "sampling.top_p"},
+      {kText + "sampling { min_p: -0.1 }", "sampling.min_p"},
+      {kText + "sampling { min_p: 1.1 }", "sampling.min_p"},
+      {kText + "sampling { min_p: nan }", "sampling.min_p"},
+      {kText + "logprobs: 21", "logprobs is 21, the most is 20"},
+      {kText + "stop: ''", "stop[0] must not be empty"},
+      {kText + "stop: 'a' stop: '" + many + "'", "stop[1] is 257 bytes long, the most is 256"},
+      {kText + "label: '" + many + "'", "label is 257 bytes long"},
+      {kText + "max_tokens: 2048", "max_tokens is 2048; with the input's"},
+      {kText + "max_tokens: 4294967295", "the model's context of 2048"},
+  };
+  for (const Refused& refused : cases) {
+    const auto got = CheckGenerate(Parse<v1::GenerateRequest>(refused.request), TinyLimits());
+    EXPECT_TRUE(absl::IsInvalidArgument(got.status())) << refused.request << got.status();
+    EXPECT_THAT(std::string(got.status().message()), HasSubstr(refused.words));
+  }
+}
+
+TEST(CheckGenerate, RefusesWhatTextFormatCannotSay) {
+  auto request = Parse<v1::GenerateRequest>(kText);
+  for (int i = 0; i <= kMaxStops; ++i) request.add_stop(absl::StrCat("s", i));
+  EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
+              HasSubstr("stop has 17 strings, the most is 16"));
+  request = Parse<v1::GenerateRequest>("");
+  for (int i = 0; i < 2048; ++i) request.mutable_input()->mutable_tokens()->add_ids(5);
+  EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
+              HasSubstr("input is 2048 tokens long, which leaves no room"));
+  request.mutable_input()->set_text(std::string((1 << 20) + 1, 'a'));
+  EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
+              HasSubstr("input.text is 1048577 bytes long"));
+  request.mutable_input()->mutable_chat();
+  for (int i = 0; i <= kMaxChatMessages; ++i) {
+    request.mutable_input()->mutable_chat()->add_messages()->set_role("user");
+  }
+  EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
+              HasSubstr("input.chat.messages has 1025 entries"));
+}
+
+TEST(CheckGenerate, FillsInDefaults) {
+  const auto few = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
+  ASSERT_TRUE(few.ok()) << few.status();
+  EXPECT_EQ(few->max_new_tokens, kDefaultMaxTokens);
+  EXPECT_EQ(few->top_logprobs, -1);
+  EXPECT_TRUE(few->sampling.has_seed());
+  const auto other = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
+  EXPECT_NE(few->sampling.seed(), other->sampling.seed());
+
+  v1::GenerateRequest request;
+  for (int i = 0; i < 2000; ++i) request.mutable_input()->mutable_tokens()->add_ids(5);
+  request.mutable_sampling()->set_seed(0);
+  request.set_logprobs(0);
+  const auto most = CheckGenerate(request, TinyLimits());
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ(most->max_new_tokens, 48u);
+  EXPECT_EQ(most->sampling.seed(), 0u);
+  EXPECT_EQ(most->top_logprobs, 0);
+  request.set_max_tokens(48);
+  EXPECT_TRUE(CheckGenerate(request, TinyLimits()).ok());
+  request.set_max_tokens(49);
+  EXPECT_FALSE(CheckGenerate(request, TinyLimits()).ok());
+}
+
+TEST(CheckScore, RefusesByName) {
+  const Refused cases[] = {
+      {"continuation { text: 'x' }", "input must be given"},
+      {kText, "continuation must be given"},
+      {kText + "continuation { text: '' }", "continuation is empty"},
+      {kText + "continuation { tokens { ids: 300 } }", "continuation.tokens.ids[0] is 300"},
+      {kText + "continuation { chat { messages { role: 'user' } } }", "continuation.chat"},
+      {kText + "continuation { text: 'x' } top_logprobs: 21", "top_logprobs is 21"},
+  };
+  for (const Refused& refused : cases) {
+    const auto got = CheckScore(Parse<v1::ScoreRequest>(refused.request), TinyLimits());
+    EXPECT_TRUE(absl::IsInvalidArgument(got.status())) << refused.request << got.status();
+    EXPECT_THAT(std::string(got.status().message()), HasSubstr(refused.words));
+  }
+  v1::ScoreRequest request;
+  for (int i = 0; i < 1024; ++i) {
+    request.mutable_input()->mutable_tokens()->add_ids(5);
+    request.mutable_continuation()->mutable_tokens()->add_ids(6);
+  }
+  EXPECT_TRUE(CheckScore(request, TinyLimits()).ok());
+  request.mutable_input()->mutable_tokens()->add_ids(5);
+  EXPECT_THAT(std::string(CheckScore(request, TinyLimits()).status().message()),
+              HasSubstr("continuation is 1024 tokens long; with the input's 1025"));
+}
+
+}  // namespace
+}  // namespace folio::worker::testing

@@ -1,0 +1,261 @@
+// Worker and manager over their real sockets, in one process.
+#include "services/worker/serving.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/common/clock.h"
+#include "services/common/grpc_server.h"
+#include "services/manager/server.h"
+#include "services/worker/inference_service.h"
+#include "tests/testing/scratch_directory.h"
+#include "tests/worker/engine_rig.h"
+
+namespace folio::worker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ServingTest : public ::testing::Test {
+ protected:
+  void StartManager(absl::Duration lease_ttl = absl::Seconds(5)) {
+    manager::ServerOptions options;
+    options.listen = {*ParseListenAddress("unix:" + scratch_.File("m.sock"))};
+    options.export_socket = scratch_.File("e.sock");
+    options.pool_bytes = 4 << 20;
+    options.lease_ttl = lease_ttl;
+    options.clock = &clock_;
+    auto started = manager::Server::Start(options);
+    ASSERT_TRUE(started.ok()) << started.status();
+    manager_ = *std::move(started);
+  }
+
+  ServingOptions Options() const {
+    ServingOptions options;
+    options.manager = "unix:" + scratch_.File("m.sock");
+    options.worker_name = "test";
+    options.attach_timeout = absl::Seconds(20);
+    options.prefill_chunk = 64;
+    options.max_batch = 8;
+    return options;
+  }
+
+  std::shared_ptr<Submission> Push(SequenceRequest request, Recorder* recorder) {
+    auto submission = std::make_shared<Submission>();
+    submission->request = std::move(request);
+    submission->request.arrival = absl::Now();
+    submission->sink = recorder;
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    absl::Status pushed = queue_.Push(submission);
+    while (!pushed.ok() && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(10));
+      pushed = queue_.Push(submission);
+    }
+    EXPECT_TRUE(pushed.ok()) << pushed;
+    return submission;
+  }
+
+  static bool Never() { return false; }
+
+  folio::testing::ScratchDirectory scratch_;
+  RealClock clock_;
+  std::unique_ptr<manager::Server> manager_;
+  RequestQueue queue_;
+};
+
+// The same tokens over sockets and shared memory as in one process.
+TEST_F(ServingTest, AnswersAsInProcess) {
+  StartManager();
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  ASSERT_TRUE(serving.Start(Never).ok());
+  EngineRig rig;
+  rig.Start();
+  for (const Kind kind : {Kind::kFull, Kind::kPaged, Kind::kStreaming}) {
+    const Ask ask = {.prompt = 120,
+                     .seed = 6,
+                     .max_new_tokens = 80,
+                     .kind = kind,
+                     .budget = kind == Kind::kFull ? 0u : 64u,
+                     .temperature = 0.8f};
+    Recorder recorder;
+    Push(Make(ask), &recorder);
+    ASSERT_TRUE(recorder.Wait());
+    ASSERT_TRUE(recorder.status.ok()) << recorder.status;
+    const auto expected = rig.Run(Make(ask));
+    EXPECT_EQ(recorder.tokens, expected->tokens);
+    EXPECT_EQ(recorder.logprobs, expected->logprobs);
+    EXPECT_EQ(recorder.evictions, expected->evictions);
+  }
+  serving.Drain(absl::Now() + absl::Seconds(5));
+  EXPECT_EQ(serving.Wait(absl::Seconds(10)), absl::OkStatus());
+}
+
+TEST_F(ServingTest, WaitsForTheManager) {
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  std::thread late([this] {
+    absl::SleepFor(absl::Milliseconds(400));
+    StartManager();
+  });
+  EXPECT_TRUE(serving.Start(Never).ok());
+  late.join();
+  Recorder recorder;
+  Push(Make({}), &recorder);
+  ASSERT_TRUE(recorder.Wait());
+  EXPECT_TRUE(recorder.status.ok()) << recorder.status;
+}
+
+TEST_F(ServingTest, GivesUpAfterTheTimeout) {
+  ServingOptions options = Options();
+  options.attach_timeout = absl::Milliseconds(300);
+  Serving serving(options, &TinyLoadedModel(), &queue_);
+  const absl::Status status = serving.Start(Never);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("could not be reached within 300ms"));
+}
+
+// A manager that ends takes its pool along; the worker gets a new one from its successor.
+TEST_F(ServingTest, AttachesAnewToANewManager) {
+  StartManager();
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  ASSERT_TRUE(serving.Start(Never).ok());
+  Recorder before, cut, after;
+  const Ask ask = {
+      .prompt = 100, .seed = 3, .max_new_tokens = 60, .kind = Kind::kPaged, .budget = 64};
+  Push(Make(ask), &before);
+  ASSERT_TRUE(before.Wait());
+  Push(Make({.prompt = 10, .max_new_tokens = 2000}), &cut);
+  ASSERT_TRUE(cut.WaitForTokens(2));
+  manager_.reset();
+  ASSERT_TRUE(cut.Wait());
+  EXPECT_TRUE(absl::IsUnavailable(cut.status)) << cut.status;
+  StartManager();
+  Push(Make(ask), &after);
+  ASSERT_TRUE(after.Wait());
+  ASSERT_TRUE(after.status.ok()) << after.status;
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_EQ(after.evictions, before.evictions);
+}
+
+// The lease of an idle worker is kept alive by the link, not by the step loop.
+TEST_F(ServingTest, HeartbeatsKeepTheLease) {
+  StartManager(absl::Milliseconds(300));
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  ASSERT_TRUE(serving.Start(Never).ok());
+  Recorder first, second;
+  Push(Make({}), &first);
+  ASSERT_TRUE(first.Wait());
+  absl::SleepFor(absl::Milliseconds(1200));
+  auto submission = std::make_shared<Submission>();
+  submission->request = Make({});
+  submission->sink = &second;
+  ASSERT_TRUE(queue_.Push(submission).ok());  // no second try: it has served all along
+  ASSERT_TRUE(second.Wait());
+  EXPECT_TRUE(second.status.ok()) << second.status;
+}
+
+// Through the RPC edge: events, refusals, cancellation.
+TEST_F(ServingTest, ServesInference) {
+  StartManager();
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  ASSERT_TRUE(serving.Start(Never).ok());
+  InferenceService service(TinyLimits(), TinyLoadedModel().description(), &queue_);
+  GrpcServerOptions options;
+  options.listen = {*ParseListenAddress("unix:" + scratch_.File("w.sock"))};
+  options.services = {&service};
+  auto server = GrpcServer::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto stub = v1::Inference::NewStub(
+      grpc::CreateChannel("unix:" + scratch_.File("w.sock"), grpc::InsecureChannelCredentials()));
+
+  v1::GenerateRequest request;
+  request.mutable_input()->set_text("the end of the story");
+  request.set_max_tokens(20);
+  request.set_ignore_eos(true);
+  request.set_logprobs(3);
+  v1::GenerateResponse event;
+  v1::ScoreRequest score;
+  *score.mutable_input() = request.input();
+  std::vector<float> logprobs;
+  {
+    Recorder none;
+    Push(Make({}), &none);  // serving by now
+    ASSERT_TRUE(none.Wait());
+    grpc::ClientContext context;
+    auto stream = stub->Generate(&context, request);
+    bool started = false, finished = false;
+    while (stream->Read(&event)) {
+      started |= event.has_started();
+      finished = event.has_finished();
+      for (const auto& logprob : event.chunk().logprobs()) {
+        EXPECT_EQ(logprob.top_size(), 3);
+        EXPECT_EQ(logprob.top(0).token(), logprob.token());  // greedy
+        logprobs.push_back(logprob.logprob());
+        score.mutable_continuation()->mutable_tokens()->add_ids(logprob.token());
+      }
+    }
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_TRUE(started && finished);
+    EXPECT_EQ(logprobs.size(), 20u);
+  }
+  {
+    grpc::ClientContext context;
+    v1::ScoreResponse scored;
+    ASSERT_TRUE(stub->Score(&context, score, &scored).ok());
+    ASSERT_EQ(scored.tokens_size(), 20);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(scored.tokens(i).logprob(), logprobs[i]);
+    EXPECT_EQ(scored.usage().generated_tokens(), 20u);
+  }
+  {
+    grpc::ClientContext context;
+    request.mutable_sampling()->set_top_p(2);
+    auto stream = stub->Generate(&context, request);
+    EXPECT_FALSE(stream->Read(&event));
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("sampling.top_p"));
+    request.clear_sampling();
+  }
+  {
+    grpc::ClientContext context;
+    request.set_max_tokens(1900);
+    auto stream = stub->Generate(&context, request);
+    EXPECT_TRUE(stream->Read(&event));
+    context.TryCancel();
+    while (stream->Read(&event)) {
+    }
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(20));
+    auto stream = stub->Generate(&context, request);
+    while (stream->Read(&event)) {
+    }
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  {
+    grpc::ClientContext context;
+    v1::TokenizeRequest tokenize;
+    tokenize.mutable_input()->set_text("the <|im_end|>");
+    v1::TokenizeResponse tokens;
+    ASSERT_TRUE(stub->Tokenize(&context, tokenize, &tokens).ok());
+    std::string joined;
+    for (const std::string& piece : tokens.pieces()) joined += piece;
+    EXPECT_EQ(joined, "the <|im_end|>");
+    v1::DetokenizeRequest back;
+    *back.mutable_ids() = tokens.ids();
+    back.set_skip_special(true);
+    v1::DetokenizeResponse text;
+    grpc::ClientContext second;
+    ASSERT_TRUE(stub->Detokenize(&second, back, &text).ok());
+    EXPECT_EQ(text.text(), "the ");
+  }
+}
+
+}  // namespace
+}  // namespace folio::worker::testing
