@@ -8,19 +8,23 @@ inline uint32_t PairBits(const bf16* p) {
   return bits;
 }
 
-// acc[r] += rows of `in` times one panel. R rows share each load of the panel. With kFetch, each
-// step asks for the two lines that lie `ahead` 32-bit words further on.
-template <class V, int R, bool kFetch = false>
+// How far ahead of their use weights are fetched, in 32-bit words: 8 KiB, beyond the end of a panel
+// into the next one.
+constexpr size_t kAhead = 2048;
+
+// acc[r] += rows of `in` times one panel. R rows share each load of the panel. Each step asks for
+// the two lines that lie kFetchAhead words further on; 0: none.
+template <class V, int R, size_t kFetchAhead = 0>
 [[gnu::always_inline]] inline void Accumulate(const bf16* in, size_t stride, const uint32_t* panel,
-                                              uint32_t k, typename V::F (&acc)[R][2],
-                                              size_t ahead = 0) {
+                                              uint32_t k, typename V::F (&acc)[R][2]) {
   constexpr int kBases = (R + 2) / 3;  // three rows share an address register
   const bf16* base[kBases];
   for (int i = 0; i < kBases; ++i) base[i] = in + size_t(3 * i) * stride;
   for (uint32_t step = k / 2; step != 0; --step) {
-    if constexpr (kFetch) {
-      __builtin_prefetch(panel + ahead, 0, 2);
-      __builtin_prefetch(panel + ahead + 16, 0, 2);
+    if constexpr (kFetchAhead != 0) {
+      for (int at = 0; at < 2 * V::kLanes; at += 16) {
+        __builtin_prefetch(panel + kFetchAhead + at, 0, 2);
+      }
     }
     const typename V::Pair w0 = V::LoadPair(panel);
     const typename V::Pair w1 = V::LoadPair(panel + V::kLanes);
@@ -110,25 +114,23 @@ void StoreTile(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint32
   StoreGated<V, R>(acc, row, column, columns, to);
 }
 
-template <class V, int R, bool kFetch, class Out>
-void GroupTimesPanel(const LinearTile& t, const Out& out, uint32_t row, uint32_t panel,
-                     size_t ahead) {
+template <class V, int R, class Out>
+void GroupTimesPanel(const LinearTile& t, const Out& out, uint32_t row, uint32_t panel) {
   typename V::F acc[R][2];
   for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::Zero();
   const size_t panel_words = size_t{(t.k + 1) / 2} * 2 * V::kLanes;
-  Accumulate<V, R, kFetch>(t.in + row * t.in_stride, t.in_stride, t.panels + panel * panel_words,
-                           t.k, acc, ahead);
+  Accumulate<V, R, kAhead>(t.in + row * t.in_stride, t.in_stride, t.panels + panel * panel_words,
+                           t.k, acc);
   StoreTile<V, R>(acc, row, panel * 2 * V::kLanes, t.columns, out);
 }
 
 // Picks the instance for `rows`, 1..R.
-template <class V, int R, bool kFetch, class Out>
-void AnyGroup(uint32_t rows, const LinearTile& t, const Out& out, uint32_t row, uint32_t panel,
-              size_t ahead) {
+template <class V, int R, class Out>
+void AnyGroup(uint32_t rows, const LinearTile& t, const Out& out, uint32_t row, uint32_t panel) {
   if (rows == R) {
-    GroupTimesPanel<V, R, kFetch>(t, out, row, panel, ahead);
+    GroupTimesPanel<V, R>(t, out, row, panel);
   } else if constexpr (R > 1) {
-    AnyGroup<V, R - 1, kFetch>(rows, t, out, row, panel, ahead);
+    AnyGroup<V, R - 1>(rows, t, out, row, panel);
   }
 }
 
@@ -137,7 +139,6 @@ void AnyGroup(uint32_t rows, const LinearTile& t, const Out& out, uint32_t row, 
 // level cache while the panels come from the second.
 template <class V, class Out>
 void Product(const LinearTile& t, const Out& out) {
-  constexpr size_t kAhead = 2048;  // words: 8 KiB
   const uint32_t groups = (t.rows + V::kGroupRows - 1) / V::kGroupRows;
   const auto first_row = [&](uint32_t g) {
     return g * (t.rows / groups) + (g * (t.rows % groups)) / groups;
@@ -146,7 +147,7 @@ void Product(const LinearTile& t, const Out& out) {
     for (uint32_t panel = 0; panel < t.num_panels; ++panel) {
       for (uint32_t g = 0; g < groups; ++g) {
         const uint32_t row = first_row(g);
-        AnyGroup<V, V::kGroupRows, true>(first_row(g + 1) - row, t, out, row, panel, kAhead);
+        AnyGroup<V, V::kGroupRows>(first_row(g + 1) - row, t, out, row, panel);
       }
     }
     return;
@@ -155,7 +156,7 @@ void Product(const LinearTile& t, const Out& out) {
     const uint32_t row = first_row(g);
     const uint32_t rows = first_row(g + 1) - row;
     for (uint32_t panel = 0; panel < t.num_panels; ++panel) {
-      AnyGroup<V, V::kGroupRows, false>(rows, t, out, row, panel, 0);
+      AnyGroup<V, V::kGroupRows>(rows, t, out, row, panel);
     }
   }
 }

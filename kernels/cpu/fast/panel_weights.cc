@@ -66,7 +66,7 @@ std::unique_ptr<PanelWeights> PanelWeights::Pack(WeightArena& arena, uint32_t la
       for (uint32_t c = 0; c < lanes; ++c) {
         to[lanes + c] = up ? PairAt(*up, first + c, k) : PairAt(weight, first + lanes + c, k);
       }
-      to += 2 * lanes;
+      to += size_t{2} * lanes;
     }
   }
   return packed;
