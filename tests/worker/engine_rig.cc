@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -161,6 +162,22 @@ std::unique_ptr<Recorder> EngineRig::Run(SequenceRequest request) {
   Push(std::move(request), recorder.get());
   EXPECT_TRUE(recorder->Wait());
   return recorder;
+}
+
+void EngineRig::ScribbleOnFreePages() {
+  std::vector<bool> held(options_.num_pages, false);
+  for (const cache::SequenceInfo& info : coordinator_.sequences()) {
+    const auto detail = coordinator_.sequence(info.id);
+    FOLIO_CHECK(detail.ok());
+    for (const cache::LayerTableInfo& layer : detail->layers) {
+      for (const PageRef& ref : layer.pages) held[ref.page.value()] = true;
+    }
+  }
+  const size_t page_bytes = Geometry().page_bytes();
+  for (uint32_t page = 0; page < options_.num_pages; ++page) {
+    if (held[page]) continue;
+    std::fill_n(pages_.begin() + page * page_bytes, page_bytes, std::byte{0xff});  // NaN
+  }
 }
 
 bool EngineRig::PagesAreBack() {

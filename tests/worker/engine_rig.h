@@ -81,6 +81,9 @@ class EngineRig {
   std::shared_ptr<Submission> Push(SequenceRequest request, Recorder* recorder);
   // Pushes and waits.
   std::unique_ptr<Recorder> Run(SequenceRequest request);
+  // Overwrites every page that no sequence holds, as another worker might at any moment. For
+  // `link().observer`.
+  void ScribbleOnFreePages();
   // Waits until the coordinator has all pages back; false after ten seconds.
   bool PagesAreBack();
   // Of Engine::Run, which must be about to end.

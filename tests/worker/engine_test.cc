@@ -88,6 +88,48 @@ TEST_P(EngineOnDevice, MixedPoliciesInCompanyEqualAlone) {
   EXPECT_TRUE(evicted);
 }
 
+// Nothing is given back that a step under way still reads or writes.
+TEST_P(EngineOnDevice, UsesNoPageThatItGaveBack) {
+  EngineRig alone;
+  alone.Start();
+  RigOptions options = Options();
+  options.num_pages = 600;
+  EngineRig rig(options);
+  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
+    if (request.ack_size() + request.close_size() > 0) rig.ScribbleOnFreePages();
+  };
+  rig.Start();
+  const std::vector<Ask> asks = MixedAsks(/*synchronous=*/true);
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  for (const Ask& ask : asks) {
+    recorders.push_back(std::make_unique<Recorder>());
+    rig.Push(Make(ask), recorders.back().get());
+  }
+  Ask pipelined = asks[7];
+  pipelined.synchronous = false;
+  Recorder other, cut;
+  rig.Push(Make(pipelined), &other);
+  // Given up when the next step is on its way already.
+  std::shared_ptr<Submission> cut_submission = std::make_shared<Submission>();
+  cut_submission->request = Make({.prompt = 70, .seed = 77, .max_new_tokens = 100});
+  cut_submission->sink = &cut;
+  cut.on_event = [&](const v1::GenerateResponse& event) {
+    if (event.has_chunk() && cut.tokens.size() == 9) {
+      rig.queue().Cancel(*cut_submission, v1::CLOSE_REASON_CANCELLED);
+    }
+  };
+  ASSERT_TRUE(rig.queue().Push(cut_submission).ok());
+  for (size_t i = 0; i < asks.size(); ++i) {
+    ASSERT_TRUE(recorders[i]->Wait());
+    ExpectEqual(*recorders[i], *alone.Run(Make(asks[i])), "request " + std::to_string(i));
+  }
+  ASSERT_TRUE(other.Wait());
+  EXPECT_TRUE(other.status.ok()) << other.status;
+  EXPECT_GT(other.evictions.size(), 2u);
+  ASSERT_TRUE(cut.Wait());
+  EXPECT_TRUE(absl::IsCancelled(cut.status)) << cut.status;
+}
+
 // The budget may be passed by at most two pages per layer, in either mode, however slow the
 // manager is.
 TEST_P(EngineOnDevice, HoldsAtMostTwoPagesOverTheBudget) {
