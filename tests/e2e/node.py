@@ -80,17 +80,14 @@ class Node:
         self.path = pathlib.Path(self.directory.name)
         self.manager_address = f"unix:{self.path}/manager.sock"
         self.workers, self.channels = {}, []
-        self.manager = Process(
-            "folio-manager",
-            [
-                f"--listen={self.manager_address}",
-                f"--export_socket={self.path}/export.sock",
-                f"--pool_bytes={pool}",
-                f"--lease_ttl={lease}",
-                *manager_flags,
-            ],
-            self.path / "manager.log",
-        )
+        self.manager_arguments = [
+            f"--listen={self.manager_address}",
+            f"--export_socket={self.path}/export.sock",
+            f"--pool_bytes={pool}",
+            f"--lease_ttl={lease}",
+            *manager_flags,
+        ]
+        self.start_manager()
         self.admin = admin_pb2_grpc.AdminStub(self.connect(self.manager_address, self.manager))
 
     def __enter__(self):
@@ -108,6 +105,10 @@ class Node:
             for channel in self.channels:
                 channel.close()
             self.directory.cleanup()
+
+    def start_manager(self):
+        """The first one, or the next after one that has ended."""
+        self.manager = Process("folio-manager", self.manager_arguments, self.path / "manager.log")
 
     def connect(self, address, process):
         channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
