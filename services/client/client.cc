@@ -6,6 +6,7 @@
 
 #include "folio/v1/inference.grpc.pb.h"
 #include "services/client/channel.h"
+#include "services/client/utf8_check.h"
 
 namespace folio::client {
 
@@ -23,6 +24,9 @@ class Generation::State {
   State(std::shared_ptr<Client::State> client, const folio::v1::GenerateRequest& request,
         const CallOptions& options)
       : client_(std::move(client)) {
+    status_ = CheckUtf8(request);
+    ended_ = !status_.ok();
+    if (ended_) return;
     Prepare(options, &context_);
     reader_ = client_->stub->Generate(&context_, request);
     running_.emplace(options.cancellation, &context_);
@@ -131,6 +135,7 @@ absl::StatusOr<Completion> Client::Complete(const folio::v1::GenerateRequest& re
 
 absl::StatusOr<folio::v1::ScoreResponse> Client::Score(const folio::v1::ScoreRequest& request,
                                                        const CallOptions& options) {
+  if (absl::Status status = CheckUtf8(request); !status.ok()) return status;
   folio::v1::ScoreResponse response;
   absl::Status status =
       Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
@@ -144,6 +149,7 @@ absl::StatusOr<folio::v1::TokenizeResponse> Client::Tokenize(const folio::v1::In
                                                              const CallOptions& options) {
   folio::v1::TokenizeRequest request;
   *request.mutable_input() = input;
+  if (absl::Status status = CheckUtf8(request); !status.ok()) return status;
   folio::v1::TokenizeResponse response;
   absl::Status status =
       Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {

@@ -295,6 +295,23 @@ TEST(Calls, HealthFollowsTheServer) {
   EXPECT_TRUE(AdminClient::Connect(server.address()).ok());
 }
 
+TEST(Calls, StringsMustBeUtf8) {
+  ScriptedServer server;
+  const auto client = ConnectTo(server);
+  folio::v1::GenerateRequest request = Question();
+  request.add_stop("fine: \xC3\xA9");
+  request.add_stop("a\xFF");
+  const auto completion = client->Complete(request);
+  EXPECT_EQ(completion.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(completion.status().message(), "stop[1] is no UTF-8 at byte 1");
+  const auto tokens = client->Tokenize(Chat({{"user", "ok"}, {"user", "\xED\xA0\x80"}}));
+  EXPECT_EQ(tokens.status().message(), "input.chat.messages[1].content is no UTF-8 at byte 0");
+  folio::v1::ScoreRequest score;
+  *score.mutable_continuation() = Text("\xC0\x80");
+  EXPECT_EQ(client->Score(score).status().message(), "continuation.text is no UTF-8 at byte 0");
+  EXPECT_EQ(server.script.started, 0);
+}
+
 TEST(Inputs, BuildTheMessages) {
   EXPECT_EQ(Text("a").text(), "a");
   EXPECT_EQ(Tokens({1, 2}).tokens().ids(1), 2);
