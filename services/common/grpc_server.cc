@@ -1,5 +1,6 @@
 #include "services/common/grpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -24,6 +25,16 @@ void LogOfGrpc(gpr_log_func_args* args) {
   log::Write(level, "grpc", {{"detail", args->message}, {"line", args->line}});
 }
 
+// gRPC ends its threads when its last object goes, and one of them may sit in a poll of ten seconds
+// then (gRPC 1.51, run_poller). Never letting go of it lets a process end at once.
+void KeepGrpc() {
+  static const bool kept = [] {
+    grpc_init();
+    return true;
+  }();
+  (void)kept;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
@@ -32,6 +43,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     if (!address.is_unix()) continue;
     if (auto status = RemoveStaleSocket(address.unix_path); !status.ok()) return status;
   }
+  KeepGrpc();
   gpr_set_log_function(&LogOfGrpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -63,6 +75,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", wanted.unix_path));
     }
   }
+  started->health_names_ = options.health_names;
   started->SetServing(true);
   return started;
 }
@@ -70,7 +83,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
 GrpcServer::~GrpcServer() { Shutdown(absl::ZeroDuration()); }
 
 void GrpcServer::SetServing(bool serving) {
-  if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(serving);
+  if (server_ == nullptr) return;
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  for (const std::string& name : health_names_) health->SetServingStatus(name, serving);
+  health->SetServingStatus(serving);
 }
 
 void GrpcServer::Shutdown(absl::Duration grace) {

@@ -20,6 +20,9 @@ namespace folio {
 struct GrpcServerOptions {
   std::vector<ListenAddress> listen;
   std::vector<grpc::Service*> services;  // borrowed; must outlive the server
+  // Full names that health is told for, "" (the server as a whole) being always one. gRPC does not
+  // tell them: give `v1::Admin::service_full_name()` and so on.
+  std::vector<std::string> health_names;
   int max_receive_bytes = 64 << 20;
   mode_t socket_mode = 0660;  // of Unix socket files
 };
@@ -35,7 +38,7 @@ class GrpcServer {
   // What is listened on, with the ports that were chosen for 0.
   const std::vector<ListenAddress>& addresses() const { return addresses_; }
 
-  // Health of the server as a whole and of each service.
+  // Health of the server as a whole and of each of `health_names`.
   void SetServing(bool serving);
 
   // Refuses new calls, gives running ones `grace`, then cancels them; removes the socket files.
@@ -47,6 +50,7 @@ class GrpcServer {
 
   std::unique_ptr<grpc::Server> server_;
   std::vector<ListenAddress> addresses_;
+  std::vector<std::string> health_names_;
 };
 
 }  // namespace folio

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   GrpcServerOptions grpc;
   grpc.listen = options.listen;
   grpc.services = {&server->kv_manager_, &server->admin_};
+  grpc.health_names = {v1::KvManager::service_full_name(), v1::Admin::service_full_name()};
   auto started = GrpcServer::Start(grpc);
   if (!started.ok()) return started.status();
   server->grpc_ = *std::move(started);

@@ -153,19 +153,22 @@ void WorkerRoster::Fence(WorkerId id, Worker& worker, absl::string_view why) {
   cache::Coordinator& coordinator = pool_->coordinator();
   const uint32_t before = coordinator.pool().quarantined.value();
   coordinator.FenceWorker(id, /*quiesced=*/false);
-  LogFenced(id, worker, why, coordinator.pool().quarantined.value() - before);
   worker.fenced = true;
+  LogFenced(id, worker, why);
+  LogQuarantined(before);
 }
 
-void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_view why,
-                             uint32_t quarantined) {
+void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_view why) {
+  log::Info("worker fenced",
+            {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid}, {"why", why}});
+}
+
+void WorkerRoster::LogQuarantined(uint32_t before) {
+  const uint32_t now = pool_->coordinator().pool().quarantined.value();
   // With nothing left behind it was a goodbye.
-  log::Write(quarantined == 0 ? log::Level::kInfo : log::Level::kWarning, "worker fenced",
-             {{"worker", WorkerName(id)},
-              {"name", worker.name},
-              {"pid", worker.pid},
-              {"why", why},
-              {"pages_quarantined", quarantined}});
+  if (now == before) return;
+  log::Warning("pages quarantined until the process ends",
+               {{"pages", now - before}, {"quarantined", now}});
 }
 
 void WorkerRoster::ExpireLeases() {
@@ -175,16 +178,16 @@ void WorkerRoster::ExpireLeases() {
   const uint32_t before = coordinator.pool().quarantined.value();
   const std::vector<WorkerId> expired = coordinator.FenceExpired();
   if (expired.empty()) return;
-  const uint32_t quarantined = coordinator.pool().quarantined.value() - before;
   for (const WorkerId id : expired) {
     const auto it = workers_.find(id);
     if (it == workers_.end()) continue;
-    LogFenced(id, it->second, "lease ran out", quarantined);
+    LogFenced(id, it->second, "lease ran out");
     it->second.fenced = true;
     if (it->second.cancel) it->second.cancel();
     // It never had the descriptors, so it never had pages.
     if (it->second.pid == 0) coordinator.ProveGone(id);
   }
+  LogQuarantined(before);
   Sweep();
 }
 

@@ -86,8 +86,9 @@ class WorkerRoster {
   absl::Status CarveOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Fences and logs why.
   void Fence(WorkerId id, Worker& worker, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LogFenced(WorkerId id, const Worker& worker, absl::string_view why, uint32_t quarantined)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void LogFenced(WorkerId id, const Worker& worker, absl::string_view why);
+  // `before`: how many pages were quarantined before.
+  void LogQuarantined(uint32_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Forgets fenced workers that hold nothing back.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ProcessEnded(WorkerId id);

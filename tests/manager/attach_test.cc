@@ -1,0 +1,213 @@
+// Attach: carving, comparing, refusing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/manager/manager_rig.h"
+#include "tests/manager/raw_grpc.h"
+
+namespace folio::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
+  ManagerRig rig({.pool_bytes = 100 * kSmallPageBytes + kSmallPageBytes - 1});
+  v1::ListPoolsResponse none;
+  grpc::ClientContext context;
+  ASSERT_TRUE(rig.admin().ListPools(&context, {}, &none).ok());
+  EXPECT_EQ(none.pools_size(), 0);
+
+  TestWorker worker(rig.address());
+  auto attached = worker.Attach();
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->pool().num_pages(), 100U);
+  EXPECT_EQ(attached->pool().page_bytes(), kSmallPageBytes);
+  EXPECT_EQ(attached->pool().pool_bytes(), 100 * kSmallPageBytes);
+  EXPECT_EQ(attached->pool().score_board_bytes(), 100 * 16 * sizeof(float));
+  EXPECT_EQ(attached->lease_ttl_ms(), 60000U);
+  EXPECT_EQ(attached->export_socket(), rig.export_socket());
+  EXPECT_NE(attached->export_token(), attached->session_token());
+
+  const v1::Pool pool = rig.PoolState();
+  EXPECT_EQ(pool.total_pages(), 100U);
+  EXPECT_EQ(pool.free_pages(), 100U);
+  EXPECT_EQ(pool.pool_bytes(), 100 * kSmallPageBytes);
+  EXPECT_EQ(pool.layout().SerializeAsString(), SmallLayout().SerializeAsString());
+  ASSERT_EQ(pool.workers_size(), 1);
+  EXPECT_EQ(pool.workers(0).worker_id(), attached->worker_id());
+  EXPECT_EQ(pool.workers(0).name(), "test-worker");
+}
+
+TEST(Attach, AnEqualWorkerSharesThePool) {
+  ManagerRig rig;
+  TestWorker first(rig.address());
+  TestWorker second(rig.address());
+  auto a = first.Attach();
+  auto b = second.Attach();
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_NE(a->worker_id(), b->worker_id());
+  EXPECT_NE(a->export_token(), b->export_token());
+  EXPECT_EQ(a->pool().SerializeAsString(), b->pool().SerializeAsString());
+  EXPECT_EQ(rig.PoolState().workers_size(), 2);
+}
+
+TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
+  ManagerRig rig;
+  TestWorker first(rig.address());
+  ASSERT_TRUE(first.Attach().ok());
+  const struct {
+    std::function<void(v1::ModelLayout&)> change;
+    const char* words;
+  } kCases[] = {
+      {[](auto& l) { l.set_model("big"); },
+       "layout.model: the pool has \"small\", the worker \"big\""},
+      {[](auto& l) { l.set_fingerprint("aa"); },
+       "layout.fingerprint: the pool has \"00ff\", the worker \"aa\""},
+      {[](auto& l) { l.set_num_layers(3); }, "layout.num_layers: the pool has 2, the worker 3"},
+      {[](auto& l) { l.set_num_kv_heads(4); }, "layout.num_kv_heads: the pool has 1, the worker 4"},
+      {[](auto& l) { l.set_head_dim(16); }, "layout.head_dim: the pool has 8, the worker 16"},
+      {[](auto& l) { l.set_page_tokens(32); },
+       "layout.page_tokens: the pool has 16, the worker 32"},
+      {[](auto& l) { l.set_data_type(v1::DATA_TYPE_UNSPECIFIED); },
+       "layout.data_type: the pool has 1, the worker 0"},
+  };
+  for (const auto& c : kCases) {
+    v1::ModelLayout layout = SmallLayout();
+    c.change(layout);
+    TestWorker other(rig.address());
+    auto refused = other.Attach(layout);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << c.words;
+    EXPECT_EQ(Message(refused.status()), c.words);
+  }
+  v1::ModelLayout two = SmallLayout();
+  two.set_num_layers(5);
+  two.set_head_dim(32);
+  EXPECT_THAT(Message(TestWorker(rig.address()).Attach(two).status()),
+              AllOf(HasSubstr("num_layers"), HasSubstr("; "), HasSubstr("head_dim")));
+  EXPECT_EQ(rig.PoolState().workers_size(), 1);
+}
+
+TEST(Attach, OtherProtocolVersionsAreRefused) {
+  ManagerRig rig;
+  for (const uint32_t version : {0U, 2U}) {
+    auto refused = TestWorker(rig.address()).Attach(SmallLayout(), version);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(
+        Message(refused.status()),
+        HasSubstr("protocol_version: the manager has 1, the worker " + std::to_string(version)));
+  }
+}
+
+TEST(Attach, ALayoutNoPoolCanHaveIsRefusedAndCarvesNothing) {
+  ManagerRig rig;
+  const struct {
+    std::function<void(v1::ModelLayout&)> change;
+    const char* field;
+  } kCases[] = {
+      {[](auto& l) { l.set_num_layers(0); }, "layout.num_layers: 0"},
+      {[](auto& l) { l.set_num_layers(100000); }, "layout.num_layers: 100000"},
+      {[](auto& l) { l.set_num_kv_heads(0); }, "layout.num_kv_heads: 0"},
+      {[](auto& l) { l.set_head_dim(0); }, "layout.head_dim: 0"},
+      {[](auto& l) { l.set_head_dim(4294967295U); }, "layout.head_dim: 4294967295"},
+      {[](auto& l) { l.set_page_tokens(0); }, "layout.page_tokens: 0"},
+      {[](auto& l) { l.set_page_tokens(1U << 31); }, "layout.page_tokens: 2147483648"},
+      {[](auto& l) { l.set_data_type(v1::DATA_TYPE_UNSPECIFIED); }, "layout.data_type: 0"},
+      {[](auto& l) { l.set_data_type(static_cast<v1::DataType>(77)); }, "layout.data_type: 77"},
+      {[](auto& l) { l.clear_fingerprint(); }, "layout.fingerprint: must be set"},
+  };
+  for (const auto& c : kCases) {
+    v1::ModelLayout layout = SmallLayout();
+    c.change(layout);
+    auto refused = TestWorker(rig.address()).Attach(layout);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << c.field;
+    EXPECT_THAT(Message(refused.status()), HasSubstr(c.field));
+  }
+  EXPECT_EQ(rig.server().roster().pool(), nullptr);
+  EXPECT_TRUE(TestWorker(rig.address()).Attach().ok());
+}
+
+TEST(Attach, APoolTooSmallForTheModelSaysWhatItNeeds) {
+  ManagerRig rig({.pool_bytes = 3 * kSmallPageBytes});
+  auto refused = TestWorker(rig.address()).Attach();
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(refused.status()),
+              AllOf(HasSubstr("--pool_bytes=1536B holds 3 pages"), HasSubstr("give it 2KiB")));
+}
+
+TEST(Attach, MissingLayoutAndLongNamesAreNamed) {
+  ManagerRig rig;
+  auto stub = v1::KvManager::NewStub(
+      grpc::CreateChannel(rig.address(), grpc::InsecureChannelCredentials()));
+  v1::AttachRequest request;
+  request.set_protocol_version(1);
+  v1::AttachResponse response;
+  grpc::ClientContext first;
+  const grpc::Status no_layout = stub->Attach(&first, request, &response);
+  EXPECT_EQ(no_layout.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(no_layout.error_message(), HasSubstr("layout: must be set"));
+  *request.mutable_layout() = SmallLayout();
+  request.set_worker_name(std::string(1000, 'n'));
+  grpc::ClientContext second;
+  const grpc::Status long_name = stub->Attach(&second, request, &response);
+  EXPECT_EQ(long_name.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(long_name.error_message(), HasSubstr("worker_name: has 1000 bytes"));
+}
+
+TEST(StandardServices, HealthAndReflectionAnswer) {
+  ManagerRig rig;
+  for (const char* service : {"", "folio.v1.KvManager", "folio.v1.Admin"}) {
+    auto health = Health(rig.address(), service);
+    ASSERT_TRUE(health.ok()) << service << ": " << health.status();
+    EXPECT_EQ(*health, "SERVING") << service;
+  }
+  EXPECT_EQ(Health(rig.address(), "no.such.Service").status().code(), absl::StatusCode::kNotFound);
+  auto services = ReflectedServices(rig.address());
+  ASSERT_TRUE(services.ok()) << services.status();
+  EXPECT_THAT(*services, AllOf(HasSubstr("folio.v1.KvManager"), HasSubstr("folio.v1.Admin"),
+                               HasSubstr("grpc.health.v1.Health")));
+}
+
+TEST(Drain, RefusesNewcomersAndTurnsHealthOff) {
+  ManagerRig rig;
+  TestWorker worker(rig.address());
+  worker.Join();
+  auto opened = worker.Open(SmallOpen(16, 16));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+
+  // Not in vain: the sequence still runs when the time is over.
+  EXPECT_FALSE(rig.server().Drain(absl::Milliseconds(50), [](absl::Duration wait) {
+    absl::SleepFor(wait);
+    return false;
+  }));
+  EXPECT_EQ(*Health(rig.address()), "NOT_SERVING");
+  EXPECT_EQ(*Health(rig.address(), "folio.v1.KvManager"), "NOT_SERVING");
+  auto attach = TestWorker(rig.address()).Attach();
+  EXPECT_EQ(attach.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(attach.status()), HasSubstr("draining"));
+  auto open = worker.Open(SmallOpen(16, 16));
+  EXPECT_EQ(open.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(open.status()), HasSubstr("draining"));
+
+  // The one that runs is carried on to its end.
+  v1::SessionRequest request;
+  v1::CommitTokens* commit = request.add_commit();
+  commit->set_sequence_id(opened->sequence_id());
+  commit->set_lease_epoch(opened->lease_epoch());
+  commit->set_logical_length(16);
+  v1::CloseSequence* close = request.add_close();
+  close->set_sequence_id(opened->sequence_id());
+  close->set_lease_epoch(opened->lease_epoch());
+  auto reply = worker.Call(request);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->failed_size(), 0) << reply->ShortDebugString();
+  EXPECT_TRUE(rig.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
+}
+
+}  // namespace
+}  // namespace folio::testing

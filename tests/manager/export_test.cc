@@ -1,0 +1,133 @@
+// The pool's memory and how it reaches workers.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "services/common/unix_socket.h"
+#include "services/manager/export_socket.h"
+#include "services/manager/pool_export.h"
+#include "tests/manager/manager_rig.h"
+
+namespace folio::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+size_t SizeOf(int fd) {
+  struct stat info = {};
+  EXPECT_EQ(fstat(fd, &info), 0);
+  return info.st_size;
+}
+
+void ExpectUnchangeableSize(int fd) {
+  const auto size = static_cast<off_t>(SizeOf(fd));
+  EXPECT_EQ(ftruncate(fd, size - 1), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(fd, size + 1), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(fd, 0), -1);
+  // Nobody can add a seal against writing either.
+  EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+  EXPECT_EQ(fcntl(fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+TEST(PoolExport, IsExactlyAsLargeAsItsPagesAndStaysSo) {
+  CacheGeometry geometry;
+  geometry.num_layers = 30;
+  geometry.num_kv_heads = 3;
+  geometry.head_dim = 64;
+  geometry.page_tokens = 16;
+  auto memory = manager::PoolExport::Create(geometry, PageCount(100));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(memory->pool_bytes(), 100U * 12288U);
+  EXPECT_EQ(SizeOf(memory->pool_fd()), 100U * 12288U);
+  EXPECT_EQ(SizeOf(memory->score_board_fd()), 100U * 16U * 3U * sizeof(float));
+  ExpectUnchangeableSize(memory->pool_fd());
+  ExpectUnchangeableSize(memory->score_board_fd());
+}
+
+TEST(PoolExport, HugePagesNeverChangeTheSize) {
+  CacheGeometry geometry;
+  geometry.num_layers = 1;
+  geometry.num_kv_heads = 8;
+  geometry.head_dim = 128;
+  geometry.page_tokens = 16;  // 64 KiB a page: 64 of them are a multiple of any huge page
+  auto memory = manager::PoolExport::Create(geometry, PageCount(64));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(SizeOf(memory->pool_fd()), 64U * 65536U);
+  EXPECT_THAT((std::vector<std::string>{"none", "transparent", "reserved"}),
+              ::testing::Contains(std::string(manager::HugePagesName(memory->huge_pages()))));
+  ExpectUnchangeableSize(memory->pool_fd());
+}
+
+TEST(Export, HandsOutTheMemoryTheManagerReads) {
+  ManagerRig rig;
+  TestWorker worker(rig.address());
+  ASSERT_TRUE(worker.Attach().ok());
+  ASSERT_TRUE(worker.Fetch().ok());
+  const int board = worker.descriptors().score_board.get();
+  EXPECT_EQ(SizeOf(worker.descriptors().pool.get()), 128 * kSmallPageBytes);
+  ExpectUnchangeableSize(worker.descriptors().pool.get());
+  ExpectUnchangeableSize(board);
+  void* map = mmap(nullptr, SizeOf(board), PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
+  ASSERT_NE(map, MAP_FAILED);
+  static_cast<float*>(map)[5 * 16 + 3] = 0.75F;
+  EXPECT_EQ(rig.server().roster().pool()->memory().score_board()[5 * 16 + 3], 0.75F);
+  munmap(map, SizeOf(board));
+  EXPECT_EQ(rig.PoolState().workers(0).pid(), getpid());
+}
+
+TEST(Export, ATokenServesOnceAndOnlyTheRightOne) {
+  ManagerRig rig;
+  TestWorker worker(rig.address());
+  ASSERT_TRUE(worker.Attach().ok());
+  for (const std::string& wrong :
+       {std::string("guess"), worker.attached().session_token(), std::string(200, '0')}) {
+    auto refused = FetchPoolDescriptors(rig.export_socket(), wrong);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied) << wrong;
+  }
+  EXPECT_TRUE(worker.Fetch().ok());
+  auto again = worker.Fetch();
+  EXPECT_EQ(again.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(again.message()), HasSubstr("export token: unknown or used"));
+}
+
+TEST(Export, SurvivesCallersThatMisbehave) {
+  ManagerRig rig;
+  TestWorker worker(rig.address());
+  ASSERT_TRUE(worker.Attach().ok());
+  { auto hangs_up = ConnectUnix(rig.export_socket()); }
+  auto too_long = FetchPoolDescriptors(rig.export_socket(), std::string(5000, 'x'));
+  EXPECT_EQ(too_long.status().code(), absl::StatusCode::kInvalidArgument);
+  auto with_fd = ConnectUnix(rig.export_socket());
+  ASSERT_TRUE(with_fd.ok());
+  ASSERT_TRUE(SendMessage(with_fd->get(), worker.attached().export_token(), {with_fd->get()}).ok());
+  auto answer = ReceiveMessage(with_fd->get(), absl::Seconds(20));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->fds.empty());
+  // Silent for longer than it is waited for, while the right one queues behind.
+  auto silent = ConnectUnix(rig.export_socket());
+  ASSERT_TRUE(silent.ok());
+  EXPECT_TRUE(worker.Fetch().ok());
+}
+
+TEST(Export, OnlyOurUserAndRootMayHaveThePool) {
+  EXPECT_TRUE(manager::CheckPeerUser(1000, 1000).ok());
+  EXPECT_TRUE(manager::CheckPeerUser(0, 1000).ok());
+  auto refused = manager::CheckPeerUser(1001, 1000);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("user 1001 may not have the pool of user 1000"));
+  EXPECT_FALSE(manager::CheckPeerUser(1000, 0).ok());
+}
+
+}  // namespace
+}  // namespace folio::testing
