@@ -42,7 +42,7 @@ struct Workload {
   uint32_t sequences = 1;
   uint32_t context = 0;       // prompt tokens
   uint32_t decode_steps = 0;  // measured while every sequence decodes; 0: prefill only
-  folio::v1::CacheOptions cache;
+  folio::v1::CacheOptions cache = {};
 };
 
 struct Measured {

@@ -87,7 +87,7 @@ double AppendMicrosPerRow(const model::ModelConfig& config, int threads, const s
   view.scores = board.data();
   const size_t cols = size_t{config.heads + 2 * config.kv_heads} * config.head_dim;
   std::vector<float> qkv(kRows * cols, 0.5f);
-  std::vector<kernels::cpu::AppendSlot> slots(kRows);
+  std::vector<kernels::AppendSlot> slots(kRows);
   const uint32_t page_tokens = view.geometry.page_tokens;
   for (uint32_t i = 0; i < kRows; ++i) slots[i] = {i / page_tokens, i % page_tokens, i, score};
   std::vector<std::byte> q(kRows * size_t{config.heads} * config.head_dim *

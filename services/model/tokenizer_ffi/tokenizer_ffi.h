@@ -56,7 +56,7 @@ typedef struct {
   folio_tok_view messages;  /* JSON: [{"role": .., "content": ..}, ..] */
   folio_tok_view bos_token; /* texts */
   folio_tok_view eos_token;
-  int64_t now;              /* seconds since 1970, in the zone that strftime_now shall show */
+  int64_t now; /* seconds since 1970, in the zone that strftime_now shall show */
 } folio_tok_chat;
 
 /* The rendered template with the generation prompt. */
