@@ -23,12 +23,12 @@ void WantOutput(const Sequence& sequence, model::StepSegment* segment) {
 bool CanDecode(const Sequence& sequence, const model::Executor& executor) {
   return sequence.phase == Phase::kDecode && !sequence.awaits_reply &&
          sequence.outputs_enqueued < sequence.request().max_new_tokens &&
-         executor.free_tokens(*sequence.slot) > 0;
+         executor.free_tokens(sequence.slot) > 0;
 }
 
 model::StepSegment DecodeSegment(const Sequence& sequence) {
   model::StepSegment segment;
-  segment.slot = *sequence.slot;
+  segment.slot = sequence.slot;
   segment.first_position = Position(sequence.fed);
   if (sequence.scoring()) {
     segment.tokens = {sequence.request().targets[sequence.outputs_enqueued - 1]};
@@ -42,7 +42,7 @@ model::StepSegment DecodeSegment(const Sequence& sequence) {
 model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   const std::vector<TokenId>& prompt = sequence.request().prompt;
   model::StepSegment segment;
-  segment.slot = *sequence.slot;
+  segment.slot = sequence.slot;
   segment.prompt = true;
   segment.first_position = Position(sequence.fed);
   segment.tokens.assign(prompt.begin() + sequence.fed, prompt.begin() + sequence.fed + tokens);

@@ -132,17 +132,17 @@ void Engine::SendDue() {
     close->set_sequence_id(sequence->id.value());
     close->set_lease_epoch(sequence->lease_epoch.value());
     close->set_reason(sequence->close_reason);
-    if (sequence->slot) executor_->Release(*sequence->slot);
+    if (sequence->has_slot) executor_->Release(sequence->slot);
     return true;
   });
   if (request.ack_size() > 0 || request.close_size() > 0) link_->Send(std::move(request));
 }
 
 void Engine::WaitForManager() {
-  absl::Time deadline = absl::InfiniteFuture();
+  absl::Time deadline;
   {
     absl::MutexLock lock(&mutex_);
-    if (drain_deadline_) deadline = *drain_deadline_;
+    deadline = drain_deadline_.value_or(absl::InfiniteFuture());
   }
   const bool running = std::any_of(sequences_.begin(), sequences_.end(), [](const auto& sequence) {
     return sequence->phase == Phase::kAwaitPlan || sequence->phase == Phase::kDecode;
@@ -165,7 +165,7 @@ absl::Status Engine::Stop(absl::Status why) {
   waiting_.clear();
   for (const auto& sequence : sequences_) {
     End(sequence.get(), v1::CLOSE_REASON_ERROR, refusal);
-    if (sequence->slot) executor_->Release(*sequence->slot);
+    if (sequence->has_slot) executor_->Release(sequence->slot);
   }
   sequences_.clear();
   PublishCounters();

@@ -64,8 +64,9 @@ void Engine::Opened(const v1::OpenResult& result) {
 
   sequence->admitted = absl::Now();
   sequence->slot = executor_->Acquire(ScoreKindOf(sequence->cache));
+  sequence->has_slot = true;
   if (!Extend(sequence, result.layers()) ||
-      executor_->free_tokens(*sequence->slot) < sequence->prompt_tokens()) {
+      executor_->free_tokens(sequence->slot) < sequence->prompt_tokens()) {
     End(sequence, v1::CLOSE_REASON_ERROR,
         absl::InternalError("the manager opened the sequence with too few pages"));
     return;
@@ -88,7 +89,7 @@ bool Engine::Extend(Sequence* sequence,
     }
     count += static_cast<uint32_t>(from.pages_size());
   }
-  executor_->ExtendTables(*sequence->slot, pages);
+  executor_->ExtendTables(sequence->slot, pages);
   sequence->ledger.AddPages(count);
   return true;
 }
@@ -129,7 +130,7 @@ void Engine::Carry(const v1::EvictionPlan& plan) {
 absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& plan) {
   const CacheGeometry& geometry = options_.geometry;
   const uint32_t resident = sequence->resident();
-  const absl::Status malformed =
+  absl::Status malformed =
       absl::InternalError("the manager's compaction does not fit the sequence");
   if (sequence->phase != Phase::kAwaitPlan ||
       plan.layers_size() != static_cast<int>(geometry.num_layers)) {
@@ -154,7 +155,7 @@ absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& pla
     keep[layer].reserve(survivors);
     for (const uint32_t slot : slots) keep[layer].push_back(SlotIndex(slot));
   }
-  executor_->Compact(*sequence->slot, keep, plan.spare_pages());
+  executor_->Compact(sequence->slot, keep, plan.spare_pages());
 
   CacheLedger& ledger = sequence->ledger;
   const auto pages = static_cast<uint32_t>(pages_left * geometry.num_layers);
@@ -186,7 +187,7 @@ absl::Status Engine::CarryDrop(Sequence* sequence, const v1::DropPagePlan& plan)
   }
   std::vector<BlockIndex> blocks;
   for (const uint32_t block : plan.block_index()) blocks.push_back(BlockIndex(block));
-  executor_->DropBlocks(*sequence->slot, blocks);
+  executor_->DropBlocks(sequence->slot, blocks);
 
   CacheLedger& ledger = sequence->ledger;
   ledger.evicted_tokens += geometry.page_tokens;

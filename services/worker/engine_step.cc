@@ -38,7 +38,7 @@ void Engine::Enqueue(Batch batch) {
       if (sequence->resident() % options_.geometry.page_tokens == 0) {
         // Read now: once the next step is enqueued, the newest page is another.
         for (uint32_t layer = 0; layer < options_.geometry.num_layers; ++layer) {
-          entry.filled.push_back(executor_->NewestPage(*sequence->slot, LayerIndex(layer)));
+          entry.filled.push_back(executor_->NewestPage(sequence->slot, LayerIndex(layer)));
         }
         sequence->awaits_reply = sequence->synchronous();
         sequence->awaited_step = 0;

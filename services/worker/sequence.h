@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,7 +64,8 @@ struct Sequence {
   SequenceId id;
   LeaseEpoch lease_epoch;
   folio::v1::CacheOptions cache;  // with every default filled in
-  std::optional<model::SlotId> slot;
+  bool has_slot = false;          // false when the request was given up before
+  model::SlotId slot;
 
   uint32_t fed = 0;               // tokens in the steps enqueued: the logical length after them
   uint32_t committed = 0;         // the same, of the steps collected

@@ -2,11 +2,8 @@
 // chunks its prompt is cut into, or how far the device runs behind the host.
 #include "services/worker/engine.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +12,6 @@
 
 namespace folio::worker::testing {
 namespace {
-
-using ::testing::ElementsAre;
 
 void ExpectEqual(const Recorder& a, const Recorder& b, const std::string& what) {
   EXPECT_TRUE(a.status.ok()) << what << ": " << a.status;
@@ -218,107 +213,6 @@ TEST_P(EngineOnDevice, ChunksDoNotShow) {
       ExpectEqual(*got, *expected, "chunks of " + std::to_string(chunk));
     }
   }
-}
-
-// The counts that operators and the oracle go by.
-TEST(EngineEvictions, HappenWhenThePageFills) {
-  EngineRig rig;
-  rig.Start();
-  const auto got = rig.Run(
-      Make({.prompt = 36, .seed = 2, .max_new_tokens = 50, .kind = Kind::kPaged, .budget = 32}));
-  ASSERT_TRUE(got->status.ok()) << got->status;
-  std::vector<int> steps;
-  for (const v1::EvictionEvent& event : got->eviction_events) {
-    steps.push_back(event.step());
-    ASSERT_EQ(event.layers_size(), 2);
-    for (const auto& layer : event.layers()) {
-      EXPECT_EQ(layer.kept_size(), event.step() < 0 ? 32 : 0);
-      EXPECT_EQ(layer.dropped_block(), event.step() < 0 ? -1 : 1);  // the only candidate
-    }
-  }
-  EXPECT_THAT(steps, ElementsAre(-1, 15, 31, 47));
-  const v1::CacheStats& cache = got->finished.cache();
-  EXPECT_EQ(cache.resident_tokens(), 36u + 49 - 4 - 3 * 16);
-  EXPECT_EQ(cache.peak_resident_tokens(), 48u);
-  EXPECT_EQ(cache.evicted_tokens(), 4u + 3 * 16);
-  EXPECT_EQ(cache.plans(), 4u);
-  EXPECT_EQ(cache.resident_bytes(), cache.resident_tokens() * 2u * 2 * 2 * 16 * 2);
-  EXPECT_EQ(got->finished.usage().prompt_tokens(), 36u);
-  EXPECT_EQ(got->finished.usage().generated_tokens(), 50u);
-  EXPECT_LE(got->finished.usage().queue_seconds() + got->finished.usage().prefill_seconds(),
-            got->finished.usage().time_to_first_token() + 1e-6);
-}
-
-// A long prompt is cut, and each step with one of its chunks has a token of the running stream.
-TEST(EngineBatches, DecodesGoOnBesideAPrompt) {
-  RigOptions options;
-  options.prefill_chunk = 16;
-  EngineRig rig(options);
-  Recorder stream, prompt;
-  int chunks = 0, alone = 0;
-  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
-    bool chunk = false, token = false;
-    for (const v1::CommitTokens& commit : request.commit()) {
-      chunk |= commit.sequence_id() == prompt.started.sequence_id();
-      token |= commit.sequence_id() == stream.started.sequence_id();
-    }
-    chunks += chunk ? 1 : 0;
-    alone += chunk && !token ? 1 : 0;
-  };
-  rig.Start();
-  rig.Push(Make({.prompt = 5, .max_new_tokens = 1900}), &stream);
-  ASSERT_TRUE(stream.WaitForTokens(3));
-  rig.Push(Make({.prompt = 400, .max_new_tokens = 1}), &prompt);
-  ASSERT_TRUE(prompt.Wait());
-  ASSERT_TRUE(stream.Wait());
-  EXPECT_EQ(chunks, 25);
-  EXPECT_EQ(alone, 0);
-}
-
-TEST(EngineBatches, RunsAtMostMaxBatchAndQueuesTheRest) {
-  RigOptions options;
-  options.max_batch = 2;
-  EngineRig rig(options);
-  size_t most = 0;
-  rig.link().observer = [&](const v1::SessionRequest&, const v1::SessionReply&) {
-    most = std::max(most, rig.coordinator().sequences().size());
-  };
-  rig.Start();
-  std::vector<std::unique_ptr<Recorder>> recorders;
-  for (uint64_t i = 0; i < 6; ++i) {
-    recorders.push_back(std::make_unique<Recorder>());
-    rig.Push(Make({.prompt = 20, .seed = i, .max_new_tokens = 30}), recorders.back().get());
-  }
-  for (const auto& recorder : recorders) {
-    ASSERT_TRUE(recorder->Wait());
-    EXPECT_TRUE(recorder->status.ok()) << recorder->status;
-    EXPECT_EQ(recorder->tokens.size(), 30u);
-  }
-  EXPECT_EQ(most, 2u);
-}
-
-// A token is in the manager's record before a client sees it.
-TEST(EngineRecord, IsAheadOfTheClient) {
-  EngineRig rig;
-  std::map<uint64_t, uint32_t> sampled;  // by sequence id
-  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
-    for (const v1::CommitTokens& commit : request.commit()) {
-      sampled[commit.sequence_id()] += commit.sampled_tokens_size();
-    }
-  };
-  Recorder recorder;
-  uint64_t id = 0;
-  uint32_t seen = 0;
-  recorder.on_event = [&](const v1::GenerateResponse& event) {
-    if (event.has_started()) id = event.started().sequence_id();
-    if (!event.has_chunk()) return;
-    seen += event.chunk().tokens_size();
-    EXPECT_LE(seen, sampled[id]);
-  };
-  rig.Start();
-  rig.Push(Make({.prompt = 40, .max_new_tokens = 60}), &recorder);
-  ASSERT_TRUE(recorder.Wait());
-  EXPECT_EQ(seen, 60u);
 }
 
 }  // namespace
