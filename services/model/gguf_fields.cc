@@ -56,7 +56,7 @@ float GgufFields::Float(absl::string_view key, std::optional<float> fallback) {
   return static_cast<float>(*number);
 }
 
-std::string GgufFields::String(absl::string_view key, std::optional<std::string> fallback) {
+std::string GgufFields::String(absl::string_view key, const std::optional<std::string>& fallback) {
   const GgufValue* value = file_.Find(key);
   if (value == nullptr) {
     if (!fallback) Fail(key, "missing");

@@ -22,7 +22,8 @@ class GgufFields {
   // A field without fallback must be there. Any integer type will do, if the value fits.
   uint32_t Uint(absl::string_view key, std::optional<uint32_t> fallback = std::nullopt);
   float Float(absl::string_view key, std::optional<float> fallback = std::nullopt);
-  std::string String(absl::string_view key, std::optional<std::string> fallback = std::nullopt);
+  std::string String(absl::string_view key,
+                     const std::optional<std::string>& fallback = std::nullopt);
   // Empty when the file lacks the key.
   std::optional<uint32_t> MaybeUint(absl::string_view key);
   std::optional<bool> MaybeBool(absl::string_view key);

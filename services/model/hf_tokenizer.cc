@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "services/model/hf_files.h"
 #include "services/model/json_fields.h"
@@ -20,38 +21,45 @@ class Vocabulary {
       return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
     };
     Vocabulary vocabulary;
-    const json model = tokenizer.value("model", json());
-    if (!model.is_object()) return wrong("model: missing");
-    const json tokens = model.value("vocab", json());
-    if (!tokens.is_object() || tokens.empty()) return wrong("model.vocab: not an object of ids");
-    for (const auto& [text, id] : tokens.items()) {
-      if (!id.is_number_unsigned()) return wrong("model.vocab: an id is not a natural number");
-      vocabulary.largest_ = std::max(vocabulary.largest_, id.get<uint64_t>());
+    const auto model = tokenizer.find("model");
+    if (model == tokenizer.end() || !model->is_object()) return wrong("model: missing");
+    const auto tokens = model->find("vocab");
+    if (tokens == model->end() || !tokens->is_object() || tokens->empty()) {
+      return wrong("model.vocab: not an object of ids");
     }
-    vocabulary.tokens_ = tokens;
-    const json added = tokenizer.value("added_tokens", json::array());
-    if (!added.is_array()) return wrong("added_tokens: not a list");
-    for (const json& token : added) {
+    for (const auto& [text, id] : tokens->items()) {
+      if (!id.is_number_unsigned()) return wrong("model.vocab: an id is not a natural number");
+      vocabulary.Add(text, id.get<uint64_t>());
+    }
+    const auto added = tokenizer.find("added_tokens");
+    if (added == tokenizer.end()) return vocabulary;
+    if (!added->is_array()) return wrong("added_tokens: not a list");
+    for (const json& token : *added) {
       const json id = token.is_object() ? token.value("id", json()) : json();
       const json text = token.is_object() ? token.value("content", json()) : json();
       if (!id.is_number_unsigned() || !text.is_string()) {
         return wrong("added_tokens: an entry without id and content");
       }
-      vocabulary.largest_ = std::max(vocabulary.largest_, id.get<uint64_t>());
-      vocabulary.tokens_[text.get<std::string>()] = id;
+      vocabulary.Add(text.get<std::string>(), id.get<uint64_t>());
     }
     return vocabulary;
   }
 
   uint64_t largest() const { return largest_; }
+  // Once largest() is known to be within the model's vocabulary.
   std::optional<uint32_t> Find(const std::string& text) const {
-    const auto found = tokens_.find(text);
-    if (found == tokens_.end()) return std::nullopt;
-    return found->get<uint32_t>();
+    const auto found = ids_.find(text);
+    if (found == ids_.end()) return std::nullopt;
+    return static_cast<uint32_t>(found->second);
   }
 
  private:
-  json tokens_;
+  void Add(const std::string& text, uint64_t id) {
+    largest_ = std::max(largest_, id);
+    ids_[text] = id;
+  }
+
+  absl::flat_hash_map<std::string, uint64_t> ids_;
   uint64_t largest_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/common/check.h"
 #include "tests/testing/scratch_directory.h"
@@ -76,7 +77,8 @@ std::map<std::string, std::string> HfImage::Files() const {
 }
 
 void HfImage::Write(const std::string& directory) const {
-  for (const auto& [name, contents] : Files()) WriteFile(directory + "/" + name, contents);
+  for (const auto& [name, contents] : Files())
+    WriteFile(absl::StrCat(directory, "/", name), contents);
 }
 
 }  // namespace folio::testing

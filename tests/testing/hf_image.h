@@ -24,6 +24,7 @@ nlohmann::json SafetensorsHeader(const std::vector<HfTensor>& tensors);
 std::string Safetensors(const std::string& header, const std::string& data);
 std::string SerializeSafetensors(const std::vector<HfTensor>& tensors);
 
+// NOLINTNEXTLINE(bugprone-exception-escape): json's move does not throw, but does not say so.
 struct HfImage {
   nlohmann::json config;
   nlohmann::json tokenizer;

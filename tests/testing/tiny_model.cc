@@ -57,7 +57,7 @@ bool InLayer(Role role) {
 std::string Name(const TinyTensor& tensor, bool gguf) {
   for (const RoleNames& names : kNames) {
     if (names.role != tensor.role) continue;
-    const std::string base = absl::StrCat(gguf ? names.gguf : names.hf, ".weight");
+    std::string base = absl::StrCat(gguf ? names.gguf : names.hf, ".weight");
     if (!InLayer(tensor.role)) return base;
     return absl::StrCat(gguf ? "blk." : "model.layers.", tensor.layer, ".", base);
   }
