@@ -1,4 +1,6 @@
 // A sequence's life: open, commit, acknowledge, close.
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -153,10 +155,10 @@ absl::StatusOr<Outcome> Coordinator::State::Ack(WorkerId worker, SequenceId id,
     absl::StatusOr<Sequence*> claimed = Claim(worker, id, lease_epoch);
     if (!claimed.ok()) return claimed.status();
     Sequence& sequence = **claimed;
-    if (!sequence.plan().has_value() || sequence.plan()->epoch != epoch) {
-      const std::string expected = sequence.plan().has_value()
-                                       ? absl::StrCat("plan_epoch ", sequence.plan()->epoch.value())
-                                       : std::string("no plan");
+    const std::optional<Plan>& plan = sequence.plan();
+    if (!plan.has_value() || plan->epoch != epoch) {
+      const std::string expected =
+          plan.has_value() ? absl::StrCat("plan_epoch ", plan->epoch.value()) : "no plan";
       return absl::FailedPreconditionError(absl::StrCat("sequence ", id.value(), ": ", expected,
                                                         " waits, got plan_epoch ", epoch.value()));
     }

@@ -16,9 +16,7 @@ PageRef Page(uint32_t id) { return {PageId(id), Generation(1)}; }
 PositionRange Range(uint32_t begin, uint32_t end) { return {Position(begin), Position(end)}; }
 
 std::vector<SlotIndex> Slots(const std::vector<uint32_t>& values) {
-  std::vector<SlotIndex> slots;
-  for (uint32_t value : values) slots.emplace_back(value);
-  return slots;
+  return {values.begin(), values.end()};
 }
 
 // Pages of four, `pages` of them, `tokens` appended.
@@ -108,7 +106,8 @@ TEST(BlockTable, RandomEditsAgreeWithAPlainList) {
       if (kind == 0 && full_blocks > 0) {
         const uint32_t block = random() % full_blocks;
         table.Drop(BlockIndex(block));
-        expected.erase(expected.begin() + block * 4, expected.begin() + block * 4 + 4);
+        const auto first = expected.begin() + ptrdiff_t{4} * block;
+        expected.erase(first, first + 4);
       } else if (kind == 1 && step % 5 == 0 && !expected.empty()) {
         std::vector<uint32_t> keep;
         std::vector<uint32_t> kept;

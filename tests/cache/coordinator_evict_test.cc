@@ -30,10 +30,16 @@ class EvictTest : public ::testing::Test {
     return {Position(begin), Position(end)};
   }
   static const CompactAction& Compact(const Outcome& outcome) {
-    return std::get<CompactAction>(outcome.plan.value().action);
+    FOLIO_CHECK(outcome.plan.has_value());
+    return std::get<CompactAction>(outcome.plan->action);
   }
   static const DropAction& Drop(const Outcome& outcome) {
-    return std::get<DropAction>(outcome.plan.value().action);
+    FOLIO_CHECK(outcome.plan.has_value());
+    return std::get<DropAction>(outcome.plan->action);
+  }
+  static PlanEpoch Waiting(const WorkerSequence& s) {
+    FOLIO_CHECK(s.plan.has_value());
+    return s.plan->epoch;
   }
   // Prefilled and compacted to a budget of 12 tokens, 3 pages.
   WorkerSequence Compacted(uint32_t max_new, EvictionMode mode) {
@@ -152,7 +158,7 @@ TEST_F(EvictTest, PipelinedDecodeGoesOnWhileAPlanWaits) {
   EXPECT_EQ(s.Room(), 8U);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(s.Commit(1).ok());
   ASSERT_TRUE(s.plan.has_value());
-  EXPECT_EQ(s.plan->epoch, PlanEpoch(2));
+  EXPECT_EQ(Waiting(s), PlanEpoch(2));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(s.Commit(1).ok());
   ASSERT_TRUE(s.Ack().ok());
   EXPECT_FALSE(s.plan.has_value());
@@ -164,14 +170,14 @@ TEST_F(EvictTest, PipelinedDecodeGoesOnWhileAPlanWaits) {
 TEST_F(EvictTest, ASecondFillIsPlannedUponAck) {
   WorkerSequence s = Compacted(40, EvictionMode::kPipelined);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(s.Commit(1).ok()) << i;
-  EXPECT_EQ(s.plan->epoch, PlanEpoch(2));
+  EXPECT_EQ(Waiting(s), PlanEpoch(2));
   EXPECT_EQ(s.Room(), 0U);  // two pages over the budget: no more until the plan is done
   EXPECT_EQ(s.resident[0], 20U);
   EXPECT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
   const absl::StatusOr<Outcome> acked = s.Ack();
   ASSERT_TRUE(acked.ok());
   ASSERT_TRUE(s.plan.has_value());
-  EXPECT_EQ(s.plan->epoch, PlanEpoch(3));
+  EXPECT_EQ(Waiting(s), PlanEpoch(3));
   EXPECT_THAT(Drop(*acked).block, ElementsAre(BlockIndex(1), BlockIndex(1)));
   EXPECT_EQ(acked->granted[0].size(), 1U);
   EXPECT_EQ(s.Room(), 4U);

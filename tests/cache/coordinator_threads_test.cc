@@ -75,6 +75,7 @@ TEST(CoordinatorThreads, PagesComeHomeWhateverHappens) {
   std::atomic<bool> done = false;
   std::atomic<uint64_t> names[kWorkers] = {};
   std::vector<std::thread> workers;
+  workers.reserve(kWorkers);
   for (int i = 0; i < kWorkers; ++i) {
     workers.emplace_back([&, i] {
       std::mt19937 random(seed + i);

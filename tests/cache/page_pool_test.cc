@@ -4,25 +4,31 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "services/common/check.h"
 
 namespace folio::cache {
 namespace {
 
+PageReservation MustReserve(PagePool& pool, uint32_t pages) {
+  std::optional<PageReservation> reservation = pool.Reserve(PageCount(pages));
+  FOLIO_CHECK(reservation.has_value());
+  return *std::move(reservation);
+}
+
 TEST(PagePool, GivesOutPromisedPagesOnly) {
   PagePool pool(PageCount(3));
-  std::optional<PageReservation> two = pool.Reserve(PageCount(2));
-  ASSERT_TRUE(two.has_value());
+  PageReservation two = MustReserve(pool, 2);
   EXPECT_EQ(pool.reserved(), PageCount(2));
   EXPECT_EQ(pool.free(), PageCount(3));
   EXPECT_FALSE(pool.Reserve(PageCount(2)).has_value());
   EXPECT_TRUE(pool.Reserve(PageCount(1)).has_value());  // dropped at once
 
-  const PageRef a = pool.Take(*two);
-  const PageRef b = pool.Take(*two);
+  const PageRef a = pool.Take(two);
+  const PageRef b = pool.Take(two);
   EXPECT_NE(a.page, b.page);
   EXPECT_EQ(pool.reserved(), PageCount(0));
   EXPECT_EQ(pool.held(), PageCount(2));
-  EXPECT_DEATH(pool.Take(*two), "check failed");
+  EXPECT_DEATH(pool.Take(two), "check failed");
   EXPECT_TRUE(pool.CheckInvariants().ok());
   pool.Release(a);
   pool.Release(b);
@@ -32,8 +38,8 @@ TEST(PagePool, GivesOutPromisedPagesOnly) {
 TEST(PagePool, ReservationsReturnByThemselves) {
   PagePool pool(PageCount(4));
   {
-    std::optional<PageReservation> first = pool.Reserve(PageCount(3));
-    PageReservation moved = *std::move(first);
+    PageReservation first = MustReserve(pool, 3);
+    PageReservation moved = std::move(first);
     EXPECT_EQ(pool.reserved(), PageCount(3));
     moved.ResizeTo(PageCount(1));
     EXPECT_EQ(pool.reserved(), PageCount(1));
@@ -52,7 +58,7 @@ TEST(PagePool, GenerationsGrowEachTimeAPageIsGivenOut) {
   std::set<uint32_t> generations;
   PageRef last;
   for (int i = 0; i < 5; ++i) {
-    PageReservation one = *pool.Reserve(PageCount(1));
+    PageReservation one = MustReserve(pool, 1);
     const PageRef page = pool.Take(one);
     EXPECT_TRUE(generations.insert(page.generation.value()).second);
     EXPECT_TRUE(i == 0 || page.generation > last.generation);
@@ -67,7 +73,7 @@ TEST(PagePool, GenerationsGrowEachTimeAPageIsGivenOut) {
 
 TEST(PagePool, ReusesTheWarmestPage) {
   PagePool pool(PageCount(8));
-  PageReservation all = *pool.Reserve(PageCount(8));
+  PageReservation all = MustReserve(pool, 8);
   const PageRef first = pool.Take(all);
   EXPECT_EQ(first.page, PageId(0));
   EXPECT_EQ(pool.Take(all).page, PageId(1));
@@ -77,7 +83,7 @@ TEST(PagePool, ReusesTheWarmestPage) {
 
 TEST(PagePool, QuarantineIsByOwner) {
   PagePool pool(PageCount(4));
-  PageReservation all = *pool.Reserve(PageCount(4));
+  PageReservation all = MustReserve(pool, 4);
   const PageRef a = pool.Take(all);
   const PageRef b = pool.Take(all);
   const PageRef c = pool.Take(all);
@@ -99,7 +105,7 @@ TEST(PagePool, QuarantineIsByOwner) {
 
 TEST(PagePool, StaleReferencesAreBugsOfOurs) {
   PagePool pool(PageCount(2));
-  PageReservation two = *pool.Reserve(PageCount(2));
+  PageReservation two = MustReserve(pool, 2);
   const PageRef page = pool.Take(two);
   pool.Release(page);
   EXPECT_DEATH(pool.Release(page), "check failed");
