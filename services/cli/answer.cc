@@ -62,7 +62,7 @@ void Answer::Add(const GenerateResponse& event) {
 }
 
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          client::CallOptions options, bool json, Terminal& terminal,
+                          const client::CallOptions& options, bool json, Terminal& terminal,
                           Answer* answer) {
   const Interrupts::Scope scope(&terminal.interrupts,
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });

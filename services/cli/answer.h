@@ -30,7 +30,7 @@ struct Answer {
 // `json`: each event as a line). An interrupt cancels it. What came is in `answer`, also on
 // failure.
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          client::CallOptions options, bool json, Terminal& terminal,
+                          const client::CallOptions& options, bool json, Terminal& terminal,
                           Answer* answer);
 
 // What it cost, as a table of facts.

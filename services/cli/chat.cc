@@ -87,7 +87,7 @@ class Conversation {
     *base_.mutable_input() = client::Chat(turns_);
     terminal.interrupts.Clear();
     cli::Answer answer;
-    const absl::Status status =
+    absl::Status status =
         StreamAnswer(client_, base_, context_.Call(), context_.json, terminal, &answer);
     const bool stopped = absl::IsCancelled(status) && terminal.interrupts.raised();
     terminal.interrupts.Clear();

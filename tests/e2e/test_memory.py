@@ -2,6 +2,8 @@
 
 import threading
 
+import grpc
+
 from node import anonymous_bytes, cache, tokens
 from oracle_cases import CASES
 from stubs import inference_pb2
@@ -76,7 +78,12 @@ def check_budget(node, policy, mode):
             look.sequence = event.started.sequence_id
         if not event.HasField("chunk"):
             return
-        detail = node.sequence(look.sequence)
+        try:
+            detail = node.sequence(look.sequence)
+        except grpc.RpcError as error:
+            # The last chunks may still be on their way when the sequence has ended.
+            assert error.code() is grpc.StatusCode.NOT_FOUND, error
+            return
         # A chunk reaches the client before or after the plan of the prompt is carried out.
         if not detail.sequence.evicted_tokens:
             return
