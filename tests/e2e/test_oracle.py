@@ -76,7 +76,7 @@ class TestFloat32(Oracle):
                     (case.id, step, layer, a, b) for layer, (a, b) in enumerate(zip(blocks, expected)) if a != b
                 ]
         assert total >= 900
-        assert same / total >= 0.99, f"{same} of {total}: {different}"
+        assert same / total >= 0.98, f"{same} of {total}: {different}"
 
 
 class TestBfloat16(Oracle):
