@@ -1,5 +1,6 @@
 """A manager and its workers as real processes, and short ways to ask them things."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -38,6 +39,12 @@ def cache(policy="full", budget=0, mode="synchronous", sink=None, recent=None):
 
 def tokens(ids):
     return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=ids))
+
+
+def side_by_side(*calls):
+    """Runs the calls in a thread each and gives their results; a failure of one is the caller's."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 class Process:
