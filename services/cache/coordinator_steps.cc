@@ -122,11 +122,10 @@ absl::StatusOr<Outcome> Coordinator::State::DecideAndInstall(
   // Whoever ends the sequence waits for us, and tokens committed meanwhile only lie behind what was
   // decided on, so the plan still fits.
   Sequence& sequence = *sequences_.at(input->sequence);
+  outcome.plan = sequence.FinishDecision(std::move(action));
   if (!leases_.IsLive(sequence.worker())) {
-    sequence.AbandonDecision();
     return leases_.Renew(sequence.worker(), options_.clock->Now());
   }
-  outcome.plan = sequence.FinishDecision(std::move(action));
   return outcome;
 }
 

@@ -62,7 +62,6 @@ class Sequence {
   std::optional<DecisionInput> BeginDecision(const float* board);
   // Numbers the plan and keeps it until it is acknowledged.
   const Plan& FinishDecision(Action action);
-  void AbandonDecision() { deciding_ = false; }
 
   // Carries out the waiting plan in the tables; freed pages go to the pool, and the reservation
   // shrinks to what the rest of the sequence's life can need.

@@ -36,7 +36,9 @@ class Oracle:
             assert [blocks for _, blocks in drops] == [blocks for _, blocks in case.drops]
 
     def check_greedy(self, judge, case):
-        certain = case.certain(self.gap)
+        # Where scores choose, a token at the edge of a kept set may differ, and move the logits.
+        chosen = case.evicts and case.policy != "streaming_llm"
+        certain = case.certain(self.gap_chosen if chosen else self.gap)
         assert judge.greedy(case)[:certain] == list(case.tokens)[:certain]
 
 
@@ -44,10 +46,10 @@ class TestFloat32(Oracle):
     # K and V are stored in bfloat16. Where a value lies between two of its neighbours, another order of
     # float32 sums picks the other one, and later layers see it: the same model in NumPy, in float32 and
     # in float64, differs from the oracle and from itself by 0.003 on average and 0.036 at worst on the
-    # two short prompts. So the oracle's 0.01 is asked of the mean, and near-ties count up to 0.05.
+    # two short prompts. So the oracle's 0.01 is asked of the mean.
     mean_whole, worst_whole = 0.01, 0.1
     mean_evicted, worst_evicted = 0.05, 0.5
-    kept, gap = 0.99, 0.05
+    kept, gap, gap_chosen = 0.99, 0.02, 0.05
 
     @pytest.fixture(scope="class")
     def judge(self, float32):
@@ -82,7 +84,7 @@ class TestFloat32(Oracle):
 class TestBfloat16(Oracle):
     mean_whole, worst_whole = 0.1, float("inf")
     mean_evicted, worst_evicted = 0.1, float("inf")
-    kept, gap = 0.95, 0.25
+    kept, gap, gap_chosen = 0.95, 0.25, 0.25
 
     @pytest.fixture(scope="class")
     def judge(self, bfloat16):
