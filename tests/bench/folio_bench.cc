@@ -94,15 +94,24 @@ class Program {
   }
 
   void Prefill(ServingRig& rig, const std::vector<uint32_t>& prompts) {
-    std::printf("prefill                tokens/s   GFLOP/s  of peak\n");
+    std::printf(
+        "prefill                tokens/s   GFLOP/s  of peak   time in: products  attention  append "
+        "and score  rest\n");
     for (const uint32_t length : prompts) {
-      double best = 1e30;
-      for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i)
-        best = std::min(best, OrDie(rig.Run({.context = length})).prefill_seconds);
+      Measured run;
+      for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
+        Measured other = OrDie(rig.Run({.context = length}));
+        if (i == 0 || other.prefill_seconds < run.prefill_seconds) run = other;
+      }
+      const double best = run.prefill_seconds;
       const double flops =
           2 * layer_weights_ * length + attention_flops_ * length * (length + 1.0) / 2;
-      std::printf("  %5u tokens       %9.0f %9.0f  %6.1f %%\n", length, length / best,
-                  flops / best * 1e-9, 100 * flops / best / peak_);
+      const auto share = [&](double seconds) { return 100 * seconds / best; };
+      const double known = run.times.linear + run.times.attention + run.times.append_score;
+      std::printf(
+          "  %5u tokens       %9.0f %9.0f  %6.1f %%  %16.1f %%  %7.1f %%  %14.1f %%  %3.1f %%\n",
+          length, length / best, flops / best * 1e-9, share(flops / peak_), share(run.times.linear),
+          share(run.times.attention), share(run.times.append_score), share(best - known));
       std::fflush(stdout);
       results_[absl::StrCat("prefill ", length)] = length / best;
     }

@@ -209,9 +209,16 @@ class KernelBench {
   void MakePages(uint32_t count) {
     const CacheGeometry geometry{kLayers, kKvHeads, kDim, 16};
     const size_t elements = count * geometry.page_bytes() / 2;
-    if (page_memory_.size() < elements) page_memory_ = RandomBf16(elements, 2.0f);
+    if (page_elements_ < elements) {
+      const auto values = RandomBf16(elements, 2.0f);
+      page_elements_ = elements;
+      // As a pool lies in memory: a row of a page never straddles a cache line.
+      page_memory_.reset(
+          static_cast<bf16*>(std::aligned_alloc(4096, (elements * 2 + 4095) & ~4095ul)));
+      std::copy(values.begin(), values.end(), page_memory_.get());
+    }
     scores_.resize(count * geometry.scores_per_page());
-    pages_ = {reinterpret_cast<std::byte*>(page_memory_.data()), scores_.data(), count, geometry};
+    pages_ = {reinterpret_cast<std::byte*>(page_memory_.get()), scores_.data(), count, geometry};
     table_.resize(count);
     std::iota(table_.begin(), table_.end(), 0u);
     std::shuffle(table_.begin(), table_.end(), std::minstd_rand(3));
@@ -238,13 +245,22 @@ class KernelBench {
   uint32_t reserved_ = 0;
   std::vector<uint16_t> a_, b_, c_;
   std::vector<float> f_, logits_, scores_;
-  std::vector<bf16> page_memory_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<bf16, Free> page_memory_;
+  size_t page_elements_ = 0;
   std::vector<uint32_t> table_;
   kernels::PoolView pages_;
 };
 
 int Main(int argc, char** argv) {
   const std::string family = argc > 1 ? argv[1] : "auto";
+  if (family.starts_with("-")) {
+    std::fprintf(stderr,
+                 "usage: kernel_bench [auto|avx512_bf16|avx512|avx2|portable|plain] [threads]\n");
+    return 2;
+  }
   const int threads = argc > 2 ? std::atoi(argv[2]) : AvailableCores();
   absl::StatusOr<std::unique_ptr<CpuOps>> ops = MakePlainOps();
   if (family != "plain") ops = MakeFastOps(family);

@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +39,8 @@ class ProcessSide final : public ManagerSide {
     const std::string bytes = absl::StrCat("--pool_bytes=", pool_bytes);
     side->pid_ = fork();
     if (side->pid_ == 0) {
-      execl(binary.c_str(), binary.c_str(), listen.c_str(), bytes.c_str(), "--log_level=warn",
+      prctl(PR_SET_PDEATHSIG, SIGTERM);  // the program may exit on an error
+      execl(binary.c_str(), binary.c_str(), listen.c_str(), bytes.c_str(), "--log_level=warning",
             nullptr);
       _exit(127);
     }

@@ -115,6 +115,15 @@ class Sink final : public worker::ResultSink {
   absl::Time first_token_ = absl::InfinitePast();
 };
 
+model::ExecutorTimes Since(const model::ExecutorTimes& before, const model::ExecutorTimes& now) {
+  return {.attention = now.attention - before.attention,
+          .linear = now.linear - before.linear,
+          .append_score = now.append_score - before.append_score,
+          .compact = now.compact - before.compact,
+          .sample = now.sample - before.sample,
+          .other = now.other - before.other};
+}
+
 // Ids that differ between sequences and runs, so that nothing could be shared.
 std::vector<TokenId> Prompt(uint32_t length, uint32_t seed, uint32_t vocab) {
   std::vector<TokenId> prompt(length);
@@ -133,6 +142,7 @@ absl::StatusOr<std::unique_ptr<ServingRig>> ServingRig::Start(const worker::Load
   rig->vocab_ = model->config().vocab;
   worker::EngineOptions options;
   options.geometry = rig->manager_->pool().geometry;
+  options.num_pages = rig->manager_->pool().num_pages;
   options.prefill_chunk = prefill_chunk;
   auto executor =
       model->MakeExecutor(rig->manager_->pool(), options.prefill_chunk + options.max_batch);
@@ -156,7 +166,7 @@ absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
   Recorder recorder(workload.sequences, workload.decode_steps, engine_.get(), manager_.get());
   std::vector<std::unique_ptr<Sink>> sinks;
   std::vector<std::shared_ptr<worker::Submission>> submissions;
-  const double compact_before = executor_->times().compact;
+  const model::ExecutorTimes before = executor_->times();
   const absl::Time start = absl::Now();
   ++runs_;
   for (uint32_t i = 0; i < workload.sequences; ++i) {
@@ -194,7 +204,7 @@ absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
   out.resident_tokens =
       workload.sequences * (budget == 0 ? grown : std::min(grown, budget + page / 2));
   // The step loop is idle now: the executor may be asked from here.
-  out.compact_seconds = executor_->times().compact - compact_before;
+  out.times = Since(before, executor_->times());
   return out;
 }
 

@@ -56,7 +56,8 @@ struct Measured {
   double resident_tokens = 0;  // per layer, all sequences together, in the middle of it
   // From the start of the run to the measured steps:
   double prefill_manager_seconds = 0;
-  double compact_seconds = 0;
+  // Of the whole run, in the executor:
+  model::ExecutorTimes times;
 };
 
 class ServingRig {

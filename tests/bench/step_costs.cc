@@ -123,9 +123,9 @@ void PrintManagerCost(
   std::printf(
       "  deciding and compacting after prefill: %.2f and %.2f ms a sequence (%.2f %% and "
       "%.2f %% of its prefill)\n",
-      1e3 * run.prefill_manager_seconds / kSequences, 1e3 * run.compact_seconds / kSequences,
+      1e3 * run.prefill_manager_seconds / kSequences, 1e3 * run.times.compact / kSequences,
       100 * run.prefill_manager_seconds / kSequences / run.prefill_seconds,
-      100 * run.compact_seconds / kSequences / run.prefill_seconds);
+      100 * run.times.compact / kSequences / run.prefill_seconds);
   const model::ModelConfig& config = model.config();
   const double scoring =
       (AppendMicrosPerRow(config, threads, kernels, kernels::ScoreKind::kNormRatio) -
