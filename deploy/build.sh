@@ -10,12 +10,12 @@ options=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift
 # The Rust crates are compiled once for all build directories.
-cmake -G Ninja -S "$root" -B "$dir" -DFOLIO_CARGO_DIR="$root/build-cargo" "${options[@]}" >"$dir.configure.log" 2>&1 || {
-  cat "$dir.configure.log" >&2
+mkdir -p "$dir"
+cmake -G Ninja -S "$root" -B "$dir" -DFOLIO_CARGO_DIR="$root/build-cargo" "${options[@]}" >"$dir/configure.log" 2>&1 || {
+  cat "$dir/configure.log" >&2
   echo "build: CMake could not configure $dir" >&2
   exit 1
 }
-mv "$dir.configure.log" "$dir/configure.log"
 # Ninja keeps a terminal informed by itself; elsewhere (a log) every line would be a target.
 if [ -t 1 ]; then
   ninja -C "$dir" "$@"

@@ -3,6 +3,7 @@
 # Unix sockets in a temporary directory, and serves one long prompt under three policies at once.
 #   deploy/demo.sh [--keep] [--tokens N] [--budget N]
 # --keep leaves the processes up and prints what to try. Ctrl-C at any point leaves nothing behind.
+# FOLIO_BUILD chooses the build folder (default build/), FOLIO_CACHE where the model lives.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 keep= tokens=4000 budget=1024
@@ -32,23 +33,26 @@ if [ "$tokens" -lt 200 ] || [ "$tokens" -gt 8000 ]; then
 fi
 
 say() { printf '[demo] %s\n' "$*"; }
-pids=() dir=
+dir=
 
 stop_all() {
-  local pid
+  local pid pids
+  # As the shell knows them: no signal comes between the start of a process and its entry there.
+  mapfile -t pids <<<"$(jobs -p)"
   # The worker first: it closes its sequences while the manager is there to take the pages back.
   for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
     pid=${pids[i]}
+    [ -n "$pid" ] || continue
     kill -TERM "$pid" 2>/dev/null || continue
     for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done
-  pids=()
 }
 cleanup() {
   local status=$?
-  trap - EXIT INT TERM HUP
+  trap - EXIT
+  trap '' INT TERM HUP  # a second Ctrl-C does not end the clean-up
   stop_all
   [ -z "$dir" ] || rm -rf "$dir"
   exit "$status"
@@ -60,12 +64,15 @@ trap 'exit 143' TERM HUP
 "$root/deploy/setup.sh"
 model=$("$root/deploy/fetch_model.sh")
 say "building (the first time takes some minutes)"
+build=${FOLIO_BUILD:-$root/build}
 options=(-DCMAKE_BUILD_TYPE=Release)
-[ -e "$root/build/CMakeCache.txt" ] || options+=(-DFOLIO_TESTS=OFF)
-"$root/deploy/build.sh" "$root/build" "${options[@]}" -- folio-manager folio-worker folioctl
-bin=$root/build/bin
+# Without what only the tests need, unless they were built here before.
+grep -qs '^FOLIO_TESTS:BOOL=ON' "$build/CMakeCache.txt" || options+=(-DFOLIO_TESTS=OFF)
+"$root/deploy/build.sh" "$build" "${options[@]}" -- folio-manager folio-worker folioctl
+bin=$build/bin
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/folio-demo.XXXXXX")
+# Not to be interrupted between making it and saying its name.
+dir=$(trap '' INT TERM HUP; mktemp -d "${TMPDIR:-/tmp}/folio-demo.XXXXXX")
 manager=unix:$dir/manager.sock worker=unix:$dir/worker.sock
 
 # In a process group of its own, so that Ctrl-C reaches only this script, which then stops it in order.
@@ -73,7 +80,6 @@ start() {
   local name=$1
   shift
   setsid "$bin/$name" "$@" >"$dir/$name.log" 2>&1 &
-  pids+=($!)
 }
 await() {  # name, pid, address
   for _ in $(seq 600); do
@@ -92,10 +98,12 @@ await() {  # name, pid, address
 
 say "starting folio-manager"
 start folio-manager --listen="$manager" --pool_bytes=1GiB
-await folio-manager "${pids[0]}" "$manager"
+manager_pid=$!
+await folio-manager "$manager_pid" "$manager"
 say "starting folio-worker (loading $(basename "$model"))"
 start folio-worker --listen="$worker" --manager="$manager" --model="$model"
-await folio-worker "${pids[1]}" "$worker"
+worker_pid=$!
+await folio-worker "$worker_pid" "$worker"
 
 # One number hidden at two fifths of a repeated filler; 24 tokens a round.
 prompt=$dir/prompt.txt
@@ -117,14 +125,15 @@ say "one prompt, three policies, at the same time"
 if [ -n "$keep" ]; then
   cat <<EOF
 
-Manager (pid ${pids[0]}) and worker (pid ${pids[1]}) stay up. Try:
+Manager (pid $manager_pid) and worker (pid $worker_pid) stay up. Try:
   $bin/folioctl pools --address $manager
   $bin/folioctl model --address $worker
   $bin/folioctl chat --address $worker --policy paged_eviction --budget 512
   $bin/folioctl generate --address $worker --chat "Why is the sea salty?" --stats
   $bin/folioctl sequences --address $manager
 Logs are in $dir. To stop and clean up:
-  kill ${pids[1]} ${pids[0]}; rm -rf $dir
+  kill $worker_pid $manager_pid; rm -rf $dir
 EOF
-  pids=() dir=
+  disown -a
+  dir=
 fi

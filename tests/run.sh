@@ -10,7 +10,7 @@ cd "$root"
 deploy/setup.sh --tests
 FOLIO_MODEL=$(deploy/fetch_model.sh)
 echo "[tests] building"
-deploy/build.sh build -DCMAKE_BUILD_TYPE=Release
+deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON
 
 echo "[tests] preparing the Python environment"
 venv=$cache/tests-venv

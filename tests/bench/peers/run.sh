@@ -14,7 +14,7 @@ mkdir -p "$peers" "$out"
 
 "$root/deploy/setup.sh" --tests
 model=$("$root/deploy/fetch_model.sh")
-"$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release -- folio-manager folio-worker folio_bench
+"$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -- folio-manager folio-worker folio_bench
 
 if ! cmp -s "$here/requirements.txt" "$peers/.requirements"; then
   echo "[peers] installing into $peers/venv" >&2
