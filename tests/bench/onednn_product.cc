@@ -22,6 +22,16 @@ struct Block {
   std::unordered_map<int, dnnl::memory> arguments;
 };
 
+// oneDNN 3 dropped the operation descriptors between the memory's and the primitive's.
+dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const dnnl::memory::desc& a,
+                                      const dnnl::memory::desc& w, const dnnl::memory::desc& c) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, a, w, c};
+#else
+  return {dnnl::matmul::desc(a, w, c), engine};
+#endif
+}
+
 }  // namespace
 
 double OneDnnSeconds(kernels::cpu::ThreadPool& pool, uint32_t rows, uint32_t n, uint32_t k,
@@ -37,7 +47,7 @@ double OneDnnSeconds(kernels::cpu::ThreadPool& pool, uint32_t rows, uint32_t n, 
     const memory::desc a({count, k}, memory::data_type::bf16, memory::format_tag::ab);
     const memory::desc w({k, n}, memory::data_type::bf16, memory::format_tag::any);
     const memory::desc c({count, n}, memory::data_type::f32, memory::format_tag::ab);
-    const dnnl::matmul::primitive_desc made(dnnl::matmul::desc(a, w, c), engine);
+    const dnnl::matmul::primitive_desc made = Describe(engine, a, w, c);
     // All blocks of one height like the same layout; another height gets weights of its own.
     if (!weights || weights.get_desc() != made.weights_desc()) {
       weights = memory(made.weights_desc(), engine);
