@@ -3,11 +3,16 @@
 FOLIO_BUILD_PACKAGES=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libabsl-dev libspdlog-dev nlohmann-json3-dev libdnnl-dev libcli11-dev libxxhash-dev
+  libabsl-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev
   python3 python3-pip python3-venv
 )
-FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev)
+FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev libdnnl-dev)
 FOLIO_LINT_PACKAGES=(clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev)
 FOLIO_RUST_MINIMUM=1.80
-# Debian's newer Rust beside the one of the release, for where that one is too old.
-FOLIO_RUST_PACKAGE=cargo-web
+# The names that services/model/tokenizer.cmake looks for, in its order; a test compares them.
+FOLIO_CARGO_NAMES=(
+  cargo cargo-1.91 cargo-1.89 cargo-1.85 cargo-1.84 cargo-1.83 cargo-1.82 cargo-1.81 cargo-1.80
+)
+# Where none of them is recent enough: the first of these that the machine's package lists offer.
+# Debian's is beside its release's older one, Ubuntu's carry their version.
+FOLIO_RUST_PACKAGES=(cargo cargo-web "cargo-1.82 rustc-1.82")

@@ -32,21 +32,44 @@ quietly() {
 }
 
 updated=
+refresh() {
+  [ -z "$updated" ] || return 0
+  say "reading package lists"
+  quietly as_root apt-get update -q
+  updated=1
+}
 install() {
-  if [ -z "$updated" ]; then
-    say "reading package lists"
-    quietly as_root apt-get update -q
-    updated=1
-  fi
+  refresh
   say "installing $*"
   quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
 
+recent_enough() {
+  [ -n "$1" ] && printf '%s\n%s\n' "$FOLIO_RUST_MINIMUM" "$1" | sort -V -C
+}
 recent_cargo() {
-  local version
-  command -v cargo >/dev/null || return 1
-  version=$(cargo --version 2>/dev/null | awk '{print $2}')
-  [ -n "$version" ] && printf '%s\n%s\n' "$FOLIO_RUST_MINIMUM" "$version" | sort -V -C
+  local name cargo
+  for name in "${FOLIO_CARGO_NAMES[@]}"; do
+    for cargo in "${CARGO_HOME:-$HOME/.cargo}/bin/$name" "$HOME/.cargo/bin/$name" "$(command -v "$name" || true)"; do
+      [ -x "$cargo" ] || continue
+      if recent_enough "$("$cargo" --version 2>/dev/null | awk '{print $2}')"; then return 0; fi
+    done
+  done
+  return 1
+}
+
+# The version that the package lists offer, if any.
+candidate() { apt-cache policy "$1" | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+# The first entry of FOLIO_RUST_PACKAGES that can be installed and, for the unnumbered, is recent enough.
+rust_packages() {
+  local entry package
+  for entry in "${FOLIO_RUST_PACKAGES[@]}"; do
+    for package in $entry; do
+      recent_enough "$(candidate "$package")" || continue 2
+    done
+    echo "$entry"
+    return
+  done
 }
 
 if ! command -v apt-get >/dev/null; then
@@ -61,10 +84,14 @@ done
 [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
 
 if ! recent_cargo; then
-  install "$FOLIO_RUST_PACKAGE"
+  refresh
+  rust=$(rust_packages)
+  # shellcheck disable=SC2086
+  [ -z "$rust" ] || install $rust
   hash -r
   recent_cargo || {
-    echo "setup: no cargo of $FOLIO_RUST_MINIMUM or newer, and $FOLIO_RUST_PACKAGE did not bring one" >&2
+    echo "setup: no cargo of $FOLIO_RUST_MINIMUM or newer here, and ${rust:-no package known to us} brings one:" \
+      "install Rust with rustup" >&2
     exit 1
   }
 fi
