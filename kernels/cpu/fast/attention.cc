@@ -2,41 +2,45 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "services/common/check.h"
 
 namespace folio::kernels::cpu::fast {
 namespace {
 
-constexpr uint32_t kSplitTokens = 256;  // a multiple of kKeyTile
-constexpr uint32_t kQueryBlock = 128;   // query rows of one prompt task
+static_assert(kDecodePartTokens % kKeyTile == 0 && kDecodePartTokens % kMaxLanes == 0);
+constexpr uint32_t kQueryBlock = 128;  // query rows of one prompt task
 constexpr float kLog2E = 1.44269504088896340736f;
 
 uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 float Scale(uint32_t head_dim) { return kLog2E / std::sqrt(static_cast<float>(head_dim)); }
 
-// Softmax state of some rows: max, then sums, then accumulators.
-struct State {
-  State(float* at, uint32_t rows, uint32_t lanes, uint32_t acc_stride)
-      : sum(at), acc(sum + size_t{rows} * lanes), max(acc + size_t{rows} * acc_stride) {}
-
-  static size_t Floats(uint32_t rows, uint32_t lanes, uint32_t acc_stride) {
-    const size_t floats = size_t{rows} * (lanes + acc_stride + 1);
-    return (floats + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
-  }
-  void Clear(uint32_t rows) const {
-    std::fill(sum, max, 0.0f);
-    std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
-  }
-
-  float* sum;
-  float* acc;
-  float* max;
-};
+// The block of `lanes` keys or values that starts at `slot`, which a page holds whole.
+const bf16* BlockAt(const PoolView& pages, const AttentionRun& run, uint32_t slot, bool values,
+                    uint32_t kv_head) {
+  const uint32_t page_tokens = pages.geometry.page_tokens;
+  const uint32_t page = run.pages[slot / page_tokens];
+  const size_t row = size_t{kv_head} * page_tokens + slot % page_tokens;
+  return (values ? pages.values(page) : pages.keys(page)) + row * pages.geometry.head_dim;
+}
 
 }  // namespace
+
+// A part's blocks as DecodePart wants them, one KV head after another.
+void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, uint32_t lanes,
+                                  std::vector<const bf16*>& out) {
+  const AttentionRun& run = call.runs[task.run];
+  const uint32_t begin = task.part * kDecodePartTokens;
+  const uint32_t end = std::min(run.context, begin + kDecodePartTokens);
+  for (uint32_t kv_head = 0; kv_head < call.shape.kv_heads; ++kv_head) {
+    for (const bool values : {false, true}) {
+      for (uint32_t slot = begin; slot < end; slot += lanes) {
+        out.push_back(BlockAt(call.pages, run, slot, values, kv_head));
+      }
+    }
+  }
+}
 
 void PagedAttention::Run(ThreadPool& pool, RowSplit split, const bf16* q,
                          absl::Span<const AttentionRun> runs, const AttentionShape& shape,
@@ -66,16 +70,21 @@ void PagedAttention::Decode(ThreadPool& pool, const Call& call) {
     FOLIO_DCHECK(call.runs[run].context > 0);
     done_[run].store(0, std::memory_order_relaxed);
     part_base_.push_back(static_cast<uint32_t>(decode_tasks_.size()));
-    const uint32_t count = DivUp(call.runs[run].context, kSplitTokens);
+    const uint32_t count = DivUp(call.runs[run].context, kDecodePartTokens);
     for (uint32_t part = 0; part < count; ++part) decode_tasks_.push_back({run, part});
   }
   part_base_.push_back(static_cast<uint32_t>(decode_tasks_.size()));
-  parts_.Get(decode_tasks_.size() * State::Floats(call.shape.heads, kernels_.lanes, acc_stride));
+  parts_.Get(decode_tasks_.size() *
+             SoftmaxState::Floats(call.shape.heads, kernels_.lanes, acc_stride));
   const int tasks = static_cast<int>(decode_tasks_.size());
+  const bool in_place = DecodesInPlace(call.pages.geometry.page_tokens, kernels_.lanes,
+                                       call.shape.head_dim, call.shape.heads / call.shape.kv_heads);
   pool.ParallelFor(tasks, [&](int i, int thread) {
     const DecodeTask& task = decode_tasks_[i];
     const int likely = i + pool.threads();
-    DecodePart(call, task, likely < tasks ? &decode_tasks_[likely] : nullptr, threads_[thread]);
+    const DecodeTask* next = likely < tasks ? &decode_tasks_[likely] : nullptr;
+    in_place ? DecodeInPlace(call, task, next, threads_[thread])
+             : DecodeByTiles(call, task, next, threads_[thread]);
     const uint32_t parts = part_base_[task.run + 1] - part_base_[task.run];
     if (done_[task.run].fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
       MergeRow(call, task.run);
@@ -83,21 +92,56 @@ void PagedAttention::Decode(ThreadPool& pool, const Call& call) {
   });
 }
 
-void PagedAttention::DecodePart(const Call& call, const DecodeTask& task,
-                                const DecodeTask* likely_next, PerThread& mine) {
+SoftmaxState PagedAttention::PartState(const Call& call, const DecodeTask& task) {
+  const uint32_t acc_stride = AccStride(call.shape.head_dim, kernels_.lanes);
+  const size_t floats = SoftmaxState::Floats(call.shape.heads, kernels_.lanes, acc_stride);
+  return {parts_.Get(0) + (part_base_[task.run] + task.part) * floats, call.shape.heads,
+          kernels_.lanes, acc_stride};
+}
+
+void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
+                                   const DecodeTask* likely_next, PerThread& mine) {
+  const uint32_t lanes = kernels_.lanes;
+  const uint32_t head_dim = call.shape.head_dim;
+  const uint32_t group = call.shape.heads / call.shape.kv_heads;
+  const AttentionRun& run = call.runs[task.run];
+  const uint32_t count = std::min(kDecodePartTokens, run.context - task.part * kDecodePartTokens);
+  std::vector<const bf16*>& blocks = mine.blocks;
+  blocks.clear();
+  AppendBlocks(call, task, lanes, blocks);
+  const size_t used = blocks.size();
+  if (likely_next != nullptr) AppendBlocks(call, *likely_next, lanes, blocks);
+  blocks.resize(used + kFetchBlocks, blocks.back());
+
+  const SoftmaxState state = PartState(call, task);
+  for (uint32_t kv_head = 0; kv_head < call.shape.kv_heads; ++kv_head) {
+    const uint32_t head = kv_head * group;
+    const size_t first = used / call.shape.kv_heads * kv_head;
+    kernels_.decode({.q = call.q + (size_t{run.first_row} * call.shape.heads + head) * head_dim,
+                     .rows = group,
+                     .head_dim = head_dim,
+                     .count = count,
+                     .blocks = blocks.data() + first,
+                     .scale = Scale(head_dim),
+                     .max = state.max + head,
+                     .sum = state.sum + size_t{head} * lanes,
+                     .acc = state.acc + size_t{head} * head_dim});
+  }
+}
+
+void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
+                                   const DecodeTask* likely_next, PerThread& mine) {
   const auto place = [&](const DecodeTask& of, uint32_t kv_head, uint32_t tile) {
     const AttentionRun& run = call.runs[of.run];
-    const uint32_t end = std::min(run.context, (of.part + 1) * kSplitTokens);
-    return TilePlace{run.pages, kv_head, of.part * kSplitTokens + tile * kKeyTile, end};
+    const uint32_t end = std::min(run.context, (of.part + 1) * kDecodePartTokens);
+    return TilePlace{run.pages, kv_head, of.part * kDecodePartTokens + tile * kKeyTile, end};
   };
   const uint32_t lanes = kernels_.lanes;
   const uint32_t head_dim = call.shape.head_dim;
   const uint32_t heads = call.shape.heads;
   const uint32_t group = heads / call.shape.kv_heads;
   const uint32_t acc_stride = AccStride(head_dim, lanes);
-  const size_t part = part_base_[task.run] + task.part;
-  const State state(parts_.Get(0) + part * State::Floats(heads, lanes, acc_stride), heads, lanes,
-                    acc_stride);
+  const SoftmaxState state = PartState(call, task);
   state.Clear(heads);
   int32_t* valid = mine.valid.Get(group);
   const TilePlace first = place(task, 0, 0);
@@ -134,8 +178,8 @@ void PagedAttention::MergeRow(const Call& call, uint32_t run) {
   const uint32_t head_dim = call.shape.head_dim;
   const uint32_t heads = call.shape.heads;
   const uint32_t acc_stride = AccStride(head_dim, kernels_.lanes);
-  const size_t floats = State::Floats(heads, kernels_.lanes, acc_stride);
-  const State state(parts_.Get(0) + part_base_[run] * floats, heads, kernels_.lanes, acc_stride);
+  const size_t floats = SoftmaxState::Floats(heads, kernels_.lanes, acc_stride);
+  const SoftmaxState state = PartState(call, {run, 0});
   for (uint32_t h = 0; h < heads; ++h) {
     kernels_.merge({.max = state.max + h,
                     .sum = state.sum + size_t{h} * kernels_.lanes,
@@ -171,8 +215,8 @@ void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerTh
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   const uint32_t acc_stride = AccStride(head_dim, lanes);
   const uint32_t rows = task.count * group;  // [head of the group][query]
-  const State state(mine.state.Get(State::Floats(rows, lanes, acc_stride)), rows, lanes,
-                    acc_stride);
+  const SoftmaxState state(mine.state.Get(SoftmaxState::Floats(rows, lanes, acc_stride)), rows,
+                           lanes, acc_stride);
   state.Clear(rows);
   int32_t* valid = mine.valid.Get(task.count);
   // Row i of the run sees the first `context - rows + 1 + i` slots.

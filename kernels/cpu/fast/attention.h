@@ -1,15 +1,18 @@
 // Paged attention over a KernelTable: who attends what, on which thread.
 //
-// Both kinds of rows take kKeyTile slots at a time from the pages (TileStream) and let all query
-// heads of the KV head use them. A prompt task is a block of query rows of one KV head over all
-// their tiles. A decode task is one row, all heads, over kSplitTokens slots; the parts of a row are
-// merged in order by whoever finishes last. Tiles and parts are counted from slot 0, so neither
-// chunking nor company changes a row's sums.
+// A prompt task is a block of query rows of one KV head over all their tiles: kKeyTile slots at a
+// time are brought from the pages into panels (TileStream) that all query heads of the KV head use.
+// A decode task is one row, all heads, over kDecodePartTokens slots, read where they lie if the
+// shape allows it, else by tiles; the parts of a row are merged in order by whoever finishes last.
+// Tiles and parts are counted from slot 0, so neither chunking nor company changes a row's sums.
 #ifndef FOLIO_KERNELS_CPU_FAST_ATTENTION_H_
 #define FOLIO_KERNELS_CPU_FAST_ATTENTION_H_
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -22,6 +25,25 @@
 
 namespace folio::kernels::cpu::fast {
 
+// Softmax state of some rows, in memory of the caller: sums, accumulators, maxima.
+struct SoftmaxState {
+  SoftmaxState(float* at, uint32_t rows, uint32_t lanes, uint32_t acc_stride)
+      : sum(at), acc(sum + size_t{rows} * lanes), max(acc + size_t{rows} * acc_stride) {}
+
+  static size_t Floats(uint32_t rows, uint32_t lanes, uint32_t acc_stride) {
+    const size_t floats = size_t{rows} * (lanes + acc_stride + 1);
+    return (floats + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
+  }
+  void Clear(uint32_t rows) const {
+    std::fill(sum, max, 0.0f);
+    std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
+  }
+
+  float* sum;
+  float* acc;
+  float* max;
+};
+
 // One call at a time.
 class PagedAttention {
  public:
@@ -31,14 +53,15 @@ class PagedAttention {
            const AttentionShape& shape, const PoolView& pages, bf16* out);
 
  private:
+  struct DecodeTask {
+    uint32_t run;
+    uint32_t part;
+  };
   struct PerThread {
     TileStream tiles;
     Scratch<float> state;
     Scratch<int32_t> valid;
-  };
-  struct DecodeTask {
-    uint32_t run;
-    uint32_t part;
+    std::vector<const bf16*> blocks;
   };
   struct PromptTask {
     uint32_t run;
@@ -55,8 +78,14 @@ class PagedAttention {
   };
 
   void Decode(ThreadPool& pool, const Call& call);
-  void DecodePart(const Call& call, const DecodeTask& task, const DecodeTask* likely_next,
-                  PerThread& mine);
+  static void AppendBlocks(const Call& call, const DecodeTask& task, uint32_t lanes,
+                           std::vector<const bf16*>& out);
+  SoftmaxState PartState(const Call& call, const DecodeTask& task);
+  // `likely_next` is what this thread will probably do afterwards, or null; its pages are fetched.
+  void DecodeInPlace(const Call& call, const DecodeTask& task, const DecodeTask* likely_next,
+                     PerThread& mine);
+  void DecodeByTiles(const Call& call, const DecodeTask& task, const DecodeTask* likely_next,
+                     PerThread& mine);
   void MergeRow(const Call& call, uint32_t run);
   void Prompts(ThreadPool& pool, const Call& call);
   void PromptBlock(const Call& call, const PromptTask& task, PerThread& mine);

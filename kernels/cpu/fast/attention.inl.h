@@ -256,11 +256,3 @@ void MergeKernel(const FlashMerge& m) {
     }
   }
 }
-
-template <class V>
-constexpr KernelTable MakeTable(const char* name) {
-  return {
-      name,           V::kLanes,        V::kGroupRows,       LinearKernel<V>,   GatedKernel<V>,
-      EmbedKernel<V>, RmsNormKernel<V>, RopeAppendKernel<V>, PackKeysKernel<V>, PackValuesKernel<V>,
-      FlashKernel<V>, MergeKernel<V>};
-}

@@ -11,6 +11,7 @@ namespace {
 #include "kernels/cpu/fast/gemm.inl.h"
 #include "kernels/cpu/fast/rows.inl.h"
 #include "kernels/cpu/fast/attention.inl.h"
+#include "kernels/cpu/fast/decode.inl.h"
 // clang-format on
 
 constexpr KernelTable kTable = MakeTable<Avx512Bf16Vec>("avx512_bf16");

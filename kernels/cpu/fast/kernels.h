@@ -87,6 +87,33 @@ struct FlashTile {
   float* acc;               // [rows, AccStride(head_dim)]; starts at 0
 };
 
+// Decode rows are attended in parts of this many slots, counted from slot 0 of the sequence.
+inline constexpr uint32_t kDecodePartTokens = 256;
+inline constexpr uint32_t kDecodeHeads = 16;  // query heads of one KV head, at most
+inline constexpr uint32_t kFetchBlocks = 8;   // so many blocks ahead are fetched
+
+// The query heads of one KV head of one decode row against a part of its keys and values, which are
+// read where they lie in the pages. The softmax state is that of FlashTile, for this part alone.
+struct DecodePart {
+  const bf16* q;  // [rows, head_dim]
+  uint32_t rows;
+  uint32_t head_dim;
+  uint32_t count;  // keys, 1..kDecodePartTokens
+  // [ceil(count / lanes)] blocks of keys, then as many of values, then kFetchBlocks that are wanted
+  // next; each [lanes, head_dim] in one page.
+  const bf16* const* blocks;
+  float scale;  // log2(e) / sqrt(head_dim)
+  float* max;   // [rows]
+  float* sum;   // [rows][lanes]
+  float* acc;   // [rows, head_dim]
+};
+
+// Shapes that DecodePart serves; the others go the prompts' way.
+constexpr bool DecodesInPlace(uint32_t page_tokens, uint32_t lanes, uint32_t head_dim,
+                              uint32_t rows) {
+  return page_tokens % lanes == 0 && (head_dim == 64 || head_dim == 128) && rows <= kDecodeHeads;
+}
+
 // Partial results of one row, `parts` of them in order, become the row's output.
 struct FlashMerge {
   const float* max;  // part p at max + p * stride, likewise the others
@@ -116,6 +143,7 @@ struct KernelTable {
   void (*pack_keys)(const PackTile& tile);
   void (*pack_values)(const PackTile& tile);
   void (*flash)(const FlashTile& tile);
+  void (*decode)(const DecodePart& part);
   void (*merge)(const FlashMerge& merge);
 };
 

@@ -119,14 +119,32 @@ struct Avx2Vec {
     }
   }
 
+  static F SumRows(const F (&v)[8]) {
+    F u[2];
+    for (int i = 0; i < 2; ++i) {
+      const F* q = v + 4 * i;
+      const F a = Add(_mm256_unpacklo_ps(q[0], q[1]), _mm256_unpackhi_ps(q[0], q[1]));
+      const F b = Add(_mm256_unpacklo_ps(q[2], q[3]), _mm256_unpackhi_ps(q[2], q[3]));
+      u[i] = Add(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+    }
+    return Add(_mm256_permute2f128_ps(u[0], u[1], 0x20), _mm256_permute2f128_ps(u[0], u[1], 0x31));
+  }
+
+  static __m256i InterleaveHalf(const bf16* even, const bf16* odd) {
+    const __m256i lo =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(even)));
+    const __m256i hi =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(odd)));
+    return _mm256_or_si256(lo, _mm256_slli_epi32(hi, 16));
+  }
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
     for (int half = 0; half < 2; ++half) {
-      const __m256i lo =
-          _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(even) + half));
-      const __m256i hi =
-          _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(odd) + half));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out) + half,
-                          _mm256_or_si256(lo, _mm256_slli_epi32(hi, 16)));
+                          InterleaveHalf(even + half * kLanes, odd + half * kLanes));
     }
+  }
+  static void LoadInterleaved(const bf16* even, const bf16* odd, Pair& low, Pair& high) {
+    low = {LoadBf16(even), LoadBf16(odd)};
+    high = {LoadBf16(even + kLanes), LoadBf16(odd + kLanes)};
   }
 };

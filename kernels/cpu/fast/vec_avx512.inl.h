@@ -65,7 +65,31 @@ struct Avx512Base {
     }
   }
 
+  // Lane i of the result: the sum of v[i].
+  static F SumRows(const F (&v)[16]) {
+    F u[4];
+    for (int i = 0; i < 4; ++i) {
+      const F* q = v + 4 * i;
+      const F a = Add(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
+      const F b = Add(_mm512_unpacklo_ps(q[2], q[3]), _mm512_unpackhi_ps(q[2], q[3]));
+      u[i] = Add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+    }
+    const F low =
+        Add(_mm512_shuffle_f32x4(u[0], u[1], 0x88), _mm512_shuffle_f32x4(u[0], u[1], 0xdd));
+    const F high =
+        Add(_mm512_shuffle_f32x4(u[2], u[3], 0x88), _mm512_shuffle_f32x4(u[2], u[3], 0xdd));
+    return Add(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
+  }
+
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
+    __m512i low;
+    __m512i high;
+    InterleaveBits(even, odd, low, high);
+    _mm512_storeu_si512(out, low);
+    _mm512_storeu_si512(out + 16, high);
+  }
+  static void InterleaveBits(const bf16* even, const bf16* odd, __m512i& out_low,
+                             __m512i& out_high) {
     const __m512i a = _mm512_loadu_si512(even);
     const __m512i b = _mm512_loadu_si512(odd);
     const __m512i step = _mm512_set1_epi32(0x00200000);  // odd words come from b: index + 32
@@ -75,8 +99,8 @@ struct Avx512Base {
                                                  0x00080008, 0x00090009, 0x000a000a, 0x000b000b,
                                                  0x000c000c, 0x000d000d, 0x000e000e, 0x000f000f));
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(0x00100010));
-    _mm512_storeu_si512(out, _mm512_permutex2var_epi16(a, low, b));
-    _mm512_storeu_si512(out + 16, _mm512_permutex2var_epi16(a, high, b));
+    out_low = _mm512_permutex2var_epi16(a, low, b);
+    out_high = _mm512_permutex2var_epi16(a, high, b);
   }
 };
 
@@ -88,6 +112,9 @@ struct Avx512Bf16Vec : Avx512Base {
 
   static Pair LoadPair(const uint32_t* p) { return _mm512_loadu_si512(p); }
   static Pair BroadcastPair(uint32_t bits) { return _mm512_set1_epi32(static_cast<int>(bits)); }
+  static void LoadInterleaved(const bf16* even, const bf16* odd, Pair& low, Pair& high) {
+    InterleaveBits(even, odd, low, high);
+  }
   static F Dot2(F acc, Pair w, Pair x) { return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)x); }
   static __m256i Round(F x) { return (__m256i)_mm512_cvtneps_pbh(x); }
   static void StoreBf16(bf16* p, F x) {
@@ -117,6 +144,10 @@ struct Avx512Vec : Avx512Base {
   static Pair LoadPair(const uint32_t* p) { return Split(_mm512_loadu_si512(p)); }
   static Pair BroadcastPair(uint32_t bits) {
     return Split(_mm512_set1_epi32(static_cast<int>(bits)));
+  }
+  static void LoadInterleaved(const bf16* even, const bf16* odd, Pair& low, Pair& high) {
+    low = {LoadBf16(even), LoadBf16(odd)};
+    high = {LoadBf16(even + kLanes), LoadBf16(odd + kLanes)};
   }
   static F Dot2(F acc, const Pair& w, const Pair& x) {
     return Fma(w.odd, x.odd, Fma(w.even, x.even, acc));

@@ -96,6 +96,17 @@ struct PortableVec {
         __builtin_memcpy(out + i * stride + j, rows[j] + offset + i, 4);
     }
   }
+  // Lane i: the sum of v[i], in an order that is always the same.
+  static F SumRows(const F (&v)[kLanes]) {
+    F sums;
+    for (int i = 0; i < kLanes; ++i) sums[i] = ReduceAdd(v[i]);
+    return sums;
+  }
+  // What LoadPair gives for the first and the second half of Interleave's result.
+  static void LoadInterleaved(const bf16* even, const bf16* odd, Pair& low, Pair& high) {
+    low = {LoadBf16(even), LoadBf16(odd)};
+    high = {LoadBf16(even + kLanes), LoadBf16(odd + kLanes)};
+  }
   // out[i] = even[i] in the low half, odd[i] in the high half; twice as many as lanes.
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
     for (int i = 0; i < 2 * kLanes; ++i) out[i] = even[i].bits | uint32_t{odd[i].bits} << 16;
