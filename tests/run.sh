@@ -12,21 +12,12 @@ FOLIO_MODEL=$(deploy/fetch_model.sh)
 echo "[tests] building"
 deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON
 
-echo "[tests] preparing the Python environment"
-venv=$cache/tests-venv
-stamp=$venv/.requirements
-if ! cmp -s tests/requirements.txt "$stamp"; then
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" --disable-pip-version-check install -q -r tests/requirements.txt
-  cp tests/requirements.txt "$stamp"
-fi
-
+python=$(tests/python.sh)
 FOLIO_MODEL_HF=$cache/SmolLM2-135M-Instruct-hf
-"$venv/bin/python" tests/model/gguf_to_hf.py "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
+"$python" tests/model/gguf_to_hf.py "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
 export FOLIO_MODEL FOLIO_MODEL_HF FOLIO_BIN=$root/build/bin
 
 echo "[tests] C++"
 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)"
 echo "[tests] Python"
-"$venv/bin/python" -m pytest -q -p no:cacheprovider tests
+"$python" -m pytest -q -p no:cacheprovider tests

@@ -16,15 +16,17 @@ inline constexpr Role kMatrixRoles[] = {Role::kQuery, Role::kKey, Role::kValue, 
 inline absl::Status ReadAll(const ModelSource& source,
                             std::vector<std::vector<kernels::bf16>>& matrices,
                             std::vector<std::vector<float>>& vectors) {
-  const auto matrix = [&](Role role, uint32_t layer) {
+  const auto matrix = [&](Role role, uint32_t layer) -> absl::Status {
     auto values = source.ReadMatrix(role, layer);
-    if (values.ok()) matrices.push_back(*std::move(values));
-    return values.status();
+    if (!values.ok()) return values.status();
+    matrices.push_back(*std::move(values));
+    return absl::OkStatus();
   };
-  const auto vector = [&](Role role, uint32_t layer) {
+  const auto vector = [&](Role role, uint32_t layer) -> absl::Status {
     auto values = source.ReadVector(role, layer);
-    if (values.ok()) vectors.push_back(*std::move(values));
-    return values.status();
+    if (!values.ok()) return values.status();
+    vectors.push_back(*std::move(values));
+    return absl::OkStatus();
   };
   absl::Status status = matrix(Role::kEmbedding, 0);
   status.Update(matrix(Role::kOutput, 0));
