@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/byte_size.h"
 #include "services/manager/convert.h"
+#include "services/manager/machine_memory.h"
 
 namespace folio::manager {
 
@@ -25,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
                      geometry->page_bytes(), " bytes, and the model needs at least ", least,
                      "; give it ", FormatByteSize({least * geometry->page_bytes()}), " or more"));
   }
-  const PageCount num_pages(static_cast<uint32_t>(fitting));
+  const PageCount num_pages(static_cast<uint32_t>(
+      PagesThatFillHugePages(fitting, geometry->page_bytes(), least, ReadMachineMemory())));
   auto memory = PoolExport::Create(*geometry, num_pages);
   if (!memory.ok()) return memory.status();
 

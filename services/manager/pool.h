@@ -18,7 +18,8 @@ namespace folio::manager {
 // Immutable but for the coordinator, which is thread-safe: any thread may use it.
 class Pool {
  public:
-  // As many pages of `layout` as fit in `bytes`. INVALID_ARGUMENT for a layout no pool can have,
+  // As many pages of `layout` as fit in `bytes`, less what does not fill a huge page where the
+  // machine has such reserved. INVALID_ARGUMENT for a layout no pool can have,
   // FAILED_PRECONDITION when `bytes` is too little for it. `clock` is borrowed.
   static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout, uint64_t bytes,
                                                      absl::Duration lease_ttl, const Clock* clock);

@@ -9,36 +9,17 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "services/manager/machine_memory.h"
 
 namespace folio::manager {
 namespace {
 
-// Size of the machine's reserved huge pages; 0 when there are none.
-size_t ReservedHugePageBytes() {
-  std::ifstream info("/proc/meminfo");
-  uint64_t total = 0;
-  uint64_t kib = 0;
-  for (std::string line; std::getline(info, line);) {
-    absl::string_view rest = line;
-    if (absl::ConsumePrefix(&rest, "HugePages_Total:")) {
-      if (!absl::SimpleAtoi(rest, &total)) return 0;
-    } else if (absl::ConsumePrefix(&rest, "Hugepagesize:") && absl::ConsumeSuffix(&rest, " kB")) {
-      if (!absl::SimpleAtoi(rest, &kib)) return 0;
-    }
-  }
-  return total == 0 ? 0 : kib * 1024;
-}
-
-// Whether mappings of shared memory that ask for huge pages get them.
-bool TransparentForSharedMemory() {
+// Whether the machine backs shared memory with huge pages where a mapping asks for it.
+bool GivesTransparentHugePages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   std::string modes;
-  return std::getline(file, modes) && !absl::StrContains(modes, "[never]") &&
-         !absl::StrContains(modes, "[deny]");
+  return std::getline(file, modes) && TransparentForSharedMemory(modes);
 }
 
 }  // namespace
@@ -93,7 +74,7 @@ absl::StatusOr<PoolExport> PoolExport::Create(const CacheGeometry& geometry, Pag
     return absl::InvalidArgumentError("a pool needs at least one page");
   }
   PoolExport made;
-  const size_t huge = ReservedHugePageBytes();
+  const size_t huge = ReadMachineMemory().huge_page_bytes;
   if (huge != 0 && pool_bytes % huge == 0) {
     auto region = MakeRegion("folio-pool", pool_bytes, PROT_READ | PROT_WRITE, MFD_HUGETLB);
     if (region.ok()) {
@@ -105,7 +86,7 @@ absl::StatusOr<PoolExport> PoolExport::Create(const CacheGeometry& geometry, Pag
     auto region = MakeRegion("folio-pool", pool_bytes, PROT_READ | PROT_WRITE, 0);
     if (!region.ok()) return region.status();
     made.pool_ = *std::move(region);
-    if (TransparentForSharedMemory() &&
+    if (GivesTransparentHugePages() &&
         madvise(made.pool_.map.address, pool_bytes, MADV_HUGEPAGE) == 0) {
       made.huge_pages_ = HugePages::kTransparent;
     }
