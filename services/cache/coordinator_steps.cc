@@ -36,11 +36,14 @@ absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& req
   const CacheGeometry& geometry = options_.geometry;
   const uint64_t per_layer = Sequence::PagesPerLayer(request, policy, geometry);
   const uint64_t wanted = per_layer * geometry.num_layers;
-  const std::string want = absl::StrCat("wanted ", wanted, " pages (", per_layer, " in each of ",
-                                        geometry.num_layers, " layers)");
+  // Built only for a refusal: this runs under the lock.
+  const auto want = [&] {
+    return absl::StrCat("wanted ", wanted, " pages (", per_layer, " in each of ",
+                        geometry.num_layers, " layers)");
+  };
   if (wanted > pool_.total().value()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("never fits: ", want, ", the whole pool has ", pool_.total().value(),
+        absl::StrCat("never fits: ", want(), ", the whole pool has ", pool_.total().value(),
                      "; shorten the prompt, lower max_new_tokens",
                      policy.evicts() ? " or budget_tokens" : ", choose a policy that evicts",
                      ", or give the manager a larger pool"));
@@ -49,7 +52,7 @@ absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& req
       pool_.Reserve(PageCount(static_cast<uint32_t>(wanted)));
   if (!reservation.has_value()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "pool is full for now: ", want, ", free ", pool_.free().value(), " (of these reserved ",
+        "pool is full for now: ", want(), ", free ", pool_.free().value(), " (of these reserved ",
         pool_.reserved().value(), " for running sequences), held ", pool_.held().value(), " by ",
         sequences_.size(), " sequences, quarantined ", pool_.quarantined().value(),
         "; room comes when sequences end",
