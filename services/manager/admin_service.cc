@@ -8,6 +8,12 @@
 #include "services/manager/convert.h"
 
 namespace folio::manager {
+namespace {
+
+// Ids count from 1; a manager has one pool.
+constexpr uint32_t kPoolId = 1;
+
+}  // namespace
 
 grpc::Status AdminService::ListPools(grpc::ServerContext* context,
                                      const v1::ListPoolsRequest* request,
@@ -16,6 +22,7 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
   if (pool == nullptr) return grpc::Status::OK;
   const cache::PoolInfo info = pool->coordinator().pool();
   v1::Pool* out = response->add_pools();
+  out->set_pool_id(kPoolId);
   *out->mutable_layout() = pool->layout();
   out->set_pool_bytes(pool->memory().pool_bytes());
   out->set_page_bytes(pool->geometry().page_bytes());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/logging.h"
 #include "services/manager/convert.h"
 
 namespace folio::manager {
@@ -26,6 +27,32 @@ void AddOutcome(uint64_t sequence, const absl::StatusOr<cache::Outcome>& outcome
     *reply.add_granted() = GrantToProto(SequenceId(sequence), outcome->granted);
   }
   if (outcome->plan.has_value()) *reply.add_plans() = PlanToProto(*outcome->plan);
+}
+
+const char* ReasonName(v1::CloseReason reason) {
+  switch (reason) {
+    case v1::CLOSE_REASON_FINISHED:
+      return "finished";
+    case v1::CLOSE_REASON_CANCELLED:
+      return "cancelled";
+    case v1::CLOSE_REASON_DEADLINE:
+      return "deadline";
+    case v1::CLOSE_REASON_ERROR:
+      return "error";
+    default:
+      return "unspecified";
+  }
+}
+
+// An end that nobody wanted is worth a line; the others are as many as there are requests.
+void LogClosed(const v1::CloseSequence& close, WorkerId worker) {
+  const bool error = close.reason() == v1::CLOSE_REASON_ERROR;
+  const log::Level level = error ? log::Level::kInfo : log::Level::kDebug;
+  if (!log::Enabled(level)) return;
+  log::Write(level, "sequence closed",
+             {{"sequence", close.sequence_id()},
+              {"worker", WorkerName(worker)},
+              {"reason", ReasonName(close.reason())}});
 }
 
 }  // namespace
@@ -71,7 +98,11 @@ void SessionTranslator::Commit(const v1::CommitTokens& commit, v1::SessionReply&
 void SessionTranslator::Close(const v1::CloseSequence& close, v1::SessionReply& reply) {
   const absl::Status status =
       coordinator_.Close(worker_, SequenceId(close.sequence_id()), LeaseEpoch(close.lease_epoch()));
-  if (!status.ok()) AddError(close.sequence_id(), status, reply);
+  if (!status.ok()) {
+    AddError(close.sequence_id(), status, reply);
+    return;
+  }
+  LogClosed(close, worker_);
 }
 
 v1::OpenResult SessionTranslator::Open(const v1::OpenSequence& open) {

@@ -35,6 +35,7 @@ TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
   EXPECT_NE(attached->export_token(), attached->session_token());
 
   const v1::Pool pool = rig.PoolState();
+  EXPECT_EQ(pool.pool_id(), 1U);
   EXPECT_EQ(pool.total_pages(), 100U);
   EXPECT_EQ(pool.free_pages(), 100U);
   EXPECT_EQ(pool.pool_bytes(), 100 * kSmallPageBytes);

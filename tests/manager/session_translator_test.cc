@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "services/common/logging.h"
 #include "tests/manager/session_translator_rig.h"
 
 namespace folio::manager {
@@ -133,6 +134,29 @@ TEST_F(SessionTranslatorTest, AFailureOfOneSequenceIsNoConcernOfTheOthers) {
   ASSERT_EQ(reply.failed_size(), 1);
   EXPECT_EQ(reply.failed(0).sequence_id(), a.sequence_id());
   EXPECT_EQ(coordinator_.sequence(SequenceId(b.sequence_id()))->info.logical_length.value(), 16U);
+}
+
+TEST_F(SessionTranslatorTest, ACloseThatIsAnErrorIsLogged) {
+  const auto close_for = [&](v1::CloseReason reason) {
+    const v1::OpenResult opened = OpenOne(EvictingOpen(20, 4));
+    v1::SessionRequest request;
+    v1::CloseSequence* close = request.add_close();
+    close->set_sequence_id(opened.sequence_id());
+    close->set_lease_epoch(opened.lease_epoch());
+    close->set_reason(reason);
+    ::testing::internal::CaptureStderr();
+    Must(request);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(close_for(v1::CLOSE_REASON_ERROR),
+              HasSubstr("INFO sequence closed sequence=1 worker=w1 reason=error\n"));
+  // The usual ends are for those who want every detail.
+  EXPECT_EQ(close_for(v1::CLOSE_REASON_FINISHED), "");
+  log::Configure(log::Format::kText, log::Level::kDebug);
+  EXPECT_THAT(close_for(v1::CLOSE_REASON_FINISHED), HasSubstr("sequence=3"));
+  EXPECT_THAT(close_for(v1::CLOSE_REASON_CANCELLED), HasSubstr("reason=cancelled"));
+  EXPECT_THAT(close_for(v1::CLOSE_REASON_DEADLINE), HasSubstr("reason=deadline"));
+  log::Configure(log::Format::kText, log::Level::kInfo);
 }
 
 }  // namespace
