@@ -6,9 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "services/common/version.h"
 #include "tests/manager/child_process.h"
 #include "tests/manager/manager_rig.h"
@@ -125,6 +127,24 @@ TEST_F(ManagerBinary, LogsWhatBecomesOfAWorker) {
   EXPECT_NE(manager.ReadUntil("worker fenced worker=w1"), "") << manager.output();
   EXPECT_THAT(manager.ReadUntil("pages quarantined"), HasSubstr(" pages=10 quarantined=10"));
   EXPECT_THAT(manager.ReadUntil("process ended worker=w1"), HasSubstr("pages_returned=10"));
+}
+
+TEST_F(ManagerBinary, EveryLineOfAJsonLogIsOneObject) {
+  ChildProcess manager(Command({"--log_format=json", "--log_level=debug"}));
+  ASSERT_TRUE(WaitUntilServing(address())) << manager.output();
+  ChildProcess worker({FOLIO_TEST_WORKER_BINARY, address(), "64"});
+  ASSERT_NE(worker.ReadUntil("holding sequence"), "") << worker.output();
+  worker.Signal(SIGKILL);
+  ASSERT_NE(manager.ReadUntil("process ended"), "") << manager.output();
+  manager.Signal(SIGTERM);
+  EXPECT_EQ(manager.Wait(), 0) << manager.output();
+  const std::vector<std::string> lines = absl::StrSplit(manager.output(), '\n', absl::SkipEmpty());
+  EXPECT_GT(lines.size(), 8U);
+  for (const std::string& line : lines) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(json.is_object()) << line;
+    for (const char* key : {"time", "level", "message"}) EXPECT_TRUE(json.contains(key)) << line;
+  }
 }
 
 TEST_F(ManagerBinary, ReadsAFlagfile) {
