@@ -130,14 +130,14 @@ class Node:
                 assert process.running(), f"{process.name} ended:\n{process.words()}"
                 assert time.monotonic() < deadline, f"{process.name} does not answer:\n{process.words()}"
 
-    def launch_worker(self, name, compute="bfloat16", flags=()):
+    def launch_worker(self, name, compute="bfloat16", flags=(), model=MODEL):
         """Starts the process without waiting for it to serve."""
         self.workers[name] = Process(
             "folio-worker",
             [
                 f"--listen={self.worker_address(name)}",
                 f"--manager={self.manager_address}",
-                f"--model={MODEL}",
+                f"--model={model}",
                 f"--compute={compute}",
                 *flags,
             ],
@@ -145,9 +145,9 @@ class Node:
         )
         return self.workers[name]
 
-    def start_worker(self, name="worker", compute="bfloat16", flags=()):
+    def start_worker(self, name="worker", compute="bfloat16", flags=(), model=MODEL):
         """A stub of a new worker that serves."""
-        process = self.launch_worker(name, compute, flags)
+        process = self.launch_worker(name, compute, flags, model)
         return inference_pb2_grpc.InferenceStub(self.connect(self.worker_address(name), process))
 
     def worker_address(self, name="worker"):
