@@ -4,7 +4,7 @@ import math
 
 import grpc
 import pytest
-from node import cache, tokens
+from node import Node, cache, tokens
 from stubs import admin_pb2, inference_pb2, kv_manager_pb2, kv_manager_pb2_grpc, types_pb2
 
 INVALID, NOT_FOUND = "INVALID_ARGUMENT", "NOT_FOUND"
@@ -193,15 +193,40 @@ def test_strangers_cannot_attach(nothing_lost, name):
         assert word in details, f'"{word}" is not in "{details}"'
 
 
-def test_sessions_need_their_tokens(nothing_lost):
+def session(stub, **hello):
+    """How a session that begins so is refused."""
+    request = kv_manager_pb2.SessionRequest(step=1, hello=kv_manager_pb2.SessionHello(**hello))
+    return outcome(stub.Session, iter([request]))
+
+
+def test_sessions_need_a_hello_of_a_worker(nothing_lost):
     stub = kv_manager(nothing_lost)
-    hello = kv_manager_pb2.SessionHello(worker_id="worker-1", session_token="guess")
-    for requests in (
-        [kv_manager_pb2.SessionRequest(step=1)],
-        [kv_manager_pb2.SessionRequest(step=1, hello=hello)],
-        [kv_manager_pb2.SessionRequest(step=1, hello=kv_manager_pb2.SessionHello())],
-    ):
-        code, details = outcome(stub.Session, iter(requests))
-        assert code in {INVALID, NOT_FOUND, "PERMISSION_DENIED", "FAILED_PRECONDITION"}, f"{code}: {details}"
-        assert details
-    nothing_lost.assert_alive()
+    code, details = outcome(stub.Session, iter([kv_manager_pb2.SessionRequest(step=1)]))
+    assert code == INVALID and "hello" in details
+    for name in ("", "worker-1", "nobody"):
+        code, details = session(stub, worker_id=name, session_token="guess")
+        assert code == NOT_FOUND and "hello.worker_id" in details and f'"{name}"' in details
+
+
+def test_nobody_takes_over_a_running_worker(nothing_lost):
+    (worker,) = nothing_lost.pool().workers
+    assert worker.pid == nothing_lost.workers["worker"].pid
+    for token in ("", "guess"):
+        code, details = session(kv_manager(nothing_lost), worker_id=worker.worker_id, session_token=token)
+        assert code == "FAILED_PRECONDITION" and f"{worker.worker_id} has a session already" in details
+    assert [one.worker_id for one in nothing_lost.pool().workers] == [worker.worker_id]
+    assert nothing_lost.stub.Score(score()[1], timeout=60).tokens
+
+
+def test_sessions_need_their_token_and_the_pool(bfloat16):
+    request = attach(bfloat16)
+    with Node(pool="64MiB") as node:
+        stub = kv_manager(node)
+        attached, other = stub.Attach(request, timeout=10), stub.Attach(request, timeout=10)
+        assert attached.session_token and attached.session_token != other.session_token
+        for token in ("", "guess", attached.session_token[:-1], attached.export_token, other.session_token):
+            code, details = session(stub, worker_id=attached.worker_id, session_token=token)
+            assert code == "PERMISSION_DENIED" and "hello.session_token" in details, f"{code}: {details}"
+        # The right one is not enough before the descriptors of the pool were fetched.
+        code, details = session(stub, worker_id=attached.worker_id, session_token=attached.session_token)
+        assert code == "FAILED_PRECONDITION" and "has not fetched the pool's descriptors" in details
