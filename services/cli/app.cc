@@ -32,7 +32,7 @@ void AddGlobalOptions(CLI::App& app, Context& context) {
                      DefaultManagerAddress());
   app.add_option_function<std::string>(
          "--output", [&context](const std::string& format) { context.json = format == "json"; },
-         "table, or json (the protocol's messages; generate: one event per line)")
+         "table, or json (the protocol's messages; generate, chat: one event per line)")
       ->check(CLI::IsMember({"table", "json"}))
       ->default_str("table");
   app.add_option_function<std::string>(

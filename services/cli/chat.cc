@@ -29,8 +29,7 @@ class Conversation {
   absl::Status Run() {
     Terminal& terminal = context_.terminal;
     if (terminal.in_is_tty) {
-      terminal.out << terminal.Faint("Ctrl-C stops an answer, Ctrl-D leaves; /help for more.")
-                   << "\n";
+      Words() << terminal.Faint("Ctrl-C stops an answer, Ctrl-D leaves; /help for more.") << "\n";
     }
     std::string line;
     while (ReadLine(&line)) {
@@ -44,15 +43,18 @@ class Conversation {
   }
 
  private:
+  // Where everything goes that is no answer: with JSON the output is events alone.
+  std::ostream& Words() { return context_.json ? context_.terminal.err : context_.terminal.out; }
+
   bool ReadLine(std::string* line) {
     Terminal& terminal = context_.terminal;
     // Between answers there is nothing to stop.
-    const Interrupts::Scope scope(&terminal.interrupts, [&terminal] {
-      terminal.out << "\n" << terminal.Faint("(Ctrl-D or /quit leaves)") << "\n> " << std::flush;
+    const Interrupts::Scope scope(&terminal.interrupts, [this, &terminal] {
+      Words() << "\n" << terminal.Faint("(Ctrl-D or /quit leaves)") << "\n> " << std::flush;
     });
-    if (terminal.in_is_tty) terminal.out << terminal.Bold("> ") << std::flush;
+    if (terminal.in_is_tty) Words() << terminal.Bold("> ") << std::flush;
     if (std::getline(terminal.in, *line)) return true;
-    if (terminal.in_is_tty) terminal.out << "\n";
+    if (terminal.in_is_tty) Words() << "\n";
     return false;
   }
 
@@ -63,7 +65,7 @@ class Conversation {
   }
 
   absl::Status Command(const std::string& line) {
-    std::ostream& out = context_.terminal.out;
+    std::ostream& out = Words();
     if (line == "/reset") {
       Reset();
       out << "The conversation begins anew.\n";
@@ -94,7 +96,7 @@ class Conversation {
     if (status.ok() || stopped) {
       // A stopped answer stays in the conversation as far as it came.
       turns_.push_back({"assistant", answer.text});
-      if (stopped) terminal.out << terminal.Faint("(stopped)") << "\n";
+      if (stopped) Words() << terminal.Faint("(stopped)") << "\n";
       if (status.ok()) last_ = std::move(answer);
       return absl::OkStatus();
     }

@@ -1,12 +1,14 @@
 // folioctl compare: one prompt under several cache settings at the same time, side by side.
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
+#include "nlohmann/json.hpp"
 #include "services/cli/answer.h"
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
@@ -51,10 +53,13 @@ absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const 
   return flags.ToProto();
 }
 
-// Runs them all, a line of `lines` each.
+// Runs them all; unless JSON is wanted, a live line each.
 void RunAll(client::Client& client, const Context& context, std::vector<Run>& runs) {
   LiveLines lines(context.terminal);
   for (const Run& run : runs) lines.Add(run.name);
+  const auto show = [&](size_t line, absl::string_view text) {
+    if (!context.json) lines.Show(line, text);
+  };
   const client::CallOptions options = context.Call();
   const Interrupts::Scope scope(&context.terminal.interrupts,
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });
@@ -62,27 +67,57 @@ void RunAll(client::Client& client, const Context& context, std::vector<Run>& ru
   for (size_t i = 0; i < runs.size(); ++i) {
     threads.emplace_back([&, i] {
       Run& run = runs[i];
-      lines.Show(i, "waiting");
+      show(i, "waiting");
       run.status = client.Generate(
           run.request,
           [&](const folio::v1::GenerateResponse& event) {
             run.answer.Add(event);
             if (event.has_prefill()) {
               const auto& progress = event.prefill();
-              lines.Show(i, absl::StrCat("prefill ", FormatCount(progress.done_tokens()), " of ",
-                                         FormatCount(progress.total_tokens()), " tokens"));
+              show(i, absl::StrCat("prefill ", FormatCount(progress.done_tokens()), " of ",
+                                   FormatCount(progress.total_tokens()), " tokens"));
             } else if (event.has_chunk()) {
-              lines.Show(i, QuotePiece(run.answer.text));
+              show(i, QuotePiece(run.answer.text));
             }
             return true;
           },
           options);
+      if (context.json) return;
       lines.Finish(i, run.status.ok() ? QuotePiece(run.answer.text)
                                       : absl::StrCat(absl::StatusCodeToString(run.status.code()),
                                                      ": ", run.status.message()));
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+bool IsRight(const Run& run, const CompareFlags& flags) {
+  return run.answer.text.find(flags.expect) != std::string::npos;
+}
+
+// {"expect": ..., "runs": [{"run", "policy", "budget_tokens", "text", then "right" where an answer
+// was expected and "finished" as in the protocol, or "error"}, ...]}
+std::string ComparisonJson(const std::vector<Run>& runs, const CompareFlags& flags) {
+  auto all = nlohmann::ordered_json::array();
+  for (const Run& run : runs) {
+    nlohmann::ordered_json one = {{"run", run.name},
+                                  {"policy", PolicyName(run.request.cache())},
+                                  {"budget_tokens", run.request.cache().budget_tokens()},
+                                  {"text", run.answer.text}};
+    if (run.status.ok()) {
+      if (!flags.expect.empty()) one["right"] = IsRight(run, flags);
+      one["finished"] =
+          nlohmann::ordered_json::parse(ToJson(run.answer.finished, /*pretty=*/false));
+    } else {
+      one["error"] = {{"code", absl::StatusCodeToString(run.status.code())},
+                      {"message", std::string(run.status.message())}};
+    }
+    all.push_back(std::move(one));
+  }
+  nlohmann::ordered_json json;
+  if (!flags.expect.empty()) json["expect"] = flags.expect;
+  json["runs"] = std::move(all);
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string RenderComparison(const std::vector<Run>& runs, const CompareFlags& flags,
@@ -99,11 +134,10 @@ std::string RenderComparison(const std::vector<Run>& runs, const CompareFlags& f
   for (const Run& run : runs) {
     if (!run.status.ok()) continue;
     const auto& cache = run.answer.finished.cache();
-    const bool right = run.answer.text.find(flags.expect) != std::string::npos;
     table.Row({run.name,
-               flags.expect.empty() ? "-"
-               : right              ? "right"
-                                    : "wrong",
+               flags.expect.empty()  ? "-"
+               : IsRight(run, flags) ? "right"
+                                     : "wrong",
                FormatSeconds(run.answer.finished.usage().time_to_first_token()),
                FormatRate(DecodeRate(run.answer.finished.usage())),
                FormatCount(cache.resident_tokens()), FormatBytes(cache.resident_bytes()),
@@ -156,12 +190,8 @@ absl::Status Compare(const CompareFlags& flags, Context& context) {
   RunAll(**client, context, runs);
 
   absl::Status status;
-  for (const Run& run : runs) {
-    if (context.json && run.status.ok()) {
-      context.terminal.out << ToJson(run.answer.finished, /*pretty=*/false) << "\n";
-    }
-    status.Update(run.status);
-  }
+  for (const Run& run : runs) status.Update(run.status);
+  if (context.json) context.terminal.out << ComparisonJson(runs, flags) << "\n";
   if (context.json || absl::IsCancelled(status)) return status;
   context.terminal.out << "\n" << RenderComparison(runs, flags, context.terminal);
   status.Update(ShowMaps(**client, context, flags, runs));

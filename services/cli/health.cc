@@ -1,5 +1,9 @@
 // folioctl health: does it serve?
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/command.h"
 #include "services/cli/table.h"
@@ -21,6 +25,18 @@ absl::Status IsServing(const absl::StatusOr<Connected>& client, const Context& c
   return *serving ? absl::OkStatus() : absl::UnavailableError("up, but takes no requests now");
 }
 
+// OK when all serve. Otherwise the first failure's code, and what is wrong with each.
+absl::Status Summary(const std::vector<Finding>& findings) {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::vector<std::string> wrong;
+  for (const Finding& finding : findings) {
+    if (finding.status.ok()) continue;
+    if (wrong.empty()) code = finding.status.code();
+    wrong.push_back(absl::StrCat(finding.process, ": ", finding.status.message()));
+  }
+  return absl::Status(code, absl::StrJoin(wrong, "; "));
+}
+
 absl::Status CheckHealth(Context& context) {
   std::vector<Finding> findings;
   if (context.address.empty()) {
@@ -32,18 +48,17 @@ absl::Status CheckHealth(Context& context) {
     // Health is the same service everywhere.
     findings.push_back({"process", context.address, IsServing(context.ConnectWorker(), context)});
   }
-  absl::Status worst;
   Table table({{"process"}, {"address"}, {"health"}});
   auto json = nlohmann::json::array();
   for (const Finding& finding : findings) {
     const bool ok = finding.status.ok();
     const std::string why(finding.status.message());
-    table.Row({finding.process, finding.address, ok ? "serving" : "not serving"});
+    table.Row(
+        {finding.process, finding.address, ok ? "serving" : absl::StrCat("not serving: ", why)});
     json.push_back({{"process", finding.process},
                     {"address", finding.address},
                     {"serving", ok},
                     {"reason", why}});
-    if (!ok) worst = finding.status;
   }
   if (context.json) {
     context.terminal.out << json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
@@ -51,7 +66,7 @@ absl::Status CheckHealth(Context& context) {
   } else {
     context.terminal.out << table.Render(context.terminal);
   }
-  return worst;
+  return Summary(findings);
 }
 
 }  // namespace

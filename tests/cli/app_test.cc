@@ -335,38 +335,5 @@ TEST(Generate, InterruptStopsItWith130) {
   EXPECT_EQ(result.err, "");
 }
 
-TEST(Compare, RunsAllAndJudges) {
-  ScriptedServer server;
-  server.script.events = AnswerEvents({"It is ", "42", "."});
-  server.script.model.mutable_layout()->set_num_layers(2);
-  server.script.model.mutable_layout()->set_page_tokens(16);
-  const CliResult result = Folioctl({"compare", "x", "--address", server.address(), "--expect",
-                                     "42", "--run", "full", "--run", "streaming_llm:64"});
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("full              \"It is 42.\"\n"),
-                                HasSubstr("\nfull              right "),
-                                HasSubstr("\nstreaming_llm:64  right ")));
-  EXPECT_EQ(server.generate_requests().size(), 2);
-  EXPECT_THAT(
-      Folioctl({"compare", "x", "--address", server.address(), "--expect", "43", "--run", "full"})
-          .out,
-      AllOf(HasSubstr("wrong"), Not(HasSubstr("right"))));
-}
-
-TEST(Health, SaysWhoServes) {
-  ScriptedServer server;
-  server.SetServing(true);
-  const CliResult serving = Folioctl({"health", "--address", server.address()});
-  EXPECT_EQ(serving.code, 0) << serving.err;
-  EXPECT_THAT(serving.out, HasSubstr("  serving\n"));
-  server.SetServing(false);
-  const CliResult draining =
-      Folioctl({"health", "--address", server.address(), "--output", "json"});
-  EXPECT_EQ(draining.code, 3);
-  EXPECT_EQ(nlohmann::json::parse(draining.out)[0]["serving"], false);
-  server.Stop();
-  EXPECT_EQ(Folioctl({"health", "--address", server.address()}).code, 3);
-}
-
 }  // namespace
 }  // namespace folio::cli

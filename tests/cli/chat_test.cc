@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -82,6 +84,25 @@ TEST(Chat, InterruptStopsTheAnswerAndKeepsWhatCame) {
   ASSERT_EQ(requests.size(), 2);
   ASSERT_EQ(requests[1].input().chat().messages_size(), 3);
   EXPECT_EQ(requests[1].input().chat().messages(1).content(), "partial");
+}
+
+TEST(Chat, JsonIsEventsAndNothingElse) {
+  ScriptedServer server;
+  server.script.events = AnswerEvents({"So."});
+  Cli cli;
+  cli.terminal = true;
+  cli.input = "One?\n/stats\n/what\n/reset\n/stats\nTwo?\n";
+  const CliResult result = cli.Run({"chat", "--address", server.address(), "--output", "json"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::istringstream lines(result.out);
+  int events = 0;
+  for (std::string line; std::getline(lines, line); ++events) {
+    EXPECT_TRUE(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_object())
+        << line;
+  }
+  EXPECT_EQ(events, 8);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("generated tokens     1\n"), HasSubstr("begins anew"),
+                                HasSubstr("No command /what.")));
 }
 
 TEST(Chat, ColourOnlyWhenAsked) {
