@@ -50,11 +50,6 @@ std::string FormatRate(double per_second) {
   return absl::StrFormat("%.1f/s", per_second);
 }
 
-std::string FormatShare(double share) {
-  if (!std::isfinite(share)) return "-";
-  return absl::StrFormat("%.1f %%", 100 * share);
-}
-
 std::string QuotePiece(absl::string_view bytes) {
   std::string result = "\"";
   // Whole characters stay; bytes of a broken one (a token may hold part of a character) do not.

@@ -1,4 +1,4 @@
-// folioctl model, pools, sequences, sequence, health: what runs and what it holds.
+// folioctl model, pools, sequences, sequence: what runs and what it holds.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
