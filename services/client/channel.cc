@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "services/client/health.grpc.pb.h"
+#include "services/common/grpc_status.h"
 
 namespace folio::client {
 namespace {
@@ -65,18 +66,18 @@ void Prepare(const CallOptions& options, grpc::ClientContext* context) {
 }
 
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  const auto code = static_cast<absl::StatusCode>(status.error_code());
-  switch (code) {
+  const absl::Status said = FromGrpcStatus(status);
+  switch (said.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kUnimplemented:
-      return {code, absl::StrCat(endpoint.name, ": ", status.error_message())};
+      return {said.code(), absl::StrCat(endpoint.name, ": ", said.message())};
     case absl::StatusCode::kDeadlineExceeded:
-      return {code, absl::StrCat(endpoint.name, ": the deadline passed before the call ended")};
+      return {said.code(),
+              absl::StrCat(endpoint.name, ": the deadline passed before the call ended")};
     case absl::StatusCode::kCancelled:
-      return {code, "the call was cancelled"};
+      return {said.code(), "the call was cancelled"};
     default:
-      return {code, status.error_message()};
+      return said;
   }
 }
 
