@@ -151,6 +151,23 @@ std::string FlagsHelp() {
   return help;
 }
 
+absl::Status BadFlag(absl::string_view flag, absl::string_view value, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, ": ", why));
+}
+
+absl::Status CheckFlagRange(absl::string_view flag, int value, int least, int most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return BadFlag(flag, absl::StrCat(value), absl::StrCat("must be from ", least, " to ", most));
+}
+
+absl::Status CheckFlagRange(absl::string_view flag, absl::Duration value, absl::Duration least,
+                            absl::Duration most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return BadFlag(flag, absl::FormatDuration(value),
+                 absl::StrCat("must be from ", absl::FormatDuration(least), " to ",
+                              absl::FormatDuration(most), ", such as 10s"));
+}
+
 void ExitBadFlag(absl::string_view program, const absl::Status& why) {
   std::fprintf(stderr, "%s: %s\n", std::string(program).c_str(),
                std::string(why.message()).c_str());

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 namespace folio {
@@ -34,6 +35,13 @@ std::string FlagsHelp();
 // What main calls: ParseFlags, ConfigureFromFlags of the log, then --help and --version (exit 0),
 // errors and positional arguments (exit 2). `usage` is the text above the flags in --help.
 void ParseFlagsOrExit(int argc, char** argv, absl::string_view usage);
+
+// For values that are well formed and still cannot be. INVALID_ARGUMENT: "--flag=value: why".
+absl::Status BadFlag(absl::string_view flag, absl::string_view value, absl::string_view why);
+// OK within [least, most]; otherwise a BadFlag that names both.
+absl::Status CheckFlagRange(absl::string_view flag, int value, int least, int most);
+absl::Status CheckFlagRange(absl::string_view flag, absl::Duration value, absl::Duration least,
+                            absl::Duration most);
 
 // "program: message" on stderr, exit code 2; for flag values that only main can judge.
 [[noreturn]] void ExitBadFlag(absl::string_view program, const absl::Status& why);

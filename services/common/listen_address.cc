@@ -4,10 +4,12 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "services/common/flags.h"
 
 namespace folio {
 namespace {
@@ -56,6 +58,22 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   address.host = host == "*" ? "[::]" : std::string(host);
   address.port = static_cast<uint16_t>(port);
   return address;
+}
+
+absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(const std::vector<std::string>& values) {
+  std::vector<ListenAddress> addresses;
+  for (const std::string& text : values) {
+    auto address = ParseListenAddress(text);
+    if (!address.ok()) return BadFlag("listen", text, address.status().message());
+    for (const ListenAddress& other : addresses) {
+      if (other.ToString() == address->ToString()) return BadFlag("listen", text, "is given twice");
+    }
+    addresses.push_back(*std::move(address));
+  }
+  if (addresses.empty()) {
+    return BadFlag("listen", "", "give at least one address, unix:/path or host:port");
+  }
+  return addresses;
 }
 
 absl::Status MakeSocketDirectory(const std::string& socket_path) {

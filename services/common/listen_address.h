@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ struct ListenAddress {
 
 // INVALID_ARGUMENT says what is wrong and what is expected.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
+
+// The values of a --listen flag: at least one address, none twice. INVALID_ARGUMENT names the flag.
+absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(const std::vector<std::string>& values);
 
 // Makes the directory of a socket (one level, mode 0700) when it is not there.
 absl::Status MakeSocketDirectory(const std::string& socket_path);

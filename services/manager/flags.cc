@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "services/common/byte_size.h"
 #include "services/common/default_addresses.h"
+#include "services/common/flags.h"
 #include "services/common/listen_address.h"
 #include "services/manager/machine_memory.h"
 
@@ -27,23 +28,6 @@ ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
 namespace folio::manager {
 namespace {
 
-absl::Status Bad(absl::string_view flag, absl::string_view value, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, ": ", why));
-}
-
-absl::Status ReadListen(std::vector<ListenAddress>& out) {
-  for (const std::string& text : absl::GetFlag(FLAGS_listen)) {
-    auto address = ParseListenAddress(text);
-    if (!address.ok()) return Bad("listen", text, address.status().message());
-    for (const ListenAddress& other : out) {
-      if (other.ToString() == address->ToString()) return Bad("listen", text, "is given twice");
-    }
-    out.push_back(*std::move(address));
-  }
-  if (out.empty()) return Bad("listen", "", "give at least one address, unix:/path or host:port");
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& listen) {
   const std::string given = absl::GetFlag(FLAGS_export_socket);
   if (given.empty()) {
@@ -56,10 +40,10 @@ absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& l
   }
   const absl::string_view path = absl::StripPrefix(given, "unix:");
   auto parsed = ParseListenAddress(absl::StrCat("unix:", path));
-  if (!parsed.ok()) return Bad("export_socket", given, parsed.status().message());
+  if (!parsed.ok()) return BadFlag("export_socket", given, parsed.status().message());
   for (const ListenAddress& address : listen) {
     if (address.unix_path == parsed->unix_path) {
-      return Bad("export_socket", given, "is a --listen address; choose another path");
+      return BadFlag("export_socket", given, "is a --listen address; choose another path");
     }
   }
   return parsed->unix_path;
@@ -70,30 +54,25 @@ absl::StatusOr<uint64_t> ReadPoolBytes() {
   const MachineMemory memory = ReadMachineMemory();
   if (given == 0) {
     if (memory.available == 0) {
-      return Bad("pool_bytes", "0", "the machine does not tell its memory; give a size like 2GiB");
+      return BadFlag("pool_bytes", "0",
+                     "the machine does not tell its memory; give a size like 2GiB");
     }
     return memory.available / 4;
   }
   if (memory.total != 0 && given > memory.total) {
-    return Bad("pool_bytes", FormatByteSize({given}),
-               absl::StrCat("the machine has only ", memory.total >> 20, "MiB; give less"));
+    return BadFlag("pool_bytes", FormatByteSize({given}),
+                   absl::StrCat("the machine has only ", memory.total >> 20, "MiB; give less"));
   }
   return given;
-}
-
-absl::Status CheckRange(absl::string_view flag, absl::Duration value, absl::Duration least,
-                        absl::Duration most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return Bad(flag, absl::FormatDuration(value),
-             absl::StrCat("must be from ", absl::FormatDuration(least), " to ",
-                          absl::FormatDuration(most), ", such as 10s"));
 }
 
 }  // namespace
 
 absl::StatusOr<ManagerFlags> ReadFlags() {
   ManagerFlags flags;
-  if (absl::Status status = ReadListen(flags.server.listen); !status.ok()) return status;
+  auto listen = ParseListenFlag(absl::GetFlag(FLAGS_listen));
+  if (!listen.ok()) return listen.status();
+  flags.server.listen = *std::move(listen);
   auto export_socket = ReadExportSocket(flags.server.listen);
   if (!export_socket.ok()) return export_socket.status();
   flags.server.export_socket = *std::move(export_socket);
@@ -102,9 +81,10 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   flags.server.pool_bytes = *pool_bytes;
   flags.server.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
-  for (const absl::Status& status :
-       {CheckRange("lease_ttl", flags.server.lease_ttl, absl::Milliseconds(100), absl::Hours(1)),
-        CheckRange("drain_timeout", flags.drain_timeout, absl::ZeroDuration(), absl::Hours(24))}) {
+  for (const absl::Status& status : {CheckFlagRange("lease_ttl", flags.server.lease_ttl,
+                                                    absl::Milliseconds(100), absl::Hours(1)),
+                                     CheckFlagRange("drain_timeout", flags.drain_timeout,
+                                                    absl::ZeroDuration(), absl::Hours(24))}) {
     if (!status.ok()) return status;
   }
   return flags;

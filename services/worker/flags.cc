@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/cpu/thread_pool.h"
 #include "services/common/default_addresses.h"
+#include "services/common/flags.h"
 
 ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
@@ -34,41 +35,18 @@ ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
 namespace folio::worker {
 namespace {
 
-absl::Status Bad(absl::string_view flag, absl::string_view value, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, ": ", why));
-}
-
-absl::Status CheckRange(absl::string_view flag, int value, int least, int most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return Bad(flag, absl::StrCat(value), absl::StrCat("must be from ", least, " to ", most));
-}
-
-absl::Status CheckRange(absl::string_view flag, absl::Duration value) {
-  if (value >= absl::ZeroDuration() && value <= absl::Hours(24)) return absl::OkStatus();
-  return Bad(flag, absl::FormatDuration(value), "must be from 0 to 24h, such as 30s");
-}
-
-absl::Status ReadListen(std::vector<ListenAddress>* out) {
-  for (const std::string& text : absl::GetFlag(FLAGS_listen)) {
-    auto address = ParseListenAddress(text);
-    if (!address.ok()) return Bad("listen", text, address.status().message());
-    for (const ListenAddress& other : *out) {
-      if (other.ToString() == address->ToString()) return Bad("listen", text, "is given twice");
-    }
-    out->push_back(*std::move(address));
-  }
-  if (out->empty()) return Bad("listen", "", "give at least one address, unix:/path or host:port");
-  return absl::OkStatus();
+absl::Status CheckTimeout(absl::string_view flag, absl::Duration value) {
+  return CheckFlagRange(flag, value, absl::ZeroDuration(), absl::Hours(24));
 }
 
 absl::Status CheckNumbers() {
   for (const absl::Status& status :
-       {CheckRange("threads", absl::GetFlag(FLAGS_threads), 0, 1024),
-        CheckRange("prefill_chunk", absl::GetFlag(FLAGS_prefill_chunk), 16, 65536),
-        CheckRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
-        CheckRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
-        CheckRange("attach_timeout", absl::GetFlag(FLAGS_attach_timeout)),
-        CheckRange("drain_timeout", absl::GetFlag(FLAGS_drain_timeout))}) {
+       {CheckFlagRange("threads", absl::GetFlag(FLAGS_threads), 0, 1024),
+        CheckFlagRange("prefill_chunk", absl::GetFlag(FLAGS_prefill_chunk), 16, 65536),
+        CheckFlagRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
+        CheckFlagRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
+        CheckTimeout("attach_timeout", absl::GetFlag(FLAGS_attach_timeout)),
+        CheckTimeout("drain_timeout", absl::GetFlag(FLAGS_drain_timeout))}) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -80,12 +58,14 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   WorkerFlags flags;
   flags.model_path = absl::GetFlag(FLAGS_model);
   if (flags.model_path.empty()) {
-    return Bad("model", "", "is required: give a .gguf file or a Hugging Face directory");
+    return BadFlag("model", "", "is required: give a .gguf file or a Hugging Face directory");
   }
-  if (absl::Status status = ReadListen(&flags.listen); !status.ok()) return status;
+  auto listen = ParseListenFlag(absl::GetFlag(FLAGS_listen));
+  if (!listen.ok()) return listen.status();
+  flags.listen = *std::move(listen);
   const std::string manager = absl::GetFlag(FLAGS_manager);
   auto address = ParseListenAddress(manager);
-  if (!address.ok()) return Bad("manager", manager, address.status().message());
+  if (!address.ok()) return BadFlag("manager", manager, address.status().message());
   if (absl::Status status = CheckNumbers(); !status.ok()) return status;
 
   flags.model_name = absl::GetFlag(FLAGS_model_name);

@@ -98,6 +98,18 @@ TEST_F(FlagsTest, NamesTheFlagAndTheFix) {
   }
 }
 
+TEST_F(FlagsTest, RangesNameTheFlagAndBothEnds) {
+  EXPECT_TRUE(CheckFlagRange("n", 1, 1, 3).ok());
+  EXPECT_TRUE(CheckFlagRange("n", 3, 1, 3).ok());
+  EXPECT_EQ(CheckFlagRange("n", 4, 1, 3).message(), "--n=4: must be from 1 to 3");
+  EXPECT_FALSE(CheckFlagRange("n", 0, 1, 3).ok());
+  EXPECT_TRUE(CheckFlagRange("t", absl::ZeroDuration(), absl::ZeroDuration(), absl::Hours(1)).ok());
+  EXPECT_EQ(CheckFlagRange("t", -absl::Seconds(1), absl::ZeroDuration(), absl::Hours(1)).message(),
+            "--t=-1s: must be from 0 to 1h, such as 10s");
+  EXPECT_FALSE(
+      CheckFlagRange("t", absl::InfiniteDuration(), absl::Seconds(1), absl::Hours(1)).ok());
+}
+
 TEST_F(FlagsTest, LogFlagsAreChecked) {
   ASSERT_TRUE(ParseFlags({"--log-format=xml"}).ok());
   EXPECT_THAT(std::string(log::ConfigureFromFlags().message()),
