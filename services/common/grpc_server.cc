@@ -37,6 +37,8 @@ void KeepGrpc() {
 
 }  // namespace
 
+void LogForGrpc() { gpr_set_log_function(&LogOfGrpc); }
+
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
   // gRPC itself replaces any socket file, a live one too, so that is looked at first.
   for (const ListenAddress& address : options.listen) {
@@ -44,7 +46,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     if (auto status = RemoveStaleSocket(address.unix_path); !status.ok()) return status;
   }
   KeepGrpc();
-  gpr_set_log_function(&LogOfGrpc);
+  LogForGrpc();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 

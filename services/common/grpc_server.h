@@ -17,6 +17,10 @@
 
 namespace folio {
 
+// From now on gRPC's own complaints are lines of our log. GrpcServer::Start does it; call it
+// earlier where a channel is made before. Idempotent.
+void LogForGrpc();
+
 struct GrpcServerOptions {
   std::vector<ListenAddress> listen;
   std::vector<grpc::Service*> services;  // borrowed; must outlive the server

@@ -78,6 +78,7 @@ int Run() {
   auto flags = folio::worker::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
   folio::TerminationSignals signals;
+  folio::LogForGrpc();
   folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()}});
   for (const folio::ListenAddress& address : flags->listen) {
     if (!address.is_unix()) continue;
@@ -103,6 +104,7 @@ int Run() {
   folio::GrpcServerOptions server_options;
   server_options.listen = flags->listen;
   server_options.services = {&service};
+  server_options.health_names = {folio::v1::Inference::service_full_name()};
   auto server = folio::GrpcServer::Start(server_options);
   if (!server.ok()) return Fail(server.status());
   for (const folio::ListenAddress& address : (*server)->addresses()) {
