@@ -71,6 +71,8 @@ def load():
 
 
 CASES = load()
+# Case name -> standard deviation of each log-probability over orders of float32 sums, without eviction.
+SPREAD = json.loads((ORACLE / "spread.json").read_text())
 
 
 class Judge:

@@ -3,7 +3,7 @@
 import statistics
 
 import pytest
-from oracle_cases import CASES, Judge
+from oracle_cases import CASES, SPREAD, Judge
 
 ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 
@@ -12,6 +12,14 @@ def test_the_oracle_holds_what_is_compared():
     assert len(CASES) >= 15
     assert {case.policy for case in CASES} == {"full", "paged_eviction", "streaming_llm"}
     assert sum(case.evicts for case in CASES) >= 9
+    for case in CASES:
+        if not case.evicts:
+            # The spread was measured on the case without a budget.
+            (full,) = (one for one in CASES if (one.name, one.policy) == (case.name, "full"))
+            assert case.tokens == full.tokens and len(SPREAD[case.name]) == len(case.tokens)
+    values = [one for spread in SPREAD.values() for one in spread]
+    held = sum(TestFloat32.deviations * one <= TestFloat32.whole for one in values)
+    assert held >= 100 and len(values) == 216, f"{held} of {len(values)} values stay in place"
 
 
 class Oracle:
@@ -22,7 +30,7 @@ class Oracle:
         if case.evicts:
             assert statistics.mean(errors) <= self.mean_evicted and max(errors) <= self.worst_evicted, errors
         else:
-            assert statistics.mean(errors) <= self.mean_whole and max(errors) <= self.worst_whole, errors
+            self.check_whole(case, errors)
 
     def check_evictions(self, judge, case):
         for layer, share in judge.kept_shares(case).items():
@@ -44,16 +52,28 @@ class Oracle:
 
 class TestFloat32(Oracle):
     # K and V are stored in bfloat16. Where a value lies between two of its neighbours, another order of
-    # float32 sums picks the other one, and later layers see it: the same model in NumPy, in float32 and
-    # in float64, differs from the oracle and from itself by 0.003 on average and 0.036 at worst on the
-    # two short prompts. So the oracle's 0.01 is asked of the mean.
-    mean_whole, worst_whole = 0.01, 0.1
+    # float32 sums picks the other one, and later layers see it. How far that moves each value was measured
+    # on a twin of the model (tests/oracle/twin.py): what stays in place is held to the oracle's 0.01, what
+    # moves to six of its own standard deviations; 6 cover every one of the twin's orders.
+    whole, deviations, worst_whole = 0.01, 6, 0.15
     mean_evicted, worst_evicted = 0.05, 0.5
     kept, gap, gap_chosen = 0.99, 0.02, 0.05
 
     @pytest.fixture(scope="class")
     def judge(self, float32):
         return Judge(float32.stub)
+
+    def check_whole(self, case, errors):
+        spread = SPREAD[case.name]
+        bounds = [min(max(self.whole, self.deviations * one), self.worst_whole) for one in spread]
+        over = [
+            f"{step}: {error:.4f} > {bound:.4f}"
+            for step, (error, bound) in enumerate(zip(errors, bounds, strict=True))
+            if error > bound
+        ]
+        assert not over, over
+        # Orders of the twin are up to 1.8 apart from the oracle.
+        assert statistics.mean(errors) <= min(self.whole, 2.5 * statistics.mean(spread)), errors
 
     @ALL
     def test_logprobs(self, judge, case):
@@ -82,13 +102,16 @@ class TestFloat32(Oracle):
 
 
 class TestBfloat16(Oracle):
-    mean_whole, worst_whole = 0.1, float("inf")
+    mean_whole = 0.1
     mean_evicted, worst_evicted = 0.1, float("inf")
     kept, gap, gap_chosen = 0.95, 0.25, 0.25
 
     @pytest.fixture(scope="class")
     def judge(self, bfloat16):
         return Judge(bfloat16.stub)
+
+    def check_whole(self, case, errors):
+        assert statistics.mean(errors) <= self.mean_whole, errors
 
     @ALL
     def test_logprobs(self, judge, case):
