@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/common/check.h"
+#include "services/common/logging.h"
 #include "services/model/model_parts.h"
-#include "spdlog/spdlog.h"
 
 namespace folio::model {
 namespace {
@@ -215,7 +215,7 @@ absl::StatusOr<std::unique_ptr<ModelSource>> AssembleModel(ModelParts parts) {
           tensor.file, ": tensor ", tensor.name, ": not part of a ", parts.config.num_layers,
           "-layer Llama model without biases; leaving it out would change the result"));
     }
-    spdlog::info("{}: tensor {} is not needed, ignored", tensor.file, tensor.name);
+    log::Info("tensor is not needed, ignored", {{"file", tensor.file}, {"tensor", tensor.name}});
   }
   return std::make_unique<StoredModel>(std::move(parts), std::move(tensors));
 }

@@ -7,5 +7,4 @@ add_library(folio_model_source
 target_include_directories(folio_model_source PRIVATE ${XXHASH_INCLUDE_DIR})
 target_link_libraries(folio_model_source
   PUBLIC folio_common
-  PRIVATE folio_build folio_tokenizer nlohmann_json::nlohmann_json spdlog::spdlog
-          ${XXHASH_LIBRARY})
+  PRIVATE folio_build folio_runtime folio_tokenizer nlohmann_json::nlohmann_json ${XXHASH_LIBRARY})

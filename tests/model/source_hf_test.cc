@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/common/logging.h"
 #include "services/model/model_source.h"
 #include "tests/model/source_reading.h"
 #include "tests/testing/scratch_directory.h"
@@ -152,6 +153,21 @@ TEST(HfDirectory, AnOutputMatrixOfTiedEmbeddingsIsLeftAlone) {
   const auto output = source->ReadMatrix(Role::kOutput, 0).value();
   const auto& embedding = untied.Find(Role::kEmbedding, 0).values;
   for (size_t i = 0; i < output.size(); ++i) ASSERT_EQ(output[i].ToFloat(), embedding[i]);
+}
+
+TEST(HfDirectory, ATensorThatIsNotNeededIsToldAsAnyLogLine) {
+  HfImage image = Image();
+  image.tensors.push_back({"rotary_emb.inv_freq", "F32", {1}, std::string(4, '\0')});
+  log::Configure(log::Format::kJson, log::Level::kInfo);
+  ::testing::internal::CaptureStderr();
+  const auto source = Open(image);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  log::Configure(log::Format::kText, log::Level::kInfo);
+  ASSERT_NE(source, nullptr);
+  const json line = json::parse(said, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(line.is_object()) << said;
+  EXPECT_EQ(line["message"], "tensor is not needed, ignored");
+  EXPECT_EQ(line["tensor"], "rotary_emb.inv_freq");
 }
 
 }  // namespace
