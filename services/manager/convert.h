@@ -20,8 +20,6 @@
 
 namespace folio::manager {
 
-inline constexpr size_t kMaxLabelBytes = 256;
-
 // Defaults: no policy is `full`; sink and recent one page each; pipelined. With `full`, sink and
 // recent mean nothing and become 0.
 absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions& options,

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "services/common/check.h"
 #include "services/common/logging.h"
+#include "services/common/protocol.h"
 #include "services/manager/convert.h"
 
 namespace folio::manager {

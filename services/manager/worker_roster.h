@@ -32,8 +32,6 @@
 
 namespace folio::manager {
 
-inline constexpr uint32_t kProtocolVersion = 1;
-
 // Thread-safe. Its lock is taken before the coordinator's, never after, and not per step.
 class WorkerRoster {
  public:

@@ -14,14 +14,13 @@
 #include "services/common/grpc_status.h"
 #include "services/common/logging.h"
 #include "services/common/pool_socket.h"
+#include "services/common/protocol.h"
 
 namespace folio::worker {
 
 namespace v1 = folio::v1;
 
 namespace {
-
-constexpr uint32_t kProtocolVersion = 1;
 
 absl::Status Mismatch(absl::string_view field, uint64_t said, uint64_t wanted) {
   return absl::FailedPreconditionError(absl::StrCat("the manager's pool has ", field, " ", said,

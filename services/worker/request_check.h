@@ -25,7 +25,6 @@ struct ModelLimits {
 inline constexpr uint32_t kMaxTopLogprobs = 20;
 inline constexpr int kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 256;
-inline constexpr size_t kMaxLabelBytes = 256;
 inline constexpr int kMaxChatMessages = 1024;
 inline constexpr uint32_t kDefaultMaxTokens = 256;
 
