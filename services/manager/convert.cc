@@ -31,6 +31,15 @@ absl::StatusOr<policy::PolicySpec> PolicyFromProto(const v1::CacheOptions& optio
                   "no known kind is set; use full, paged_eviction or streaming_llm");
 }
 
+// The cache keeps every token under `full`, so that there is nothing to protect: whoever asks for
+// it means another policy. 0 says as much as leaving it out.
+absl::Status CheckUnprotected(absl::string_view field, uint32_t tokens) {
+  if (tokens == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, " ", tokens, " does not go with policy full, which keeps every token: leave ", field,
+      " out or choose a policy that evicts"));
+}
+
 struct PolicyWriter {
   v1::Policy* out;
   void operator()(const policy::FullSpec&) const { out->mutable_full(); }
@@ -73,7 +82,11 @@ absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions&
   policy::CacheConfig config;
   config.policy = *spec;
   config.budget = TokenCount(options.budget_tokens());
-  if (!std::holds_alternative<policy::FullSpec>(*spec)) {
+  if (std::holds_alternative<policy::FullSpec>(*spec)) {
+    absl::Status status = CheckUnprotected("sink_tokens", options.sink_tokens());
+    status.Update(CheckUnprotected("recent_tokens", options.recent_tokens()));
+    if (!status.ok()) return status;
+  } else {
     config.sink = TokenCount(options.has_sink_tokens() ? options.sink_tokens() : page_tokens);
     config.recent = TokenCount(options.has_recent_tokens() ? options.recent_tokens() : page_tokens);
   }

@@ -21,7 +21,7 @@
 namespace folio::manager {
 
 // Defaults: no policy is `full`; sink and recent one page each; pipelined. With `full`, sink and
-// recent mean nothing and become 0.
+// recent are 0, and anything else is refused.
 absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions& options,
                                                          uint32_t page_tokens);
 v1::CacheOptions CacheConfigToProto(const policy::CacheConfig& config);

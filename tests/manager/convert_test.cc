@@ -11,7 +11,9 @@
 namespace folio::manager {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(CacheConfig, DefaultsAreFullAndPipelined) {
   auto config = CacheConfigFromProto({}, 16);
@@ -37,15 +39,26 @@ TEST(CacheConfig, UnsetProtectionIsOnePageAndZeroIsZero) {
   EXPECT_EQ(config->recent.value(), 0U);
 }
 
-TEST(CacheConfig, FullIgnoresProtection) {
-  v1::CacheOptions options;
-  options.mutable_policy()->mutable_full();
-  options.set_sink_tokens(5);
-  options.set_recent_tokens(7);
-  auto config = CacheConfigFromProto(options, 16);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->sink.value(), 0U);
-  EXPECT_EQ(config->recent.value(), 0U);
+TEST(CacheConfig, FullHasNothingToProtect) {
+  // What OpenResult says may be sent again.
+  v1::CacheOptions zero;
+  zero.mutable_policy()->mutable_full();
+  zero.set_sink_tokens(0);
+  zero.set_recent_tokens(0);
+  EXPECT_TRUE(CacheConfigFromProto(zero, 16).ok());
+
+  v1::CacheOptions sink = zero;
+  sink.set_sink_tokens(16);
+  v1::CacheOptions recent;  // no policy is full
+  recent.set_recent_tokens(7);
+  for (const auto& [options, words] :
+       {std::pair(sink, "sink_tokens 16 does not go with policy full"),
+        std::pair(recent, "recent_tokens 7 does not go with policy full")}) {
+    const absl::Status refused = CacheConfigFromProto(options, 16).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()),
+                AllOf(HasSubstr(words), HasSubstr("choose a policy that evicts")));
+  }
 }
 
 TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
