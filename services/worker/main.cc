@@ -95,6 +95,7 @@ int Run() {
   }
   // Only then listen: who can connect can be served.
   while (!serving.serving()) {
+    if (signalled()) return 0;
     if (std::optional<absl::Status> end = serving.Wait(absl::Milliseconds(1))) return Fail(*end);
   }
   const folio::worker::ModelLimits limits = {.tokenizer = &(*model)->tokenizer(),

@@ -126,9 +126,11 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
     }
     log::Warning("the manager cannot be reached, trying again",
                  {{"error", attachment.status().message()}, {"pause", pause}});
-    // In short pieces, so that `stop` is heard.
-    const absl::Time next = absl::Now() + pause;
-    while (absl::Now() < next && !stop()) absl::SleepFor(absl::Milliseconds(50));
+    // In short pieces, so that `stop` is heard; it may say so only once.
+    for (const absl::Time next = absl::Now() + pause; absl::Now() < next;) {
+      if (stop()) return absl::CancelledError("asked to stop");
+      absl::SleepFor(absl::Milliseconds(50));
+    }
     pause = std::min(2 * pause, absl::Seconds(3));
   }
 }
