@@ -63,6 +63,11 @@ absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t bytes, const std
 SharedMapping::SharedMapping(SharedMapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
 
+void SharedMapping::AskForHugePages() {
+  // It only makes things faster: a kernel without them may refuse.
+  (void)madvise(data_, bytes_, MADV_HUGEPAGE);
+}
+
 SharedMapping::~SharedMapping() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
@@ -97,6 +102,7 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
 
   auto pool = SharedMapping::Map(descriptors->pool.get(), response.pool().pool_bytes(), "the pool");
   if (!pool.ok()) return pool.status();
+  pool->AskForHugePages();
   auto board = SharedMapping::Map(descriptors->score_board.get(),
                                   response.pool().score_board_bytes(), "the score board");
   if (!board.ok()) return board.status();

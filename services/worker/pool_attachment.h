@@ -29,6 +29,8 @@ class SharedMapping {
   ~SharedMapping();
 
   std::byte* data() const { return data_; }
+  // Transparent ones, before the first touch: whoever touches a page first decides what it is.
+  void AskForHugePages();
 
  private:
   SharedMapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}

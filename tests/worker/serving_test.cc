@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -139,6 +140,35 @@ TEST_F(ServingTest, AttachesAnewToANewManager) {
   ASSERT_TRUE(after.status.ok()) << after.status;
   EXPECT_EQ(after.tokens, before.tokens);
   EXPECT_EQ(after.evictions, before.evictions);
+}
+
+// How often `flag` is set on the mappings of the pool in this process; -1 where the kernel does not
+// tell.
+int PoolMappingsWith(const std::string& flag) {
+  std::ifstream maps("/proc/self/smaps");
+  int count = 0;
+  bool pool = false, told = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") < line.find(" ")) pool = line.find("memfd:folio-pool") != std::string::npos;
+    if (line.rfind("VmFlags:", 0) != 0) continue;
+    told = true;
+    if (pool && line.find(" " + flag) != std::string::npos) ++count;
+  }
+  return told ? count : -1;
+}
+
+// The worker touches the pages first, so that it must ask as well.
+TEST_F(ServingTest, AsksForHugePages) {
+  StartManager();
+  const int before = PoolMappingsWith("hg");
+  Serving serving(Options(), &TinyLoadedModel(), &queue_);
+  ASSERT_TRUE(serving.Start(Never).ok());
+  if (before < 0) GTEST_SKIP() << "this kernel does not tell the flags of mappings";
+  const manager::HugePages kind = manager_->roster().pool()->memory().huge_pages();
+  if (kind == manager::HugePages::kReserved)
+    GTEST_SKIP() << "nothing to ask for: they are reserved";
+  const int of_manager = kind == manager::HugePages::kTransparent ? 1 : 0;
+  EXPECT_EQ(PoolMappingsWith("hg"), before + of_manager + 1);
 }
 
 // The lease of an idle worker is kept alive by the link, not by the step loop.
