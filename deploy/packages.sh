@@ -3,10 +3,10 @@
 FOLIO_BUILD_PACKAGES=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libabsl-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev
+  libabsl-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libdnnl-dev
   python3 python3-pip python3-venv
 )
-FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev libdnnl-dev)
+FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev)
 FOLIO_LINT_PACKAGES=(clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev)
 FOLIO_RUST_MINIMUM=1.80
 # The names that services/model/tokenizer.cmake looks for, in its order; a test compares them.

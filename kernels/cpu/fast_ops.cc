@@ -1,11 +1,12 @@
 // The fast family: bf16 activations, one table of kernels per instruction set (fast/kernels.h).
-// Prompt and decode rows share one arithmetic here.
+// Products of prompt rows go to oneDNN where it has a kernel for the CPU; everything else is own.
 #include <algorithm>
 #include <memory>
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/panel_weights.h"
+#include "kernels/cpu/fast/prompt_gemm.h"
 #include "kernels/cpu/fast/select.h"
 #include "kernels/cpu/ops.h"
 #include "services/common/check.h"
@@ -35,7 +36,8 @@ const PanelWeights& Panels(const PackedWeights& weight, bool gated) {
 
 class FastOps final : public CpuOps {
  public:
-  explicit FastOps(const KernelTable& kernels) : kernels_(kernels), attention_(kernels) {}
+  explicit FastOps(const KernelTable& kernels)
+      : kernels_(kernels), attention_(kernels), prompts_(fast::PromptGemm::Make(kernels)) {}
 
   absl::string_view name() const override { return kernels_.name; }
   size_t activation_bytes() const override { return sizeof(bf16); }
@@ -69,19 +71,26 @@ class FastOps final : public CpuOps {
   void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
               Matrix<float> out, bool accumulate) const override {
     const PanelWeights& panels = Panels(weight, false);
-    ForTiles(pool, rows.total(), in, panels,
-             [&](const LinearTile& tile, size_t row, size_t column) {
-               kernels_.linear(tile, {out.row(row) + column, out.stride, accumulate});
-             });
+    const uint32_t own = OwnRows(rows, panels);
+    if (own < rows.total())
+      prompts_->Linear(pool, From(in, own), panels, From(out, own), accumulate);
+    ForTiles(pool, own, in, panels, [&](const LinearTile& tile, size_t row, size_t column) {
+      kernels_.linear(tile, {out.row(row) + column, out.stride, accumulate});
+    });
   }
 
   void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& gate_up,
                    Activations out) const override {
     const PanelWeights& panels = Panels(gate_up, true);
-    ForTiles(
-        pool, rows.total(), in, panels, [&](const LinearTile& tile, size_t row, size_t column) {
-          kernels_.gated(tile, {static_cast<bf16*>(out.data) + row * out.cols + column, out.cols});
-        });
+    const uint32_t own = OwnRows(rows, panels);
+    if (own < rows.total()) {
+      prompts_->Gated(pool, From(in, own), panels,
+                      {static_cast<bf16*>(out.data) + size_t{own} * out.cols, rows.total() - own,
+                       out.cols, out.cols});
+    }
+    ForTiles(pool, own, in, panels, [&](const LinearTile& tile, size_t row, size_t column) {
+      kernels_.gated(tile, {static_cast<bf16*>(out.data) + row * out.cols + column, out.cols});
+    });
   }
 
   void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv, const AttentionShape& shape,
@@ -117,6 +126,18 @@ class FastOps final : public CpuOps {
   }
 
  private:
+  // Rows that the own kernels compute, the first ones; the others are oneDNN's.
+  uint32_t OwnRows(RowSplit rows, const PanelWeights& weight) const {
+    return prompts_ != nullptr && prompts_->Serves(weight) ? rows.decode_rows : rows.total();
+  }
+  static Matrix<const bf16> From(const Activations& in, uint32_t row) {
+    return {static_cast<const bf16*>(in.data) + size_t{row} * in.cols, in.rows - row, in.cols,
+            in.cols};
+  }
+  static Matrix<float> From(const Matrix<float>& out, uint32_t row) {
+    return {out.row(row), out.rows - row, out.cols, out.stride};
+  }
+
   // A few rows are not worth waking a thread for.
   template <typename Body>
   void ForRows(ThreadPool& pool, size_t rows, Body body) const {
@@ -174,7 +195,8 @@ class FastOps final : public CpuOps {
 
   const KernelTable& kernels_;
   mutable fast::WeightArena arena_;
-  mutable fast::PagedAttention attention_;  // holds scratch; one step at a time
+  mutable fast::PagedAttention attention_;     // holds scratch; one step at a time
+  std::unique_ptr<fast::PromptGemm> prompts_;  // null: the own kernels do all
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ struct RowSplit {
 };
 
 // Activations between ops, [rows, cols] dense: float32 in the plain family, bf16 in the fast one.
-// Owned by whoever calls; allocate with `CpuOps::AllocateActivations`.
+// Owned by whoever calls: rows * cols * CpuOps::activation_bytes() bytes, aligned to 64.
 struct Activations {
   void* data = nullptr;
   uint32_t rows = 0;

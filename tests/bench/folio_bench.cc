@@ -135,15 +135,22 @@ class Program {
   }
 
   void PrintDecodeHead() const {
-    std::printf("decode                          tokens/s   ms/step  of limit  manager wait\n");
+    std::printf(
+        "decode                          tokens/s   ms/step  of limit  manager wait   time in: "
+        "products  attention  rest\n");
   }
   void PrintDecode(const Case& c, const Measured& run) {
     const double kv = model_->description().kv_bytes_per_token() * run.resident_tokens;
     const double step = run.decode_seconds / run.steps;
     const std::string cache = c.budget == 0 ? "full" : absl::StrCat("budget ", c.budget);
-    std::printf("  %2u x %5u  %-12s %12.1f %9.2f  %6.1f %%  %8.2f %%\n", c.sequences, c.context,
-                cache.c_str(), Speed(run), step * 1e3, 100 * (step_bytes_ + kv) / bandwidth_ / step,
-                100 * run.wait_seconds / run.decode_seconds);
+    const auto share = [&](double seconds) { return 100 * seconds / run.decode_seconds; };
+    const double known = run.decode_times.linear + run.decode_times.attention;
+    std::printf(
+        "  %2u x %5u  %-12s %12.1f %9.2f  %6.1f %%  %8.2f %%  %16.1f %%  %7.1f %%  %3.1f %%\n",
+        c.sequences, c.context, cache.c_str(), Speed(run), step * 1e3,
+        100 * (step_bytes_ + kv) / bandwidth_ / step, share(run.wait_seconds),
+        share(run.decode_times.linear), share(run.decode_times.attention),
+        share(run.decode_seconds - known));
     std::fflush(stdout);
   }
   void Keep(const std::string& name, const Measured& run) { results_[name] = Speed(run); }

@@ -12,7 +12,6 @@
 
 #include "kernels/cpu/ops.h"
 #include "tests/bench/machine_limits.h"
-#include "tests/bench/onednn_product.h"
 
 namespace folio::bench {
 namespace {
@@ -60,22 +59,24 @@ class KernelBench {
     Reserve(2048);
   }
 
-  void Linear(uint32_t rows) {
+  // Prompt rows are oneDNN's where it has a kernel for this CPU.
+  void Linear(RowSplit split) {
+    const uint32_t rows = split.total();
     double bytes = 0;
     for (const Layer& l : layers_) {
       bytes += l.qkv->bytes() + l.out->bytes() + l.gate_up->bytes() + l.down->bytes();
     }
     const double flops = bytes * rows;  // two per weight of two bytes
-    const double seconds = FastestSeconds(rows > 32 ? 4 : 12, [&] { LayerProducts(rows); });
-    Print("layer products", rows, seconds, bytes, flops);
+    const double seconds = FastestSeconds(rows > 32 ? 4 : 12, [&] { LayerProducts(split); });
+    Print(Name("layer products", split), rows, seconds, bytes, flops);
   }
 
   // One product at a time, over all layers.
-  void LinearParts(uint32_t rows) {
-    const RowSplit split{rows, 0};
+  void LinearParts(RowSplit split) {
+    const uint32_t rows = split.total();
     const auto each = [&](const char* name, const PackedWeights& first, auto body) {
       const double bytes = static_cast<double>(first.bytes()) * kLayers;
-      Print(name, rows,
+      Print(Name(name, split), rows,
             FastestSeconds(6,
                            [&] {
                              for (const Layer& l : layers_) body(l);
@@ -93,19 +94,6 @@ class KernelBench {
     each("  down 576x1536", *layers_[0].down, [&](const Layer& l) {
       ops_->Linear(pool_, split, B(rows), *l.down, F(rows, kHidden), true);
     });
-  }
-
-  // What oneDNN makes of the same shapes; ours include SwiGLU and accumulation, its do not.
-  void OneDnnParts(uint32_t rows) {
-    const auto each = [&](const char* name, uint32_t n, uint32_t k) {
-      const double seconds = OneDnnSeconds(pool_, rows, n, k, 40);
-      const double weights = double{1} * n * k;
-      if (seconds > 0) Print(name, rows, seconds * kLayers, 0, 2 * weights * rows * kLayers);
-    };
-    each("  oneDNN 960x576", kQkv, kHidden);
-    each("  oneDNN 576x576", kHidden, kHidden);
-    each("  oneDNN 3072x576", 2 * kFfn, kHidden);
-    each("  oneDNN 576x1536", kHidden, kFfn);
   }
 
   void LmHead(uint32_t rows) {
@@ -173,7 +161,7 @@ class KernelBench {
         });
     std::printf("  norms, rope, append, score: %.2f ms for %u rows, all layers\n", small * 1e3,
                 chunk);
-    return small + FastestSeconds(4, [&] { LayerProducts(chunk); });
+    return small + FastestSeconds(4, [&] { LayerProducts({0, chunk}); });
   }
 
  private:
@@ -196,8 +184,11 @@ class KernelBench {
   Activations C(uint32_t rows) { return {c_.data(), rows, kHidden}; }
   Matrix<float> F(uint32_t rows, uint32_t cols) { return {f_.data(), rows, cols, cols}; }
 
-  void LayerProducts(uint32_t rows) {
-    const RowSplit split{rows, 0};
+  static std::string Name(const char* what, RowSplit split) {
+    return std::string(what) + (split.prompt_rows > 0 ? ", prompt" : "");
+  }
+  void LayerProducts(RowSplit split) {
+    const uint32_t rows = split.total();
     for (const Layer& l : layers_) {
       ops_->Linear(pool_, split, A(rows), *l.qkv, F(rows, kQkv), false);
       ops_->Linear(pool_, split, A(rows), *l.out, F(rows, kHidden), false);
@@ -224,9 +215,9 @@ class KernelBench {
     std::shuffle(table_.begin(), table_.end(), std::minstd_rand(3));
   }
 
-  void Print(const char* what, uint32_t rows, double seconds, double bytes, double flops,
+  void Print(const std::string& what, uint32_t rows, double seconds, double bytes, double flops,
              uint32_t context = 0) const {
-    std::printf("%-20s rows %4u", what, rows);
+    std::printf("%-28s rows %4u", what.c_str(), rows);
     context ? std::printf(" context %5u", context) : std::printf("%14s", "");
     std::printf(" %9.1f us", seconds * 1e6);
     if (bytes > 0) {
@@ -269,13 +260,16 @@ int Main(int argc, char** argv) {
     return 1;
   }
   KernelBench bench(*std::move(ops), threads);
-  for (uint32_t rows : {1, 2, 4, 8, 16, 32}) bench.Linear(rows);
-  bench.LinearParts(1);
-  bench.LinearParts(8);
+  for (uint32_t rows : {1, 2, 4, 8, 16, 32}) bench.Linear({rows, 0});
+  bench.LinearParts({1, 0});
+  bench.LinearParts({8, 0});
   for (uint32_t rows : {1, 8, 16}) bench.LmHead(rows);
-  for (uint32_t rows : {64, 256, 512, 2048}) bench.Linear(rows);
-  bench.LinearParts(512);
-  bench.OneDnnParts(512);
+  for (uint32_t rows : {64, 512, 2048}) {
+    bench.Linear({rows, 0});
+    bench.Linear({0, rows});
+  }
+  bench.LinearParts({512, 0});
+  bench.LinearParts({0, 512});
   for (uint32_t context : {1024, 2048, 4096}) {
     for (uint32_t batch : {1, 4, 8, 16}) bench.DecodeAttention(batch, context);
   }

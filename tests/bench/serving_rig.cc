@@ -14,13 +14,23 @@ namespace folio::bench {
 
 namespace {
 
+model::ExecutorTimes Since(const model::ExecutorTimes& before, const model::ExecutorTimes& now) {
+  return {.attention = now.attention - before.attention,
+          .linear = now.linear - before.linear,
+          .append_score = now.append_score - before.append_score,
+          .compact = now.compact - before.compact,
+          .sample = now.sample - before.sample,
+          .other = now.other - before.other};
+}
+
 // Shared by the sequences of one run. Events come on the step loop's thread.
 class Recorder {
  public:
   Recorder(uint32_t sequences, uint32_t decode_steps, const worker::Engine* engine,
-           const ManagerSide* manager)
+           const model::Executor* executor, const ManagerSide* manager)
       : decode_steps_(decode_steps),
         engine_(engine),
+        executor_(executor),
         manager_(manager),
         manager_seconds_before_(manager->manager_seconds()),
         tokens_(sequences) {}
@@ -62,6 +72,7 @@ class Recorder {
     absl::MutexLock lock(&mutex_);
     out->decode_seconds = end_.seconds - begin_.seconds;
     out->decode_tokens = end_.tokens - begin_.tokens;
+    out->decode_times = Since(begin_.times, end_.times);
     out->steps = end_.counters.steps - begin_.counters.steps;
     out->wait_seconds = end_.counters.manager_wait_seconds - begin_.counters.manager_wait_seconds;
     out->manager_seconds = end_.manager_seconds - begin_.manager_seconds;
@@ -74,17 +85,20 @@ class Recorder {
     double tokens = 0;
     double manager_seconds = 0;
     worker::EngineCounters counters;
+    model::ExecutorTimes times;
   };
   bool AllDone() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return done_ == tokens_.size(); }
   void Snapshot(Point* point) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     point->seconds = absl::ToUnixNanos(absl::Now()) * 1e-9;
     for (const uint32_t count : tokens_) point->tokens += count;
     point->counters = engine_->counters();
+    point->times = executor_->times();  // we are on its thread
     point->manager_seconds = manager_->manager_seconds();
   }
 
   const uint32_t decode_steps_;
   const worker::Engine* const engine_;
+  const model::Executor* const executor_;
   const ManagerSide* const manager_;
   const double manager_seconds_before_;
   absl::Mutex mutex_;
@@ -114,15 +128,6 @@ class Sink final : public worker::ResultSink {
   Recorder* const recorder_;
   absl::Time first_token_ = absl::InfinitePast();
 };
-
-model::ExecutorTimes Since(const model::ExecutorTimes& before, const model::ExecutorTimes& now) {
-  return {.attention = now.attention - before.attention,
-          .linear = now.linear - before.linear,
-          .append_score = now.append_score - before.append_score,
-          .compact = now.compact - before.compact,
-          .sample = now.sample - before.sample,
-          .other = now.other - before.other};
-}
 
 // Ids that differ between sequences and runs, so that nothing could be shared.
 std::vector<TokenId> Prompt(uint32_t length, uint32_t seed, uint32_t vocab) {
@@ -163,7 +168,8 @@ absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
   // Those prefilled first decode while the others are prefilled; none may end before the measuring.
   const uint32_t spare = workload.sequences * (workload.context / 256 + 2) + 32;
   const uint32_t new_tokens = workload.decode_steps == 0 ? 1 : workload.decode_steps + spare;
-  Recorder recorder(workload.sequences, workload.decode_steps, engine_.get(), manager_.get());
+  Recorder recorder(workload.sequences, workload.decode_steps, engine_.get(), executor_.get(),
+                    manager_.get());
   std::vector<std::unique_ptr<Sink>> sinks;
   std::vector<std::shared_ptr<worker::Submission>> submissions;
   const model::ExecutorTimes before = executor_->times();

@@ -51,6 +51,7 @@ struct Measured {
   double decode_tokens = 0;    // of all sequences in that time
   // In that time:
   double steps = 0;
+  model::ExecutorTimes decode_times;
   double wait_seconds = 0;     // nothing could run for want of the manager's answer
   double manager_seconds = 0;  // in the coordinator, when it is in this process
   double resident_tokens = 0;  // per layer, all sequences together, in the middle of it

@@ -21,9 +21,15 @@ struct Shape {
   uint32_t rows, n, k;
 };
 
-const Shape kShapes[] = {{1, 576, 576},  {2, 960, 576}, {3, 33, 64},   {5, 17, 7},   {8, 1, 1},
-                         {13, 50, 31},   {31, 64, 96},  {33, 100, 65}, {97, 48, 30}, {200, 576, 64},
-                         {1, 576, 1536}, {4, 5, 2},     {100, 33, 129}};
+const Shape kShapes[] = {{1, 576, 576},  {2, 960, 576},   {3, 33, 64},    {5, 17, 7},
+                         {8, 1, 1},      {13, 50, 31},    {31, 64, 96},   {33, 100, 65},
+                         {97, 48, 30},   {200, 576, 64},  {1, 576, 1536}, {4, 5, 2},
+                         {100, 33, 129}, {130, 420, 160}, {15, 100, 96},  {64, 7, 32}};
+
+// All decode rows, all prompt rows, some of both.
+std::vector<RowSplit> Splits(uint32_t rows) {
+  return {{rows, 0}, {0, rows}, {rows / 2, rows - rows / 2}};
+}
 
 // Bound on what another order of summing in float32 may change: 2^-22 of the sum of magnitudes.
 float Tolerance(const bf16* x, const bf16* w, uint32_t k) {
@@ -34,7 +40,8 @@ float Tolerance(const bf16* x, const bf16* w, uint32_t k) {
 
 TEST_P(LinearTest, EqualsPlain) {
   for (const Shape& s : kShapes) {
-    for (bool accumulate : {false, true}) {
+    for (const RowSplit& split : Splits(s.rows)) {
+      const bool accumulate = random_() % 2 == 0;
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.n << " x " << s.k);
       auto weight = RandomBf16(random_, size_t{s.n} * s.k);
       const auto in = RandomBf16(random_, size_t{s.rows} * s.k);
@@ -49,8 +56,7 @@ TEST_P(LinearTest, EqualsPlain) {
         EXPECT_GE(packed->bytes(), size_t{s.n} * s.k * 2);
         ActivationBuffer x(*ops, s.rows, s.k, in.data());
         auto& out = ops == fast_.get() ? got : want;
-        ops->Linear(pool, {s.rows, 0}, x.view(), *packed, AsMatrix<float>(out, s.rows, s.n),
-                    accumulate);
+        ops->Linear(pool, split, x.view(), *packed, AsMatrix<float>(out, s.rows, s.n), accumulate);
       }
       for (uint32_t r = 0; r < s.rows; ++r) {
         for (uint32_t c = 0; c < s.n; ++c) {
@@ -83,66 +89,79 @@ TEST_P(LinearTest, GatedEqualsPlain) {
     auto up = RandomBf16(random_, size_t{s.n} * s.k, 0.3f);
     const auto in = RandomBf16(random_, size_t{s.rows} * s.k);
     ThreadPool pool(2);
-    ActivationBuffer got(*fast_, s.rows, s.n);
-    ActivationBuffer want(*plain_, s.rows, s.n);
-    for (CpuOps* ops : {fast_.get(), plain_.get()}) {
-      auto packed =
-          ops->PackGated(AsMatrix<const bf16>(gate, s.n, s.k), AsMatrix<const bf16>(up, s.n, s.k));
-      ActivationBuffer x(*ops, s.rows, s.k, in.data());
-      ops->GatedLinear(pool, {s.rows, 0}, x.view(), *packed,
-                       (ops == fast_.get() ? got : want).view());
-    }
-    for (size_t i = 0; i < size_t{s.rows} * s.n; ++i) {
-      // Half a bf16 step, and the sums' own error times what the other factor makes of it.
-      ASSERT_NEAR(got.at(i), want.at(i), std::fabs(want.at(i)) / 200 + 2e-4f) << i;
-    }
-  }
-}
-
-// Every row computed alone by one thread, then in batches of many sizes, at every place, with 1 to
-// 3 threads, called decode rows or prompt rows: the same bits.
-TEST_P(LinearTest, RowsDoNotDependOnTheirCompany) {
-  const uint32_t n = 200;
-  const uint32_t k = 151;
-  const uint32_t most = 210;
-  auto weight = RandomBf16(random_, n * k);
-  auto up = RandomBf16(random_, n * k);
-  const auto in = RandomBf16(random_, most * k);
-  auto packed = fast_->Pack(AsMatrix<const bf16>(weight, n, k));
-  auto gated = fast_->PackGated(AsMatrix<const bf16>(weight, n, k), AsMatrix<const bf16>(up, n, k));
-  const auto run = [&](int threads, uint32_t first, RowSplit split, std::vector<float>& out,
-                       ActivationBuffer& gated_out) {
-    ThreadPool pool(threads);
-    const uint32_t rows = split.total();
-    ActivationBuffer x(*fast_, rows, k, &in[size_t{first} * k]);
-    fast_->Linear(pool, split, x.view(), *packed, AsMatrix<float>(out, rows, n), false);
-    fast_->GatedLinear(pool, split, x.view(), *gated, gated_out.view());
-  };
-  std::vector<std::vector<float>> want(most, std::vector<float>(n));
-  std::vector<std::vector<uint8_t>> gated_want(most);
-  for (uint32_t r = 0; r < most; ++r) {
-    ActivationBuffer out(*fast_, 1, n);
-    run(1, r, {1, 0}, want[r], out);
-    gated_want[r] = out.row_bytes(0);
-  }
-  const RowSplit splits[] = {{2, 0},  {3, 1},  {5, 2},   {7, 0},  {8, 0},   {9, 4},   {12, 0},
-                             {13, 0}, {16, 9}, {31, 0},  {32, 0}, {33, 0},  {20, 44}, {0, 96},
-                             {0, 97}, {3, 94}, {1, 200}, {0, 11}, {10, 130}};
-  for (const RowSplit& split : splits) {
-    for (int threads : {1, 2, 3}) {
-      const uint32_t first = random_() % (most - split.total() + 1);
-      SCOPED_TRACE(testing::Message()
-                   << split.total() << " rows from " << first << ", " << threads << " threads");
-      std::vector<float> out(size_t{split.total()} * n);
-      ActivationBuffer gated_out(*fast_, split.total(), n);
-      run(threads, first, split, out, gated_out);
-      for (uint32_t r = 0; r < split.total(); ++r) {
-        ASSERT_EQ(0, std::memcmp(&out[size_t{r} * n], want[first + r].data(), n * sizeof(float)));
-        ASSERT_EQ(gated_out.row_bytes(r), gated_want[first + r]);
+    for (const RowSplit& split : Splits(s.rows)) {
+      ActivationBuffer got(*fast_, s.rows, s.n);
+      ActivationBuffer want(*plain_, s.rows, s.n);
+      for (CpuOps* ops : {fast_.get(), plain_.get()}) {
+        auto packed = ops->PackGated(AsMatrix<const bf16>(gate, s.n, s.k),
+                                     AsMatrix<const bf16>(up, s.n, s.k));
+        ActivationBuffer x(*ops, s.rows, s.k, in.data());
+        ops->GatedLinear(pool, split, x.view(), *packed, (ops == fast_.get() ? got : want).view());
+      }
+      for (size_t i = 0; i < size_t{s.rows} * s.n; ++i) {
+        // Half a bf16 step, and the sums' own error times what the other factor makes of it.
+        ASSERT_NEAR(got.at(i), want.at(i), std::fabs(want.at(i)) / 200 + 2e-4f) << i;
       }
     }
   }
 }
+
+// Every row computed alone by one thread, as a decode row and as a prompt row, then in batches of
+// many sizes, at every place, with 1 to 3 threads: the same bits as alone in its kind.
+void CheckCompany(const CpuOps& ops, Random& random, uint32_t k) {
+  const uint32_t n = 420;
+  const uint32_t most = 300;
+  auto weight = RandomBf16(random, n * k);
+  auto up = RandomBf16(random, n * k);
+  const auto in = RandomBf16(random, most * k);
+  auto packed = ops.Pack(AsMatrix<const bf16>(weight, n, k));
+  auto gated = ops.PackGated(AsMatrix<const bf16>(weight, n, k), AsMatrix<const bf16>(up, n, k));
+  const auto run = [&](int threads, uint32_t first, RowSplit split, std::vector<float>& out,
+                       ActivationBuffer& gated_out) {
+    ThreadPool pool(threads);
+    const uint32_t rows = split.total();
+    ActivationBuffer x(ops, rows, k, &in[size_t{first} * k]);
+    ops.Linear(pool, split, x.view(), *packed, AsMatrix<float>(out, rows, n), false);
+    ops.GatedLinear(pool, split, x.view(), *gated, gated_out.view());
+  };
+  struct Alone {
+    std::vector<float> out;
+    std::vector<uint8_t> gated;
+  };
+  std::vector<Alone> decode(most);
+  std::vector<Alone> prompt(most);
+  for (uint32_t r = 0; r < most; ++r) {
+    for (auto* alone : {&decode[r], &prompt[r]}) {
+      ActivationBuffer out(ops, 1, n);
+      alone->out.resize(n);
+      run(1, r, alone == &decode[r] ? RowSplit{1, 0} : RowSplit{0, 1}, alone->out, out);
+      alone->gated = out.row_bytes(0);
+    }
+  }
+  const RowSplit splits[] = {{2, 0},    {3, 1},   {5, 2},   {7, 0},  {8, 0},   {9, 4},
+                             {12, 0},   {13, 0},  {16, 9},  {31, 0}, {32, 0},  {33, 0},
+                             {20, 44},  {0, 96},  {0, 97},  {3, 94}, {1, 200}, {0, 11},
+                             {10, 130}, {0, 128}, {1, 256}, {0, 300}};
+  for (const RowSplit& split : splits) {
+    for (int threads : {1, 2, 3}) {
+      const uint32_t first = random() % (most - split.total() + 1);
+      SCOPED_TRACE(testing::Message()
+                   << split.total() << " rows from " << first << ", " << threads << " threads");
+      std::vector<float> out(size_t{split.total()} * n);
+      ActivationBuffer gated_out(ops, split.total(), n);
+      run(threads, first, split, out, gated_out);
+      for (uint32_t r = 0; r < split.total(); ++r) {
+        const Alone& want = (r < split.decode_rows ? decode : prompt)[first + r];
+        ASSERT_EQ(0, std::memcmp(&out[size_t{r} * n], want.out.data(), n * sizeof(float)));
+        ASSERT_EQ(gated_out.row_bytes(r), want.gated);
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, RowsDoNotDependOnTheirCompany) { CheckCompany(*fast_, random_, 151); }
+// Of whole 32s, as oneDNN wants it.
+TEST_P(LinearTest, RowsDoNotDependOnTheirCompanyByBlocks) { CheckCompany(*fast_, random_, 160); }
 
 TEST_P(LinearTest, NoRowsAreNoWork) {
   auto weight = RandomBf16(random_, 64 * 64);

@@ -170,3 +170,15 @@ template <class V>
 void GatedKernel(const LinearTile& tile, const GatedOut& out) {
   Product<V>(tile, out);
 }
+
+template <class V>
+void SwigluKernel(const float* in, size_t n, bf16* out) {
+  constexpr size_t kLanes = V::kLanes;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes, in += 2 * kLanes) {
+    V::StoreBf16(out + i, V::Mul(Silu<V>(V::Load(in)), V::Load(in + kLanes)));
+  }
+  if (i == n) return;
+  V::StoreBf16First(out + i, static_cast<int>(n - i),
+                    V::Mul(Silu<V>(V::Load(in)), V::Load(in + kLanes)));
+}
