@@ -150,6 +150,7 @@ constexpr KernelTable MakeTable(const char* name) {
           .group_rows = V::kGroupRows,
           .linear = LinearKernel<V>,
           .gated = GatedKernel<V>,
+          .put = PutKernel<V>,
           .swiglu = SwigluKernel<V>,
           .embed = EmbedKernel<V>,
           .rms_norm = RmsNormKernel<V>,

@@ -182,3 +182,13 @@ void SwigluKernel(const float* in, size_t n, bf16* out) {
   V::StoreBf16First(out + i, static_cast<int>(n - i),
                     V::Mul(Silu<V>(V::Load(in)), V::Load(in + kLanes)));
 }
+
+template <class V>
+void PutKernel(const float* from, size_t n, float* to, bool accumulate) {
+  constexpr size_t kLanes = V::kLanes;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    V::Store(to + i, accumulate ? V::Add(V::Load(to + i), V::Load(from + i)) : V::Load(from + i));
+  }
+  for (; i < n; ++i) to[i] = accumulate ? to[i] + from[i] : from[i];
+}

@@ -66,6 +66,8 @@ struct KernelTable {
 
   void (*linear)(const LinearTile& tile, const LinearOut& out);
   void (*gated)(const LinearTile& tile, const GatedOut& out);
+  // to = from, or to += from.
+  void (*put)(const float* from, size_t n, float* to, bool accumulate);
   // silu(gate) * up of `n` outputs; in: [lanes of gate | lanes of up] again and again.
   void (*swiglu)(const float* in, size_t n, bf16* out);
   void (*embed)(const bf16* in, float* out, size_t n);

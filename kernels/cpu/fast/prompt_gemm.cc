@@ -8,8 +8,6 @@
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/cpu/fast/scratch.h"
@@ -28,8 +26,6 @@ constexpr uint32_t kPanels = 12;
 
 struct Shape {
   uint32_t rows, columns, k;
-  size_t out_stride;
-  bool accumulate;
   auto operator<=>(const Shape&) const = default;
 };
 
@@ -37,6 +33,7 @@ struct Shape {
 struct Product {
   dnnl::matmul primitive;
   memory::desc in, weight, out, scratch;
+  bool is_fast;
 };
 
 // oneDNN 3 dropped the operation descriptors between the memory's and the primitive's.
@@ -54,50 +51,36 @@ class OneDnnGemm final : public PromptGemm {
   explicit OneDnnGemm(const KernelTable& kernels)
       : kernels_(kernels), engine_(dnnl::engine::kind::cpu, 0) {}
 
-  // Whether this CPU gets a kernel of its own and not the reference.
-  bool IsFast() const {
-    const auto made = Compile({kRowBlock, kPanels * kPanelColumns, 64, 384, false});
-    return made.second.rfind("brg", 0) == 0;
+  bool Serves(const PanelWeights& weight) override {
+    if (weight.k() % 32 != 0) return false;
+    const uint32_t rest = weight.num_panels() % kPanels;
+    return (weight.num_panels() < kPanels || IsFast(kPanels, weight.k())) &&
+           (rest == 0 || IsFast(rest, weight.k()));
   }
-
-  bool Serves(const PanelWeights& weight) const override { return weight.k() % 32 == 0; }
+  // Whether oneDNN has a kernel for this CPU and shape, and not only its reference.
+  bool IsFast(uint32_t panels, uint32_t k) {
+    return Find({kRowBlock, panels * kPanelColumns, k}).is_fast;
+  }
 
   void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
               Matrix<float> out, bool accumulate) override {
-    ForBlocks(pool, in, weight, [&](const Block& block, PerThread& mine) {
+    ForBlocks(pool, in, weight, [&](const Block& block, const float* result, uint32_t stride) {
       const uint32_t column = block.panel * kPanelColumns;
-      const uint32_t columns =
-          std::min<uint32_t>(block.panels * kPanelColumns, weight.n() - column);
-      const bf16* rows = Rows(in, block, mine);
-      const Shape shape{block.filled, columns, weight.k(), out.stride, accumulate};
-      float* to = out.row(block.row) + column;
-      if (block.filled == block.rows) {
-        Run(shape, rows, weight.panel(block.panel), to, mine);
-        return;
-      }
-      // The same product in memory that has room for all rows.
-      float* room = mine.result.Get(size_t{block.filled} * out.stride);
-      for (uint32_t r = 0; accumulate && r < block.rows; ++r) {
-        std::copy_n(to + r * out.stride, columns, room + r * out.stride);
-      }
-      Run(shape, rows, weight.panel(block.panel), room, mine);
+      const uint32_t columns = std::min(stride, weight.n() - column);
       for (uint32_t r = 0; r < block.rows; ++r) {
-        std::copy_n(room + r * out.stride, columns, to + r * out.stride);
+        kernels_.put(result + size_t{r} * stride, columns, out.row(block.row + r) + column,
+                     accumulate);
       }
     });
   }
 
   void Gated(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
              Matrix<bf16> out) override {
-    ForBlocks(pool, in, weight, [&](const Block& block, PerThread& mine) {
-      const uint32_t columns = block.panels * kPanelColumns;
-      float* both = mine.result.Get(size_t{block.filled} * columns);
-      Run({block.filled, columns, weight.k(), columns, false}, Rows(in, block, mine),
-          weight.panel(block.panel), both, mine);
+    ForBlocks(pool, in, weight, [&](const Block& block, const float* result, uint32_t stride) {
       const uint32_t first = block.panel * weight.panel_columns();
       const uint32_t outputs = std::min(block.panels * weight.panel_columns(), weight.n() - first);
       for (uint32_t r = 0; r < block.rows; ++r) {
-        kernels_.swiglu(both + size_t{r} * columns, outputs, out.row(block.row + r) + first);
+        kernels_.swiglu(result + size_t{r} * stride, outputs, out.row(block.row + r) + first);
       }
     });
   }
@@ -113,6 +96,8 @@ class OneDnnGemm final : public PromptGemm {
     uint32_t panel, panels;
   };
 
+  // body(block, its result, the result's row stride) on a thread of the pool. The result is dense
+  // and so in the second-level cache: oneDNN 2 has no fast kernel for rows further apart.
   template <typename Body>
   void ForBlocks(ThreadPool& pool, const Matrix<const bf16>& in, const PanelWeights& weight,
                  Body body) {
@@ -128,7 +113,11 @@ class OneDnnGemm final : public PromptGemm {
       block.filled = (block.rows + kRowStep - 1) / kRowStep * kRowStep;
       block.panel = task / rows * kPanels;
       block.panels = std::min(kPanels, weight.num_panels() - block.panel);
-      body(block, threads_[thread]);
+      PerThread& mine = threads_[thread];
+      const Shape shape{block.filled, block.panels * kPanelColumns, weight.k()};
+      float* result = mine.result.Get(size_t{shape.rows} * shape.columns);
+      Run(Find(shape), Rows(in, block, mine), weight.panel(block.panel), result, mine);
+      body(block, result, shape.columns);
     });
   }
 
@@ -141,37 +130,33 @@ class OneDnnGemm final : public PromptGemm {
     return copy;
   }
 
-  std::pair<Product, std::string> Compile(const Shape& shape) const {
-    const memory::dim m = shape.rows, n = shape.columns, k = shape.k;
+  Product Compile(const Shape& shape) const {
+    const memory::dim m = shape.rows;
+    const memory::dim n = shape.columns;
+    const memory::dim k = shape.k;
     Product product;
     product.in = memory::desc({m, k}, memory::data_type::bf16, memory::format_tag::ab);
     product.weight = memory::desc({k, n}, memory::data_type::bf16, memory::format_tag::BA16a32b2a);
-    product.out = memory::desc({m, n}, memory::data_type::f32,
-                               memory::dims{static_cast<memory::dim>(shape.out_stride), 1});
+    product.out = memory::desc({m, n}, memory::data_type::f32, memory::format_tag::ab);
     dnnl::primitive_attr attributes;
     // Else oneDNN keeps scratch per creating thread, and primitives could not be shared.
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (shape.accumulate) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.0f);
-      attributes.set_post_ops(sum);
-    }
     const dnnl::matmul::primitive_desc made = Describe(engine_, product, attributes);
     product.scratch = made.scratchpad_desc();
     product.primitive = dnnl::matmul(made);
-    return {std::move(product), made.impl_info_str()};
+    product.is_fast = std::strncmp(made.impl_info_str(), "brg", 3) == 0;
+    return product;
   }
 
   const Product& Find(const Shape& shape) {
     const std::lock_guard lock(mutex_);
     const auto it = products_.find(shape);
     if (it != products_.end()) return it->second;
-    return products_.emplace(shape, Compile(shape).first).first->second;
+    return products_.emplace(shape, Compile(shape)).first->second;
   }
 
-  void Run(const Shape& shape, const bf16* in, const uint32_t* panels, float* out,
-           PerThread& mine) {
-    const Product& product = Find(shape);
+  void Run(const Product& product, const bf16* in, const uint32_t* panels, float* out,
+           PerThread& mine) const {
     const auto at = [&](const memory::desc& desc, const void* data) {
       return memory(desc, engine_, const_cast<void*>(data));
     };
@@ -199,7 +184,7 @@ std::unique_ptr<PromptGemm> PromptGemm::Make(const KernelTable& kernels) {
   if (std::strcmp(kernels.name, "avx512_bf16") != 0) return nullptr;
   try {
     auto gemm = std::make_unique<OneDnnGemm>(kernels);
-    if (gemm->IsFast()) return gemm;
+    if (gemm->IsFast(kPanels, 64)) return gemm;
   } catch (const dnnl::error&) {
     // This build of oneDNN does not know the layout: the own kernels do all.
   }

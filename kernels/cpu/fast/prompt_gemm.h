@@ -3,9 +3,8 @@
 // for 16 lanes and a k of whole 32s they are oneDNN's blocked layout BA16a32b2a, so weights exist
 // once.
 //
-// Row rule: a product is the same whatever its rows, but not whatever the distance of its output
-// rows, so a last block that has to be filled up is computed with the distance of the others.
-// tests/kernels checks the bits.
+// Row rule: rows go in blocks, the last one filled up to a step; sums along k do not depend on how
+// many rows a block has. tests/kernels checks the bits.
 #ifndef FOLIO_KERNELS_CPU_FAST_PROMPT_GEMM_H_
 #define FOLIO_KERNELS_CPU_FAST_PROMPT_GEMM_H_
 
@@ -25,7 +24,7 @@ class PromptGemm {
   static std::unique_ptr<PromptGemm> Make(const KernelTable& kernels);
   virtual ~PromptGemm() = default;
 
-  virtual bool Serves(const PanelWeights& weight) const = 0;
+  virtual bool Serves(const PanelWeights& weight) = 0;
   // out = in * weight^T, or out += ...; in: [rows, k] dense. Precondition: Serves(weight).
   virtual void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
                       Matrix<float> out, bool accumulate) = 0;
