@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "grpc/health/v1/health.pb.h"
 #include "services/common/logging.h"
 #include "services/common/unix_socket.h"
 
@@ -49,6 +50,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   LogForGrpc();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // Linked in by being named: reflection describes what the program has descriptors of.
+  grpc::health::v1::HealthCheckRequest::descriptor();
 
   grpc::ServerBuilder builder;
   // Two servers on one TCP port would each get half of the calls.

@@ -12,6 +12,7 @@
 
 #include "absl/time/clock.h"
 #include "services/common/clock.h"
+#include "services/common/protocol.h"
 #include "services/manager/session_translator.h"
 #include "services/manager/worker_roster.h"
 #include "tests/manager/child_process.h"

@@ -1,13 +1,13 @@
 """What is measured, the same for Folio and every peer."""
 
 import json
-import statistics
 import time
 
 PREFILL = [512, 2048, 4096]
+PREFILL_EVICT = [2048]
 # (sequences, context, evict): evict keeps 1,024 tokens of each sequence.
 DECODE = [(1, 1024, False), (8, 1024, False), (8, 2048, False), (8, 4096, False), (16, 2048, False),
-          (8, 4096, True), (16, 2048, True)]
+          (8, 2048, True), (8, 4096, True), (16, 2048, True)]
 DECODE_STEPS = 48
 REPEATS = 3
 
@@ -29,7 +29,3 @@ def clock():
 def emit(path, peer, results):
     with open(path, "w", encoding="utf-8") as out:
         json.dump({"peer": peer, "results": results}, out, indent=1)
-
-
-def median(values):
-    return statistics.median(values)

@@ -83,11 +83,10 @@ def main():
             {"INFERENCE_NUM_THREADS": args.threads, "KV_CACHE_PRECISION": "bf16",
              "INFERENCE_PRECISION_HINT": "bf16"})
         run(pipe, 1, 256, 4, 99)  # warm-up
-        if not evict:
-            for length in cases.PREFILL:
-                results[f"prefill {length}"] = cases.best(
-                    lambda i: length / run(pipe, 1, length, 1, i)[0])
-                print(f"prefill {length}: {results[f'prefill {length}']:.0f}", file=sys.stderr)
+        for length in cases.PREFILL_EVICT if evict else cases.PREFILL:
+            name = f"prefill {length}" + (" evict" if evict else "")
+            results[name] = cases.best(lambda i: length / run(pipe, 1, length, 1, i)[0])
+            print(f"{name}: {results[name]:.0f}", file=sys.stderr)
         for sequences, context, wants in cases.DECODE:
             if wants != evict:
                 continue
