@@ -1,7 +1,5 @@
 #include "kernels/cpu/fast/prompt_gemm.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <compare>
 #include <cstring>
@@ -12,6 +10,8 @@
 
 #include "kernels/cpu/fast/scratch.h"
 #include "services/common/check.h"
+
+extern "C" void omp_set_num_threads(int);  // <omp.h> comes with one compiler and not the other
 
 namespace folio::kernels::cpu::fast {
 namespace {
