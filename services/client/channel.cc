@@ -66,7 +66,7 @@ void Prepare(const CallOptions& options, grpc::ClientContext* context) {
 }
 
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
-  const absl::Status said = FromGrpcStatus(status);
+  absl::Status said = FromGrpcStatus(status);
   switch (said.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kUnimplemented:
