@@ -148,7 +148,7 @@ absl::Status TestWorker::End() {
 }
 
 absl::Status TestWorker::Finish() {
-  const absl::Status status = FromGrpcStatus(stream().Finish());
+  absl::Status status = FromGrpcStatus(stream().Finish());
   stream_.reset();
   return status;
 }

@@ -168,6 +168,7 @@ TEST(OpenModel, TiesTheOutputToTheEmbedding) {
   const auto bits = [](const ModelSource& source, Role role) {
     std::vector<uint16_t> all;
     const auto matrix = source.ReadMatrix(role, 0).value();
+    all.reserve(matrix.size());
     for (const auto value : matrix) all.push_back(value.bits);
     return all;
   };
@@ -257,6 +258,7 @@ TEST(OpenModel, IsReadFromManyThreads) {
   ASSERT_NE(source, nullptr);
   std::vector<float> errors(4, -1.0f);
   std::vector<std::thread> threads;
+  threads.reserve(errors.size());
   for (float& error : errors) {
     threads.emplace_back([&] { error = LargestError(*source, model); });
   }

@@ -47,12 +47,14 @@ class ScoreTable {
 // One head, one score per token.
 inline std::vector<std::vector<float>> OneHead(const std::vector<float>& scores) {
   std::vector<std::vector<float>> rows;
+  rows.reserve(scores.size());
   for (float score : scores) rows.push_back({score});
   return rows;
 }
 
 inline std::vector<uint32_t> Values(const std::vector<SlotIndex>& slots) {
   std::vector<uint32_t> values;
+  values.reserve(slots.size());
   for (SlotIndex slot : slots) values.push_back(slot.value());
   return values;
 }

@@ -149,7 +149,7 @@ int PoolMappingsWith(const std::string& flag) {
   int count = 0;
   bool pool = false, told = false;
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("-") < line.find(" ")) pool = line.find("memfd:folio-pool") != std::string::npos;
+    if (line.find('-') < line.find(' ')) pool = line.find("memfd:folio-pool") != std::string::npos;
     if (line.rfind("VmFlags:", 0) != 0) continue;
     told = true;
     if (pool && line.find(" " + flag) != std::string::npos) ++count;
