@@ -63,6 +63,11 @@ void Engine::CollectOldest() {
     }
     return;
   }
+  // The client has its answer already (or gave up): what the device did since is dropped. SendDue
+  // may let go of such a sequence.
+  for (Entry& entry : step.entries) {
+    if (entry.sequence->phase == Phase::kClosing) entry.sequence = nullptr;
+  }
   // A plan must be acknowledged before the manager hears of tokens written after it.
   SendDue();
 
@@ -74,9 +79,8 @@ void Engine::CollectOldest() {
       FOLIO_CHECK(output != result.outputs.end());
       mine = &*output++;
     }
-    // The client has its answer already (or gave up): what the device did since is dropped.
     Sequence* sequence = entry.sequence;
-    if (sequence->phase == Phase::kClosing) return true;
+    if (sequence == nullptr) return true;
     sequence->committed = entry.logical_length;
     Delivery delivery{sequence, {}, false};
     if (entry.logical_length <= sequence->prompt_tokens()) {
