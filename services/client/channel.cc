@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "services/client/health.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "services/common/grpc_status.h"
 
 namespace folio::client {
