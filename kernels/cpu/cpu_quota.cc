@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "services/common/cgroup.h"
 
 namespace folio::kernels::cpu {
 namespace {
@@ -38,36 +39,13 @@ double LimitV1(const std::string& folder) {
   return Cores(FirstLine(folder + "/cpu.cfs_quota_us"), FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-template <typename Limit>
-double TightestUpwards(const std::string& root, std::string path, Limit limit) {
-  double cores = limit(root);
-  while (path.size() > 1) {
-    cores = std::min(cores, limit(root + path));
-    path.resize(path.rfind('/'));
-  }
-  return cores;
-}
-
 }  // namespace
 
 double CgroupCores(absl::string_view membership, const std::string& mount) {
   double cores = kNoLimit;
-  for (absl::string_view line : absl::StrSplit(membership, '\n', absl::SkipEmpty())) {
-    // hierarchy:controllers:path
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3 || parts[2].empty() || parts[2][0] != '/') continue;
-    const std::string& path = parts[2];
-    if (parts[0] == "0" && parts[1].empty()) {
-      cores = std::min(cores, TightestUpwards(mount, path, LimitV2));
-      cores = std::min(cores, TightestUpwards(mount + "/unified", path, LimitV2));
-      continue;
-    }
-    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
-    if (std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
-    // Mounted under the whole list's name ("cpu,cpuacct"), with "cpu" often a link to it.
-    cores = std::min(cores, TightestUpwards(mount + "/" + parts[1], path, LimitV1));
-    cores = std::min(cores, TightestUpwards(mount + "/cpu", path, LimitV1));
-  }
+  VisitCgroups(membership, "cpu", mount, [&](const std::string& folder, CgroupVersion version) {
+    cores = std::min(cores, version == CgroupVersion::kV2 ? LimitV2(folder) : LimitV1(folder));
+  });
   return cores;
 }
 

@@ -18,13 +18,12 @@ namespace {
 using ::folio::testing::AnswerEvents;
 using ::folio::testing::Cli;
 using ::folio::testing::CliResult;
+using ::folio::testing::Folioctl;
 using ::folio::testing::ScriptedServer;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-CliResult Folioctl(const std::vector<std::string>& arguments) { return Cli().Run(arguments); }
 
 struct FailureCase {
   grpc::StatusCode code;

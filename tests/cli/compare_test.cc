@@ -14,14 +14,12 @@ namespace folio::cli {
 namespace {
 
 using ::folio::testing::AnswerEvents;
-using ::folio::testing::Cli;
 using ::folio::testing::CliResult;
+using ::folio::testing::Folioctl;
 using ::folio::testing::ScriptedServer;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-CliResult Folioctl(const std::vector<std::string>& arguments) { return Cli().Run(arguments); }
 
 TEST(Compare, RunsAllAndJudges) {
   ScriptedServer server;

@@ -39,6 +39,11 @@ struct Cli {
   }
 };
 
+// Away from a terminal, with nothing to read.
+inline CliResult Folioctl(const std::vector<std::string>& arguments) {
+  return Cli().Run(arguments);
+}
+
 }  // namespace folio::testing
 
 #endif  // FOLIO_TESTS_CLI_RUN_CLI_H_

@@ -27,15 +27,16 @@ const bf16* BlockAt(const PoolView& pages, const AttentionRun& run, uint32_t slo
 
 }  // namespace
 
-// A part's blocks as DecodePart wants them, one KV head after another.
-void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, uint32_t lanes,
+// A part's first `most` blocks as DecodePart wants them, one KV head after another.
+void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, size_t most,
                                   std::vector<const bf16*>& out) {
   const AttentionRun& run = call.runs[task.run];
   const uint32_t begin = task.part * kDecodePartTokens;
   const uint32_t end = std::min(run.context, begin + kDecodePartTokens);
   for (uint32_t kv_head = 0; kv_head < call.shape.kv_heads; ++kv_head) {
     for (const bool values : {false, true}) {
-      for (uint32_t slot = begin; slot < end; slot += lanes) {
+      for (uint32_t slot = begin; slot < end; slot += kernels_.lanes) {
+        if (most-- == 0) return;
         out.push_back(BlockAt(call.pages, run, slot, values, kv_head));
       }
     }
@@ -108,9 +109,9 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
   const uint32_t count = std::min(kDecodePartTokens, run.context - task.part * kDecodePartTokens);
   std::vector<const bf16*>& blocks = mine.blocks;
   blocks.clear();
-  AppendBlocks(call, task, lanes, blocks);
+  AppendBlocks(call, task, SIZE_MAX, blocks);
   const size_t used = blocks.size();
-  if (likely_next != nullptr) AppendBlocks(call, *likely_next, lanes, blocks);
+  if (likely_next != nullptr) AppendBlocks(call, *likely_next, kFetchBlocks, blocks);
   blocks.resize(used + kFetchBlocks, blocks.back());
 
   const SoftmaxState state = PartState(call, task);

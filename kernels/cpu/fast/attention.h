@@ -78,8 +78,8 @@ class PagedAttention {
   };
 
   void Decode(ThreadPool& pool, const Call& call);
-  static void AppendBlocks(const Call& call, const DecodeTask& task, uint32_t lanes,
-                           std::vector<const bf16*>& out);
+  void AppendBlocks(const Call& call, const DecodeTask& task, size_t most,
+                    std::vector<const bf16*>& out);
   SoftmaxState PartState(const Call& call, const DecodeTask& task);
   // `likely_next` is what this thread will probably do afterwards, or null; its pages are fetched.
   void DecodeInPlace(const Call& call, const DecodeTask& task, const DecodeTask* likely_next,
