@@ -50,7 +50,8 @@ recent_enough() {
 recent_cargo() {
   local name cargo
   for name in "${FOLIO_CARGO_NAMES[@]}"; do
-    for cargo in "${CARGO_HOME:-$HOME/.cargo}/bin/$name" "$HOME/.cargo/bin/$name" "$(command -v "$name" || true)"; do
+    # All of PATH: an old cargo, or a rustup without a toolchain, must not hide a good one behind it.
+    for cargo in "${CARGO_HOME:-$HOME/.cargo}/bin/$name" "$HOME/.cargo/bin/$name" $(type -ap "$name" || true); do
       [ -x "$cargo" ] || continue
       if recent_enough "$("$cargo" --version 2>/dev/null | awk '{print $2}')"; then return 0; fi
     done

@@ -5,12 +5,17 @@
 set(FOLIO_CARGO_DIR ${CMAKE_BINARY_DIR}/cargo CACHE PATH "Where cargo puts what it builds")
 set(FOLIO_CARGO_MINIMUM 1.80)
 
-# Sets FOLIO_CARGO to the first cargo that is recent enough.
+# Sets FOLIO_CARGO to the first cargo that is recent enough. All of PATH is tried: an old cargo, or a
+# rustup that has no toolchain for this user, must not hide a good one behind it.
 function(folio_find_cargo)
   set(seen "")
+  cmake_path(CONVERT "$ENV{PATH}" TO_CMAKE_PATH_LIST path)
   foreach(name cargo cargo-1.91 cargo-1.89 cargo-1.85 cargo-1.84 cargo-1.83 cargo-1.82 cargo-1.81 cargo-1.80)
-    find_program(candidate ${name} HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin NO_CACHE)
-    if(candidate)
+    foreach(folder $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin ${path})
+      set(candidate ${folder}/${name})
+      if(NOT EXISTS ${candidate})
+        continue()
+      endif()
       execute_process(COMMAND ${candidate} --version OUTPUT_VARIABLE said ERROR_QUIET
                       OUTPUT_STRIP_TRAILING_WHITESPACE)
       string(REGEX MATCH "[0-9]+\\.[0-9]+" version "${said}")
@@ -18,9 +23,8 @@ function(folio_find_cargo)
         set(FOLIO_CARGO ${candidate} CACHE FILEPATH "cargo ${FOLIO_CARGO_MINIMUM} or newer" FORCE)
         return()
       endif()
-      string(APPEND seen "\n  found ${candidate}: ${said}, too old")
-    endif()
-    unset(candidate)
+      string(APPEND seen "\n  found ${candidate}: ${said}, which will not do")
+    endforeach()
   endforeach()
   message(FATAL_ERROR
     "The tokenizer needs cargo ${FOLIO_CARGO_MINIMUM} or newer, and there is none.${seen}\n"
@@ -34,13 +38,11 @@ if(NOT FOLIO_CARGO)
   folio_find_cargo()
 endif()
 
-# Ubuntu's numbered cargo wants its numbered rustc.
+# A cargo wants the rustc beside it (Ubuntu's are numbered), not the first on PATH.
 set(cargo_environment CARGO_TARGET_DIR=${FOLIO_CARGO_DIR})
-if(FOLIO_CARGO MATCHES "cargo-([0-9.]+)$")
-  string(REGEX REPLACE "cargo-([0-9.]+)$" "rustc-\\1" numbered_rustc "${FOLIO_CARGO}")
-  if(EXISTS ${numbered_rustc})
-    list(APPEND cargo_environment RUSTC=${numbered_rustc})
-  endif()
+string(REGEX REPLACE "cargo(-[0-9.]+)?$" "rustc\\1" own_rustc "${FOLIO_CARGO}")
+if(EXISTS ${own_rustc})
+  list(APPEND cargo_environment RUSTC=${own_rustc})
 endif()
 
 set(ffi ${CMAKE_CURRENT_SOURCE_DIR}/tokenizer_ffi)

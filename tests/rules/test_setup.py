@@ -38,8 +38,9 @@ class Machine:
         path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
         path.chmod(0o755)
 
-    def set_up(self):
-        environment = {"PATH": str(self.bin), "HOME": str(self.bin.parent), "TMPDIR": str(self.bin.parent)}
+    def set_up(self, *folders_before):
+        path = ":".join(map(str, (*folders_before, self.bin)))
+        environment = {"PATH": path, "HOME": str(self.bin.parent), "TMPDIR": str(self.bin.parent)}
         return subprocess.run([shutil.which("bash"), ROOT / "deploy/setup.sh"], env=environment,
                               capture_output=True, text=True, timeout=60)
 
@@ -70,6 +71,19 @@ def test_a_recent_cargo_is_taken_as_it_is(tmp_path, name):
     machine.script("cargo", "echo cargo 1.75.0")
     machine.script(name, "echo cargo 1.82.0")
     done = machine.set_up()
+    assert done.returncode == 0, done.stderr
+    assert not machine.asked.read_text()
+
+
+@pytest.mark.parametrize("first", ["echo cargo 1.65.0", "echo no toolchain is configured >&2; exit 1"])
+def test_a_cargo_that_will_not_do_hides_no_good_one(tmp_path, first):
+    machine = Machine(tmp_path, {}, None)
+    machine.script("cargo", "echo cargo 1.85.0")
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "cargo").write_text(f"#!{shutil.which('bash')}\n{first}\n")
+    (before / "cargo").chmod(0o755)
+    done = machine.set_up(before)
     assert done.returncode == 0, done.stderr
     assert not machine.asked.read_text()
 
