@@ -40,7 +40,10 @@ endif()
 
 # A cargo wants the rustc beside it (Ubuntu's are numbered), not the first on PATH.
 set(cargo_environment CARGO_TARGET_DIR=${FOLIO_CARGO_DIR})
-string(REGEX REPLACE "cargo(-[0-9.]+)?$" "rustc\\1" own_rustc "${FOLIO_CARGO}")
+cmake_path(GET FOLIO_CARGO PARENT_PATH cargo_folder)
+cmake_path(GET FOLIO_CARGO FILENAME own_rustc)
+string(REPLACE cargo rustc own_rustc ${own_rustc})
+set(own_rustc ${cargo_folder}/${own_rustc})
 if(EXISTS ${own_rustc})
   list(APPEND cargo_environment RUSTC=${own_rustc})
 endif()
