@@ -52,8 +52,19 @@ struct PoolView {
   float* page_scores(uint32_t page) const { return scores + page * geometry.scores_per_page(); }
 };
 
-// Which importance score a token's row gets when it is appended.
-enum class ScoreKind : uint8_t { kNone, kNormRatio };
+// Which importance the score board holds for a sequence's tokens, one float per KV head, from K and
+// V as stored. The first two are written when a token is appended, the others on demand.
+enum class ScoreKind : uint8_t {
+  kNone,
+  kNormRatio,        // ||v||2 / ||k||2
+  kInverseKeyNorm,   // 1 / ||k||2
+  kKeyDifference,    // -cos(k, mean of the normalised keys of the resident tokens)
+  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled over 7 neighbours
+};
+
+constexpr bool ScoredAtAppend(ScoreKind kind) {
+  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm;
+}
 
 // Where the K and V of one batch row go, in one layer.
 struct AppendSlot {
@@ -71,6 +82,12 @@ struct AttentionRun {
   uint32_t rows = 0;
   const uint32_t* pages = nullptr;  // the layer's table
   uint32_t context = 0;             // resident tokens, this run's own included
+};
+
+// All resident tokens of one sequence, in one layer.
+struct ResidentRun {
+  const uint32_t* pages = nullptr;  // the layer's table
+  uint32_t tokens = 0;
 };
 
 }  // namespace folio::kernels

@@ -36,6 +36,10 @@ std::vector<SequenceInfo> Coordinator::sequences() const { return state_->sequen
 absl::StatusOr<SequenceDetail> Coordinator::sequence(SequenceId id) const {
   return state_->sequence(id);
 }
+absl::StatusOr<Explanation> Coordinator::Explain(
+    SequenceId id, const std::optional<policy::CacheConfig>& cache) const {
+  return state_->Explain(id, cache);
+}
 absl::Status Coordinator::CheckInvariants() const { return state_->CheckInvariants(); }
 
 }  // namespace folio::cache

@@ -81,6 +81,12 @@ class Coordinator {
   PoolInfo pool() const;
   std::vector<SequenceInfo> sequences() const;
   absl::StatusOr<SequenceDetail> sequence(SequenceId id) const;
+  // What a policy with the settings `cache` (none: the sequence's own) would evict if it had to
+  // decide now; nothing changes. INVALID_ARGUMENT as Open; NOT_FOUND; FAILED_PRECONDITION while the
+  // prompt is prefilled or when the policy reads scores that the sequence's worker does not write;
+  // UNAVAILABLE when the sequence was evicted from all the while: ask again.
+  absl::StatusOr<Explanation> Explain(SequenceId id,
+                                      const std::optional<policy::CacheConfig>& cache) const;
 
   // Checks every invariant of the page accounting; INTERNAL names the first that is broken.
   // O(pages); for debug builds, tests and fuzzing.

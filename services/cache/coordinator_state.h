@@ -40,9 +40,23 @@ class Coordinator::State {
   PoolInfo pool() const ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<SequenceInfo> sequences() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<SequenceDetail> sequence(SequenceId id) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Explanation> Explain(SequenceId id,
+                                      const std::optional<policy::CacheConfig>& cache) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckInvariants() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  // A sequence as a policy would see it, and as it was then.
+  struct Imagined {
+    DecisionInput input;
+    policy::CacheConfig cache;
+    PlanEpoch plan_epoch;
+    std::vector<LayerTableInfo> tables;
+  };
+  absl::StatusOr<Imagined> Imagine(SequenceId id,
+                                   const std::optional<policy::CacheConfig>& cache) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // The sequence, if `worker` may change it now; renews the worker's lease.
   absl::StatusOr<Sequence*> Claim(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -34,11 +34,11 @@ absl::Status CheckRequest(const OpenRequest& request, const policy::Policy& poli
 absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& request,
                                                           const policy::Policy& policy) {
   const CacheGeometry& geometry = options_.geometry;
-  const uint64_t per_layer = Sequence::PagesPerLayer(request, policy, geometry);
-  const uint64_t wanted = per_layer * geometry.num_layers;
+  const uint64_t wanted = Sequence::WorstCase(request, policy, geometry);
   // Built only for a refusal: this runs under the lock.
   const auto want = [&] {
-    return absl::StrCat("wanted ", wanted, " pages (", per_layer, " in each of ",
+    return absl::StrCat("wanted ", wanted, " pages (", wanted / geometry.num_layers,
+                        request.cache.layer_budgets.empty() ? " in each of " : " on average in ",
                         geometry.num_layers, " layers)");
   };
   if (wanted > pool_.total().value()) {
@@ -63,11 +63,14 @@ absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& req
 }
 
 absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
-  const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(request.cache.policy);
+  // Made only of valid parameters.
+  std::shared_ptr<const policy::Policy> policy;
   const absl::Status valid = [&] {
-    absl::Status status = policy::Validate(request.cache, options_.geometry.page_tokens);
-    status.Update(CheckRequest(request, *policy, options_));
-    return status;
+    absl::Status status = policy::Validate(request.cache, options_.geometry.page_tokens,
+                                           options_.geometry.num_layers);
+    if (!status.ok()) return status;
+    policy = policy::MakePolicy(request.cache.policy);
+    return CheckRequest(request, *policy, options_);
   }();
   const absl::Time now = options_.clock->Now();
 
@@ -84,6 +87,7 @@ absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
   opened.lease_epoch = sequence->lease_epoch();
   opened.cache = request.cache;
   opened.pages = sequence->GrantPages(pool_);
+  opened.scores = policy->score_need();
   sequences_.emplace(opened.sequence, std::move(sequence));
   return opened;
 }

@@ -38,6 +38,7 @@ struct Opened {
   LeaseEpoch lease_epoch;
   policy::CacheConfig cache;
   LayerPageLists pages;  // the whole prompt and one page ahead
+  policy::ScoreNeed scores;
 };
 
 struct CommitRequest {
@@ -46,15 +47,15 @@ struct CommitRequest {
   LeaseEpoch lease_epoch;
   TokenCount logical_length;     // after the step
   std::vector<TokenId> sampled;  // appended to the record
-  std::vector<PageRef> filled;   // decode, newest page became full: one per layer; else empty
+  std::vector<PageRef> filled;   // decode: the pages that became full, in the order of their layers
 };
 
 struct CompactAction {
   std::vector<std::vector<SlotIndex>> keep;  // [layer][kept], ascending
-  PageCount spare;                           // pages per layer that stay behind the survivors
+  std::vector<PageCount> spare;              // [layer] pages that stay behind the survivors
 };
 struct DropAction {
-  std::vector<BlockIndex> block;  // one per layer
+  std::vector<std::optional<BlockIndex>> block;  // [layer]; none where nothing goes
 };
 struct Plan {
   SequenceId sequence;
@@ -98,6 +99,21 @@ struct LayerTableInfo {
 struct SequenceDetail {
   SequenceInfo info;
   std::vector<LayerTableInfo> layers;
+};
+
+// What a policy would take from one layer now: tokens, or the next block.
+struct ExplainedLayer {
+  TokenCount budget;
+  TokenCount resident;
+  std::vector<PositionRange> drop;  // logical positions
+  std::optional<BlockIndex> block;
+  std::vector<float> scores;  // per token with `drop`, else per full block
+};
+
+struct Explanation {
+  policy::CacheConfig cache;
+  bool due = false;  // some layer is over its budget
+  std::vector<ExplainedLayer> layers;
 };
 
 struct WorkerInfo {

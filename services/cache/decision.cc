@@ -19,26 +19,56 @@ void CheckKeep(const std::vector<SlotIndex>& keep, uint32_t tokens, const policy
   FOLIO_CHECK(recent == 0 || keep[budget - recent].value() == tokens - recent);
 }
 
+std::vector<SlotIndex> All(TokenCount tokens) {
+  std::vector<SlotIndex> slots;
+  slots.reserve(tokens.value());
+  for (uint32_t slot = 0; slot < tokens.value(); ++slot) slots.emplace_back(slot);
+  return slots;
+}
+
+std::vector<SlotIndex> Keep(const DecisionInput& input, size_t at) {
+  const DecisionInput::Layer& layer = input.layers[at];
+  if (!layer.over) return All(layer.tokens);
+  std::vector<SlotIndex> keep = input.policy->SelectPrefill(input.Scores(at), layer.limits);
+  CheckKeep(keep, layer.tokens.value(), layer.limits);
+  return keep;
+}
+
+std::optional<BlockIndex> Drop(const DecisionInput& input, size_t at) {
+  const DecisionInput::Layer& layer = input.layers[at];
+  if (!layer.over) return std::nullopt;
+  const BlockIndex block = input.policy->SelectDecode(input.Scores(at), layer.limits);
+  const uint32_t first_token = block.value() * input.page_tokens;
+  FOLIO_CHECK(first_token >= layer.limits.sink.value());
+  FOLIO_CHECK(first_token + input.page_tokens + layer.limits.recent.value() <=
+              layer.tokens.value());
+  return block;
+}
+
 }  // namespace
+
+policy::LayerScores DecisionInput::Scores(size_t layer) const {
+  return {.pages = layers[layer].pages,
+          .page_tokens = page_tokens,
+          .kv_heads = kv_heads,
+          .tokens = layers[layer].tokens,
+          .prompt_tokens = layers[layer].prompt_tokens,
+          .layer = LayerIndex(static_cast<uint32_t>(layer)),
+          .logical_length = logical_length};
+}
 
 Action Decide(const DecisionInput& input) {
   CompactAction compact;
   DropAction drop;
-  for (const DecisionInput::Layer& layer : input.layers) {
-    const policy::LayerScores scores{layer.pages, input.page_tokens, input.kv_heads, layer.tokens};
+  for (size_t layer = 0; layer < input.layers.size(); ++layer) {
     if (input.compact) {
-      compact.keep.push_back(input.policy->SelectPrefill(scores, input.limits));
-      CheckKeep(compact.keep.back(), layer.tokens.value(), input.limits);
+      compact.keep.push_back(Keep(input, layer));
+      compact.spare.push_back(input.layers[layer].spare);
     } else {
-      drop.block.push_back(input.policy->SelectDecode(scores, input.limits));
-      const uint32_t first_token = drop.block.back().value() * input.page_tokens;
-      FOLIO_CHECK(first_token >= input.limits.sink.value());
-      FOLIO_CHECK(first_token + input.page_tokens + input.limits.recent.value() <=
-                  layer.tokens.value());
+      drop.block.push_back(Drop(input, layer));
     }
   }
   if (!input.compact) return drop;
-  compact.spare = input.spare;
   return compact;
 }
 

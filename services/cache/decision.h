@@ -18,16 +18,21 @@ struct DecisionInput {
   struct Layer {
     std::vector<const float*> pages;  // float[page_tokens][kv_heads] each
     TokenCount tokens;
+    TokenCount prompt_tokens;  // of these
+    policy::Limits limits;
+    bool over = false;  // it loses something; else it stays as it is
+    PageCount spare;    // with compact
   };
 
   SequenceId sequence;
   std::shared_ptr<const policy::Policy> policy;
-  policy::Limits limits;
   uint32_t page_tokens = 0;
   uint32_t kv_heads = 0;
+  TokenCount logical_length;
   bool compact = false;  // else drop a block
-  PageCount spare;       // with compact
   std::vector<Layer> layers;
+
+  policy::LayerScores Scores(size_t layer) const;
 };
 
 using Action = std::variant<CompactAction, DropAction>;

@@ -3,18 +3,32 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/check.h"
 
 namespace folio::cache {
 namespace {
 
-Footprint MakeFootprint(const OpenRequest& request, const policy::Policy& policy,
-                        const CacheGeometry& geometry) {
-  return {geometry.page_tokens, policy.evicts() ? request.cache.budget.value() : 0};
+// The prompt is longer than the layer's budget.
+bool Compacts(const OpenRequest& request, const policy::Policy& policy, size_t layer) {
+  return policy.evicts() && request.prompt.size() > request.cache.layer_budget(layer).value();
 }
 
-bool MustCompact(const OpenRequest& request, const policy::Policy& policy) {
-  return policy.evicts() && request.prompt.size() > request.cache.budget.value();
+bool MustCompact(const OpenRequest& request, const policy::Policy& policy, uint32_t layers) {
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    if (Compacts(request, policy, layer)) return true;
+  }
+  return false;
+}
+
+std::vector<Footprint> MakeFootprints(const OpenRequest& request, const policy::Policy& policy,
+                                      const CacheGeometry& geometry) {
+  std::vector<Footprint> footprints;
+  for (uint32_t layer = 0; layer < geometry.num_layers; ++layer) {
+    footprints.emplace_back(geometry.page_tokens,
+                            policy.evicts() ? request.cache.layer_budget(layer).value() : 0);
+  }
+  return footprints;
 }
 
 }  // namespace
@@ -32,22 +46,26 @@ Sequence::Sequence(SequenceId id, const OpenRequest& request,
       opened_(opened),
       prompt_tokens_(static_cast<uint32_t>(request.prompt.size())),
       max_new_tokens_(request.max_new_tokens.value()),
-      footprint_(MakeFootprint(request, *policy_, geometry)),
-      must_compact_(MustCompact(request, *policy_)),
+      footprints_(MakeFootprints(request, *policy_, geometry)),
+      must_compact_(MustCompact(request, *policy_, geometry.num_layers)),
       tokens_(request.prompt),
       layers_(geometry.num_layers, BlockTable(geometry.page_tokens)),
       reservation_(std::move(reservation)) {}
 
 Sequence::~Sequence() { FOLIO_CHECK(held_pages() == 0 && !deciding_); }
 
-uint64_t Sequence::PagesPerLayer(const OpenRequest& request, const policy::Policy& policy,
-                                 const CacheGeometry& geometry) {
-  const Footprint footprint = MakeFootprint(request, policy, geometry);
+uint64_t Sequence::WorstCase(const OpenRequest& request, const policy::Policy& policy,
+                             const CacheGeometry& geometry) {
   const uint64_t prompt = request.prompt.size();
   const uint64_t remaining = request.max_new_tokens.value();
-  // Compaction only ever shrinks a table, and what follows it fits what the prompt took.
-  return MustCompact(request, policy) ? footprint.ForPrompt(prompt, remaining)
-                                      : footprint.Ever(prompt, remaining);
+  uint64_t pages = 0;
+  for (uint32_t layer = 0; const Footprint& footprint : MakeFootprints(request, policy, geometry)) {
+    // Compaction only ever shrinks a table, and what follows it fits what the prompt took.
+    pages += Compacts(request, policy, layer) ? footprint.ForPrompt(prompt, remaining)
+                                              : footprint.Ever(prompt, remaining);
+    ++layer;
+  }
+  return pages;
 }
 
 bool Sequence::in_prompt() const {
@@ -58,14 +76,25 @@ uint64_t Sequence::remaining() const {
   return uint64_t{prompt_tokens_} + max_new_tokens_ - logical_length_;
 }
 
-uint64_t Sequence::PagesWanted(const BlockTable& table) const {
-  if (in_prompt()) return footprint_.ForPrompt(prompt_tokens_, max_new_tokens_);
-  return footprint_.Now(table.resident().value(), remaining());
+uint64_t Sequence::PagesWanted(size_t layer) const {
+  if (in_prompt()) return footprints_[layer].ForPrompt(prompt_tokens_, max_new_tokens_);
+  return footprints_[layer].Now(layers_[layer].resident().value(), remaining());
 }
 
-uint64_t Sequence::PagesPromised(const BlockTable& table) const {
-  if (must_compact_ && !compacted_) return footprint_.ForPrompt(prompt_tokens_, max_new_tokens_);
-  return footprint_.Ever(table.resident().value(), remaining());
+uint64_t Sequence::PagesPromised(size_t layer) const {
+  const bool compacts = must_compact_ && !compacted_ && policy_->evicts() &&
+                        prompt_tokens_ > cache_.layer_budget(layer).value();
+  if (compacts) return footprints_[layer].ForPrompt(prompt_tokens_, max_new_tokens_);
+  return footprints_[layer].Ever(layers_[layer].resident().value(), remaining());
+}
+
+uint64_t Sequence::PagesPromised() const {
+  uint64_t promised = 0;
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    const uint64_t held = layers_[layer].pages().size();
+    promised += std::max(PagesPromised(layer), held) - held;
+  }
+  return promised;
 }
 
 uint32_t Sequence::FullTokens(const BlockTable& table) const {
@@ -86,7 +115,7 @@ LayerPageLists Sequence::GrantPages(PagePool& pool) {
   bool any = false;
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockTable& table = layers_[layer];
-    const uint64_t wanted = PagesWanted(table);
+    const uint64_t wanted = PagesWanted(layer);
     while (table.pages().size() < wanted) {
       table.AddPage(pool.Take(reservation_));
       granted[layer].push_back(table.pages().back());
@@ -97,30 +126,83 @@ LayerPageLists Sequence::GrantPages(PagePool& pool) {
   return granted;
 }
 
+TokenCount Sequence::PromptTokens(const BlockTable& table) const {
+  const Position end(prompt_tokens_);
+  uint32_t count = 0;
+  for (const PositionRange& run : table.positions()) {
+    if (run.begin >= end) break;
+    count += (std::min(run.end, end) - run.begin).value();
+  }
+  return TokenCount(count);
+}
+
+bool Sequence::OverBudget(size_t layer) const {
+  return FullTokens(layers_[layer]) > cache_.layer_budget(layer).value();
+}
+
+DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
+                                             const policy::Policy& policy,
+                                             const policy::CacheConfig& cache,
+                                             const float* board) const {
+  const BlockTable& table = layers_[at];
+  DecisionInput::Layer layer;
+  layer.tokens = tokens;
+  layer.limits = cache.limits(at);
+  if (!policy.needs_scores()) return layer;
+  if (policy.score_need().time == policy::ScoreTime::kPromptEnd) {
+    layer.prompt_tokens = std::min(PromptTokens(table), tokens);
+  }
+  const uint32_t pages = geometry_.pages_for(tokens.value());
+  layer.pages.reserve(pages);
+  for (uint32_t block = 0; block < pages; ++block) {
+    const size_t page = table.pages()[block].page.value();
+    layer.pages.push_back(board + page * geometry_.scores_per_page());
+  }
+  return layer;
+}
+
 DecisionInput Sequence::Snapshot(const float* board) const {
   DecisionInput input;
   input.sequence = id_;
   input.policy = policy_;
-  input.limits = cache_.limits();
   input.page_tokens = geometry_.page_tokens;
   input.kv_heads = geometry_.num_kv_heads;
+  input.logical_length = TokenCount(logical_length_);
   input.compact = must_compact_ && !compacted_;
-  if (input.compact) {
-    const uint64_t budget = cache_.budget.value();
-    input.spare = PageCount(static_cast<uint32_t>(footprint_.Now(budget, remaining()) -
-                                                  budget / geometry_.page_tokens));
-  }
-  for (const BlockTable& table : layers_) {
-    DecisionInput::Layer layer;
-    layer.tokens = input.compact ? table.resident() : TokenCount(FullTokens(table));
-    if (policy_->needs_scores()) {
-      const uint32_t pages = geometry_.pages_for(layer.tokens.value());
-      for (uint32_t block = 0; block < pages; ++block) {
-        const size_t page = table.pages()[block].page.value();
-        layer.pages.push_back(board + page * geometry_.scores_per_page());
-      }
+  for (size_t at = 0; at < layers_.size(); ++at) {
+    const BlockTable& table = layers_[at];
+    const uint64_t budget = cache_.layer_budget(at).value();
+    const TokenCount tokens = input.compact ? table.resident() : TokenCount(FullTokens(table));
+    DecisionInput::Layer layer = SnapshotLayer(at, tokens, *policy_, cache_, board);
+    layer.over = input.compact ? tokens.value() > budget : OverBudget(at);
+    if (input.compact) {
+      const uint64_t kept = std::min<uint64_t>(tokens.value(), budget);
+      const uint64_t pages = geometry_.pages_for(static_cast<uint32_t>(kept));
+      const uint64_t wanted = footprints_[at].Now(kept, remaining());
+      const uint64_t stay = std::min<uint64_t>(wanted, table.pages().size());
+      layer.spare = PageCount(static_cast<uint32_t>(stay - pages));
     }
     input.layers.push_back(std::move(layer));
+  }
+  return input;
+}
+
+absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache,
+                                                const float* board) const {
+  DecisionInput input;
+  input.sequence = id_;
+  input.policy = policy::MakePolicy(cache.policy);
+  const policy::ScoreNeed need = input.policy->score_need();
+  if (in_prompt()) return Refuse("its prompt is still in prefill; ask again when it decodes");
+  if (need.kind != policy::ScoreKind::kNone && need != policy_->score_need()) {
+    return Refuse(absl::StrCat("its worker writes the scores of policy ", policy_->name(),
+                               ", which policy ", input.policy->name(), " does not read"));
+  }
+  input.page_tokens = geometry_.page_tokens;
+  input.kv_heads = geometry_.num_kv_heads;
+  input.logical_length = TokenCount(logical_length_);
+  for (size_t at = 0; at < layers_.size(); ++at) {
+    input.layers.push_back(SnapshotLayer(at, layers_[at].resident(), *input.policy, cache, board));
   }
   return input;
 }
@@ -129,11 +211,9 @@ std::optional<DecisionInput> Sequence::BeginDecision(const float* board) {
   if (!policy_->evicts() || plan_in_flight() || logical_length_ < prompt_tokens_) {
     return std::nullopt;
   }
-  const bool compact = must_compact_ && !compacted_;
-  const bool drop = std::any_of(layers_.begin(), layers_.end(), [&](const BlockTable& table) {
-    return FullTokens(table) > cache_.budget.value();
-  });
-  if (!compact && !drop) return std::nullopt;
+  bool due = must_compact_ && !compacted_;
+  for (size_t layer = 0; layer < layers_.size(); ++layer) due = due || OverBudget(layer);
+  if (!due) return std::nullopt;
   deciding_ = true;
   return Snapshot(board);
 }
@@ -147,25 +227,20 @@ const Plan& Sequence::FinishDecision(Action action) {
 
 void Sequence::ApplyPlan(PagePool& pool) {
   FOLIO_CHECK(plan_.has_value());
-  uint64_t promised = 0;
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockTable& table = layers_[layer];
     PageList freed;
     if (const auto* compact = std::get_if<CompactAction>(&plan_->action)) {
-      freed = table.Compact(compact->keep[layer], compact->spare);
+      freed = table.Compact(compact->keep[layer], compact->spare[layer]);
       compacted_ = true;
-    } else {
-      freed.push_back(table.Drop(std::get<DropAction>(plan_->action).block[layer]));
+    } else if (const auto block = std::get<DropAction>(plan_->action).block[layer]) {
+      freed.push_back(table.Drop(*block));
     }
     for (PageRef page : freed) pool.Release(page);
     evicted_pages_ += freed.size();
   }
   plan_.reset();
-  for (const BlockTable& table : layers_) {
-    const uint64_t held = table.pages().size();
-    promised += std::max(PagesPromised(table), held) - held;
-  }
-  reservation_.ResizeTo(PageCount(static_cast<uint32_t>(promised)));
+  reservation_.ResizeTo(PageCount(static_cast<uint32_t>(PagesPromised())));
 }
 
 void Sequence::Release(PagePool& pool) {

@@ -27,16 +27,16 @@ namespace folio::cache {
 
 class Sequence {
  public:
-  // The request's settings must be valid. `reservation` holds PagesPerLayer(...) for each layer.
+  // The request's settings must be valid. `reservation` holds WorstCase(...).
   Sequence(SequenceId id, const OpenRequest& request, std::shared_ptr<const policy::Policy> policy,
            const CacheGeometry& geometry, PageReservation reservation, absl::Time opened);
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
   ~Sequence();
 
-  // The worst case that a sequence is admitted for.
-  static uint64_t PagesPerLayer(const OpenRequest& request, const policy::Policy& policy,
-                                const CacheGeometry& geometry);
+  // The pages that a sequence is admitted for, over all layers.
+  static uint64_t WorstCase(const OpenRequest& request, const policy::Policy& policy,
+                            const CacheGeometry& geometry);
 
   SequenceId id() const { return id_; }
   WorkerId worker() const { return worker_; }
@@ -47,6 +47,7 @@ class Sequence {
   // A policy is reading the sequence's scores; its pages must stay where they are.
   bool deciding() const { return deciding_; }
   const std::optional<Plan>& plan() const { return plan_; }
+  PlanEpoch last_plan() const { return last_plan_; }
 
   // OK, or FAILED_PRECONDITION saying what was expected and what came. Changes nothing.
   absl::Status CheckCommit(const CommitRequest& request) const;
@@ -56,6 +57,12 @@ class Sequence {
   // Gives each layer the pages it should hold now, and returns them; empty when none is due. While
   // a plan waits nothing is given: its acknowledgement does that.
   LayerPageLists GrantPages(PagePool& pool);
+
+  // What a policy with the settings `cache` would be told if it had to decide now: all resident
+  // tokens, every layer. Changes nothing. FAILED_PRECONDITION in the prompt, or when the board
+  // holds scores of another kind than the policy reads.
+  absl::StatusOr<DecisionInput> Imagine(const policy::CacheConfig& cache, const float* board) const;
+  const policy::CacheConfig& cache() const { return cache_; }
 
   // What the policy is to decide now, if anything; from here to FinishDecision the sequence is
   // `deciding`. `board` is the pool's score board.
@@ -85,17 +92,23 @@ class Sequence {
   bool compaction_waits() const { return must_compact_ && !compacted_ && plan_in_flight(); }
   bool plan_in_flight() const { return deciding_ || plan_.has_value(); }
   uint64_t remaining() const;
-  uint64_t PagesWanted(const BlockTable& table) const;
-  uint64_t PagesPromised(const BlockTable& table) const;
+  uint64_t PagesWanted(size_t layer) const;
+  uint64_t PagesPromised(size_t layer) const;
+  uint64_t PagesPromised() const;  // beyond those held, over all layers
   // Tokens of the layer in full pages.
   uint32_t FullTokens(const BlockTable& table) const;
+  // Of the layer's resident tokens, those of the prompt.
+  TokenCount PromptTokens(const BlockTable& table) const;
+  bool OverBudget(size_t layer) const;
+  DecisionInput::Layer SnapshotLayer(size_t layer, TokenCount tokens, const policy::Policy& policy,
+                                     const policy::CacheConfig& cache, const float* board) const;
   DecisionInput Snapshot(const float* board) const;
 
   absl::Status CheckPromptCommit(const CommitRequest& request) const;
   absl::Status CheckDecodeCommit(const CommitRequest& request) const;
   absl::Status CheckFilled(const CommitRequest& request) const;
   absl::Status CheckRecord(const CommitRequest& request) const;
-  absl::Status CheckTable(const BlockTable& table) const;
+  absl::Status CheckTable(size_t layer) const;
   absl::Status Refuse(absl::string_view why) const;
 
   const SequenceId id_;
@@ -109,8 +122,8 @@ class Sequence {
   const absl::Time opened_;
   const uint32_t prompt_tokens_;
   const uint32_t max_new_tokens_;
-  const Footprint footprint_;
-  const bool must_compact_;  // the prompt is longer than the budget
+  const std::vector<Footprint> footprints_;  // [layer]
+  const bool must_compact_;                  // the prompt is longer than some layer's budget
 
   std::vector<TokenId> tokens_;  // prompt and sampled
   uint32_t logical_length_ = 0;

@@ -68,30 +68,26 @@ absl::Status Sequence::CheckDecodeCommit(const CommitRequest& request) const {
 absl::Status Sequence::CheckFilled(const CommitRequest& request) const {
   const uint32_t growth = request.logical_length.value() - logical_length_;
   const uint32_t page_tokens = geometry_.page_tokens;
-  bool fills = false;
-  for (const BlockTable& table : layers_) {
-    const uint32_t resident = table.resident().value();
-    fills = fills || (resident + growth) / page_tokens > resident / page_tokens;
-  }
-  if (!fills) {
-    return request.filled.empty() ? absl::OkStatus()
-                                  : Refuse("filled names pages, but no page became full");
-  }
-  if (request.filled.size() != layers_.size()) {
-    return Refuse(absl::StrCat("a page became full in each layer: filled must name ",
-                               layers_.size(), " pages, got ", request.filled.size()));
-  }
+  size_t named = 0;
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     const BlockTable& table = layers_[layer];
-    const uint32_t full_pages = (table.resident().value() + growth) / page_tokens;
-    if (full_pages == 0) continue;
+    const uint32_t resident = table.resident().value();
+    const uint32_t full_pages = (resident + growth) / page_tokens;
+    if (full_pages == resident / page_tokens) continue;
     const PageRef expected = table.pages()[full_pages - 1];
-    if (request.filled[layer] != expected) {
-      return Refuse(absl::StrCat("filled of layer ", layer, " must be ", Describe(expected),
-                                 ", got ", Describe(request.filled[layer])));
+    if (named == request.filled.size()) {
+      return Refuse(absl::StrCat("a page became full in layer ", layer, ": filled must name ",
+                                 Describe(expected), ", got ", named, " pages"));
     }
+    if (request.filled[named] != expected) {
+      return Refuse(absl::StrCat("filled of layer ", layer, " must be ", Describe(expected),
+                                 ", got ", Describe(request.filled[named])));
+    }
+    ++named;
   }
-  return absl::OkStatus();
+  if (named == request.filled.size()) return absl::OkStatus();
+  return Refuse(
+      absl::StrCat("filled names ", request.filled.size(), " pages, but ", named, " became full"));
 }
 
 absl::Status Sequence::CheckRecord(const CommitRequest& request) const {
@@ -102,7 +98,8 @@ absl::Status Sequence::CheckRecord(const CommitRequest& request) const {
                              length, " needs ", length, " or ", length + 1));
 }
 
-absl::Status Sequence::CheckTable(const BlockTable& table) const {
+absl::Status Sequence::CheckTable(size_t layer) const {
+  const BlockTable& table = layers_[layer];
   if (absl::Status s = table.CheckInvariants(); !s.ok()) return s;
   const uint64_t resident = table.resident().value();
   const uint64_t held = table.pages().size();
@@ -116,7 +113,7 @@ absl::Status Sequence::CheckTable(const BlockTable& table) const {
     return Broken("a position lies behind the logical length");
   }
   if (in_prompt()) {
-    return held == PagesWanted(table)
+    return held == PagesWanted(layer)
                ? absl::OkStatus()
                : Broken("a prompt does not hold the pages it was opened with");
   }
@@ -124,7 +121,7 @@ absl::Status Sequence::CheckTable(const BlockTable& table) const {
     return Broken(absl::StrCat(held, " pages held for ", resident, " tokens"));
   }
   if (policy_->evicts()) {
-    const uint64_t budget = cache_.budget.value();
+    const uint64_t budget = cache_.layer_budget(layer).value();
     if (held > budget / geometry_.page_tokens + Footprint::kPagesOverBudget) {
       return Broken(absl::StrCat(held, " pages held with a budget of ", budget, " tokens"));
     }
@@ -136,20 +133,18 @@ absl::Status Sequence::CheckTable(const BlockTable& table) const {
 }
 
 absl::Status Sequence::CheckInvariants(const PagePool& pool, std::vector<bool>& seen) const {
-  uint64_t promised = 0;
+  const uint64_t promised = PagesPromised();
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     const BlockTable& table = layers_[layer];
     const auto broken = [&](absl::string_view what) {
       return Broken(absl::StrCat("sequence ", id_.value(), " layer ", layer, ": ", what));
     };
-    if (absl::Status s = CheckTable(table); !s.ok()) return broken(s.message());
+    if (absl::Status s = CheckTable(layer); !s.ok()) return broken(s.message());
     for (PageRef page : table.pages()) {
       if (!pool.IsHeld(page)) return broken(absl::StrCat(Describe(page), " is not held"));
       if (seen[page.page.value()]) return broken(absl::StrCat(Describe(page), " is held twice"));
       seen[page.page.value()] = true;
     }
-    const uint64_t held = table.pages().size();
-    promised += std::max(PagesPromised(table), held) - held;
   }
   if (promised != reservation_.count().value()) {
     return Broken(absl::StrCat("sequence ", id_.value(), " is promised ",

@@ -13,6 +13,11 @@ namespace {
 // Ids count from 1; a manager has one pool.
 constexpr uint32_t kPoolId = 1;
 
+grpc::Status NotAttached(uint64_t sequence) {
+  return ToGrpcStatus(absl::NotFoundError(
+      absl::StrCat("sequence ", sequence, " is not open: no worker has attached")));
+}
+
 }  // namespace
 
 grpc::Status AdminService::ListPools(grpc::ServerContext* context,
@@ -63,13 +68,33 @@ grpc::Status AdminService::GetSequence(grpc::ServerContext* context,
                                        const v1::GetSequenceRequest* request,
                                        v1::GetSequenceResponse* response) {
   const Pool* pool = roster_->pool();
-  if (pool == nullptr) {
-    return ToGrpcStatus(absl::NotFoundError(
-        absl::StrCat("sequence ", request->sequence_id(), " is not open: no worker has attached")));
-  }
+  if (pool == nullptr) return NotAttached(request->sequence_id());
   auto detail = pool->coordinator().sequence(SequenceId(request->sequence_id()));
   if (!detail.ok()) return ToGrpcStatus(detail.status());
   *response = DetailToProto(*detail, pool->geometry());
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
+                                           const v1::ExplainEvictionRequest* request,
+                                           v1::ExplainEvictionResponse* response) {
+  const Pool* pool = roster_->pool();
+  if (pool == nullptr) return NotAttached(request->sequence_id());
+  const SequenceId id(request->sequence_id());
+  std::optional<policy::CacheConfig> cache;
+  if (request->has_cache()) {
+    auto detail = pool->coordinator().sequence(id);
+    if (!detail.ok()) return ToGrpcStatus(detail.status());
+    const CacheRules rules = {pool->geometry().page_tokens, pool->geometry().num_layers, budgets_};
+    const RequestShape shape = {detail->info.prompt_tokens.value(),
+                                detail->info.max_new_tokens.value(), 0};
+    auto config = CacheConfigFromProto(request->cache(), rules, shape);
+    if (!config.ok()) return ToGrpcStatus(config.status());
+    cache = *std::move(config);
+  }
+  auto explanation = pool->coordinator().Explain(id, cache);
+  if (!explanation.ok()) return ToGrpcStatus(explanation.status());
+  *response = ExplanationToProto(*explanation);
   return grpc::Status::OK;
 }
 

@@ -4,14 +4,16 @@
 
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/manager/worker_roster.h"
+#include "services/policy/budget.h"
 
 namespace folio::manager {
 
 // Thread-safe. Changes nothing.
 class AdminService final : public v1::Admin::Service {
  public:
-  // `roster` is borrowed.
-  explicit AdminService(const WorkerRoster* roster) : roster_(roster) {}
+  // `roster` is borrowed. `budgets` hold for the settings that are asked about too.
+  AdminService(const WorkerRoster* roster, const policy::BudgetRules& budgets)
+      : roster_(roster), budgets_(budgets) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
                          v1::ListPoolsResponse* response) override;
@@ -19,9 +21,13 @@ class AdminService final : public v1::Admin::Service {
                              v1::ListSequencesResponse* response) override;
   grpc::Status GetSequence(grpc::ServerContext* context, const v1::GetSequenceRequest* request,
                            v1::GetSequenceResponse* response) override;
+  grpc::Status ExplainEviction(grpc::ServerContext* context,
+                               const v1::ExplainEvictionRequest* request,
+                               v1::ExplainEvictionResponse* response) override;
 
  private:
   const WorkerRoster* const roster_;
+  const policy::BudgetRules budgets_;
 };
 
 }  // namespace folio::manager

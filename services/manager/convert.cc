@@ -15,38 +15,6 @@ absl::Status BadField(absl::string_view field, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", why));
 }
 
-absl::StatusOr<policy::PolicySpec> PolicyFromProto(const v1::CacheOptions& options) {
-  if (!options.has_policy()) return policy::FullSpec{};
-  switch (options.policy().kind_case()) {
-    case v1::Policy::kFull:
-      return policy::FullSpec{};
-    case v1::Policy::kPagedEviction:
-      return policy::PagedEvictionSpec{};
-    case v1::Policy::kStreamingLlm:
-      return policy::StreamingLlmSpec{};
-    case v1::Policy::KIND_NOT_SET:
-      break;
-  }
-  return BadField("cache.policy",
-                  "no known kind is set; use full, paged_eviction or streaming_llm");
-}
-
-// The cache keeps every token under `full`, so that there is nothing to protect: whoever asks for
-// it means another policy. 0 says as much as leaving it out.
-absl::Status CheckUnprotected(absl::string_view field, uint32_t tokens) {
-  if (tokens == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " ", tokens, " does not go with policy full, which keeps every token: leave ", field,
-      " out or choose a policy that evicts"));
-}
-
-struct PolicyWriter {
-  v1::Policy* out;
-  void operator()(const policy::FullSpec&) const { out->mutable_full(); }
-  void operator()(const policy::PagedEvictionSpec&) const { out->mutable_paged_eviction(); }
-  void operator()(const policy::StreamingLlmSpec&) const { out->mutable_streaming_llm(); }
-};
-
 void WritePages(const cache::PageList& pages, v1::LayerPages* out) {
   out->mutable_pages()->Reserve(static_cast<int>(pages.size()));
   out->mutable_generations()->Reserve(static_cast<int>(pages.size()));
@@ -60,62 +28,26 @@ struct ActionWriter {
   v1::EvictionPlan* out;
   void operator()(const cache::CompactAction& action) const {
     v1::CompactPlan* compact = out->mutable_compact();
-    compact->set_spare_pages(action.spare.value());
-    for (const std::vector<SlotIndex>& keep : action.keep) {
+    for (size_t i = 0; i < action.keep.size(); ++i) {
       v1::CompactPlan::Layer* layer = compact->add_layers();
-      layer->mutable_keep()->Reserve(static_cast<int>(keep.size()));
-      for (const SlotIndex slot : keep) layer->add_keep(slot.value());
+      layer->set_spare_pages(action.spare[i].value());
+      layer->mutable_keep()->Reserve(static_cast<int>(action.keep[i].size()));
+      for (const SlotIndex slot : action.keep[i]) layer->add_keep(slot.value());
     }
   }
   void operator()(const cache::DropAction& action) const {
     v1::DropPagePlan* drop = out->mutable_drop_page();
-    for (const BlockIndex block : action.block) drop->add_block_index(block.value());
+    for (uint32_t layer = 0; layer < action.block.size(); ++layer) {
+      if (!action.block[layer].has_value()) continue;
+      drop->add_block_index(action.block[layer]->value());
+      drop->add_layer(layer);
+    }
+    // The usual case, in which every layer drops one, needs no list.
+    if (drop->layer_size() == static_cast<int>(action.block.size())) drop->clear_layer();
   }
 };
 
 }  // namespace
-
-absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions& options,
-                                                         uint32_t page_tokens) {
-  auto spec = PolicyFromProto(options);
-  if (!spec.ok()) return spec.status();
-  policy::CacheConfig config;
-  config.policy = *spec;
-  config.budget = TokenCount(options.budget_tokens());
-  if (std::holds_alternative<policy::FullSpec>(*spec)) {
-    absl::Status status = CheckUnprotected("sink_tokens", options.sink_tokens());
-    status.Update(CheckUnprotected("recent_tokens", options.recent_tokens()));
-    if (!status.ok()) return status;
-  } else {
-    config.sink = TokenCount(options.has_sink_tokens() ? options.sink_tokens() : page_tokens);
-    config.recent = TokenCount(options.has_recent_tokens() ? options.recent_tokens() : page_tokens);
-  }
-  switch (options.eviction_mode()) {
-    case v1::EVICTION_MODE_UNSPECIFIED:
-    case v1::EVICTION_MODE_PIPELINED:
-      config.mode = policy::EvictionMode::kPipelined;
-      return config;
-    case v1::EVICTION_MODE_SYNCHRONOUS:
-      config.mode = policy::EvictionMode::kSynchronous;
-      return config;
-    default:
-      return BadField("cache.eviction_mode",
-                      absl::StrCat("unknown value ", static_cast<int>(options.eviction_mode()),
-                                   "; use EVICTION_MODE_PIPELINED or EVICTION_MODE_SYNCHRONOUS"));
-  }
-}
-
-v1::CacheOptions CacheConfigToProto(const policy::CacheConfig& config) {
-  v1::CacheOptions options;
-  std::visit(PolicyWriter{options.mutable_policy()}, config.policy);
-  options.set_budget_tokens(config.budget.value());
-  options.set_sink_tokens(config.sink.value());
-  options.set_recent_tokens(config.recent.value());
-  options.set_eviction_mode(config.mode == policy::EvictionMode::kSynchronous
-                                ? v1::EVICTION_MODE_SYNCHRONOUS
-                                : v1::EVICTION_MODE_PIPELINED);
-  return options;
-}
 
 absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams& sampling) {
   cache::SamplingRecord record;
@@ -143,15 +75,17 @@ absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams
 }
 
 absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, WorkerId worker,
-                                                 uint32_t page_tokens) {
+                                                 const CacheRules& rules) {
   if (open.label().size() > kMaxLabelBytes) {
     return BadField("label",
                     absl::StrCat("has ", open.label().size(), " bytes; at most ", kMaxLabelBytes));
   }
-  auto config = CacheConfigFromProto(open.cache(), page_tokens);
-  if (!config.ok()) return config.status();
   auto sampling = SamplingFromProto(open.sampling());
   if (!sampling.ok()) return sampling.status();
+  const RequestShape shape = {static_cast<uint64_t>(open.prompt_tokens_size()),
+                              open.max_new_tokens(), sampling->seed};
+  auto config = CacheConfigFromProto(open.cache(), rules, shape);
+  if (!config.ok()) return config.status();
   cache::OpenRequest request;
   request.worker = worker;
   request.prompt.reserve(open.prompt_tokens_size());
@@ -184,6 +118,7 @@ v1::OpenResult OpenedToProto(const cache::Opened& opened) {
   result.set_lease_epoch(opened.lease_epoch.value());
   *result.mutable_cache() = CacheConfigToProto(opened.cache);
   for (const cache::PageList& pages : opened.pages) WritePages(pages, result.add_layers());
+  *result.mutable_scores() = ScoreNeedToProto(opened.scores);
   return result;
 }
 

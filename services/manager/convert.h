@@ -16,21 +16,39 @@
 #include "services/cache/coordinator.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
+#include "services/policy/budget.h"
 #include "services/policy/registry.h"
 
 namespace folio::manager {
 
-// Defaults: no policy is `full`; sink and recent one page each; pipelined. With `full`, sink and
-// recent are 0, and anything else is refused.
+// What the pool and its operator say of every sequence's cache settings.
+struct CacheRules {
+  uint32_t page_tokens = 16;
+  uint32_t num_layers = 1;
+  policy::BudgetRules budgets = {};
+};
+
+// What of a request its cache settings depend on.
+struct RequestShape {
+  uint64_t prompt_tokens = 0;
+  uint64_t max_new_tokens = 0;
+  uint64_t sampling_seed = 0;
+};
+
+// Defaults: no policy is `full`; sink and recent one page each; pipelined; snap_kv's window 64;
+// random's seed the sampling seed; kv_crush over paged_eviction, share 0.25, anchor mean; the
+// operator's budget. With `full`, sink and recent are 0, and anything else is refused.
 absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions& options,
-                                                         uint32_t page_tokens);
+                                                         const CacheRules& rules,
+                                                         const RequestShape& request);
 v1::CacheOptions CacheConfigToProto(const policy::CacheConfig& config);
+v1::ScoreNeed ScoreNeedToProto(const policy::ScoreNeed& need);
 
 // `seed` may be missing only when nothing is sampled (temperature 0).
 absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams& sampling);
 
 absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, WorkerId worker,
-                                                 uint32_t page_tokens);
+                                                 const CacheRules& rules);
 cache::CommitRequest CommitFromProto(const v1::CommitTokens& commit, WorkerId worker);
 
 v1::OpenResult OpenedToProto(const cache::Opened& opened);
@@ -46,6 +64,7 @@ absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& 
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
 v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
                                       const CacheGeometry& geometry);
+v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation);
 
 // "w1".
 std::string WorkerName(WorkerId worker);

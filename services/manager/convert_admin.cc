@@ -127,4 +127,23 @@ v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
   return out;
 }
 
+v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation) {
+  v1::ExplainEvictionResponse out;
+  *out.mutable_cache() = CacheConfigToProto(explanation.cache);
+  out.set_due(explanation.due);
+  for (const cache::ExplainedLayer& from : explanation.layers) {
+    v1::ExplainedLayer* layer = out.add_layers();
+    layer->set_budget_tokens(from.budget.value());
+    layer->set_resident_tokens(from.resident.value());
+    for (const cache::PositionRange& range : from.drop) {
+      v1::PositionRange* drop = layer->add_drop_tokens();
+      drop->set_begin(range.begin.value());
+      drop->set_end(range.end.value());
+    }
+    if (from.block.has_value()) layer->set_drop_block(from.block->value());
+    layer->mutable_scores()->Add(from.scores.begin(), from.scores.end());
+  }
+  return out;
+}
+
 }  // namespace folio::manager

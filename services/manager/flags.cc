@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/common/byte_size.h"
@@ -20,6 +21,13 @@ ABSL_FLAG(std::string, export_socket, "",
           "unix: address of --listen");
 ABSL_FLAG(folio::ByteSize, pool_bytes, {},
           "memory for pages, such as 2GiB; 0: a quarter of what is available");
+ABSL_FLAG(
+    std::string, default_budget, "",
+    "for requests whose policy evicts and that give no budget: tokens, such as 1024, or a share "
+    "of the prompt, such as 0.25; empty: such requests are refused");
+ABSL_FLAG(
+    int, max_budget, 0,
+    "tokens that any sequence may hold in a layer, a multiple of the page size; 0: no ceiling");
 ABSL_FLAG(absl::Duration, lease_ttl, absl::Seconds(10),
           "how long a silent worker keeps its sequences, from 100ms to 1h, such as 10s");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
@@ -66,6 +74,28 @@ absl::StatusOr<uint64_t> ReadPoolBytes() {
   return given;
 }
 
+absl::StatusOr<policy::BudgetRules> ReadBudgets() {
+  policy::BudgetRules rules;
+  const std::string given = absl::GetFlag(FLAGS_default_budget);
+  uint32_t tokens = 0;
+  if (absl::SimpleAtoi(given, &tokens) && tokens > 0) {
+    rules.default_tokens = TokenCount(tokens);
+  } else if (!given.empty() && (!absl::SimpleAtod(given, &rules.default_share) ||
+                                !(rules.default_share > 0 && rules.default_share < 1))) {
+    return BadFlag("default_budget", given,
+                   "give tokens, such as 1024, or a share of the prompt between 0 and 1, such as "
+                   "0.25");
+  }
+  const int ceiling = absl::GetFlag(FLAGS_max_budget);
+  if (ceiling < 0) return BadFlag("max_budget", absl::StrCat(ceiling), "must be 0 or more tokens");
+  rules.ceiling = TokenCount(static_cast<uint32_t>(ceiling));
+  if (ceiling > 0 && rules.default_tokens > rules.ceiling) {
+    return BadFlag("default_budget", given,
+                   absl::StrCat("is above --max_budget ", ceiling, "; lower it"));
+  }
+  return rules;
+}
+
 }  // namespace
 
 absl::StatusOr<ManagerFlags> ReadFlags() {
@@ -79,6 +109,9 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   auto pool_bytes = ReadPoolBytes();
   if (!pool_bytes.ok()) return pool_bytes.status();
   flags.server.pool_bytes = *pool_bytes;
+  auto budgets = ReadBudgets();
+  if (!budgets.ok()) return budgets.status();
+  flags.server.budgets = *budgets;
   flags.server.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   for (const absl::Status& status : {CheckFlagRange("lease_ttl", flags.server.lease_ttl,

@@ -30,7 +30,8 @@ grpc::Status KvManagerService::Session(
   const absl::Cleanup end = [this, &worker] { roster_->EndSession(*worker); };
 
   const Pool& pool = *roster_->pool();
-  SessionTranslator translator(pool.coordinator(), *worker, pool.geometry().page_tokens,
+  const CacheRules rules = {pool.geometry().page_tokens, pool.geometry().num_layers, budgets_};
+  SessionTranslator translator(pool.coordinator(), *worker, rules,
                                [this] { return roster_->MayOpen(); });
   do {
     auto reply = translator.Translate(request);

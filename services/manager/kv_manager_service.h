@@ -4,14 +4,16 @@
 
 #include "folio/v1/kv_manager.grpc.pb.h"
 #include "services/manager/worker_roster.h"
+#include "services/policy/budget.h"
 
 namespace folio::manager {
 
 // Thread-safe.
 class KvManagerService final : public v1::KvManager::Service {
  public:
-  // `roster` is borrowed.
-  explicit KvManagerService(WorkerRoster* roster) : roster_(roster) {}
+  // `roster` is borrowed. `budgets` hold for every sequence.
+  KvManagerService(WorkerRoster* roster, const policy::BudgetRules& budgets)
+      : roster_(roster), budgets_(budgets) {}
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                       v1::AttachResponse* response) override;
@@ -21,6 +23,7 @@ class KvManagerService final : public v1::KvManager::Service {
 
  private:
   WorkerRoster* const roster_;
+  const policy::BudgetRules budgets_;
 };
 
 }  // namespace folio::manager

@@ -16,8 +16,8 @@ constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 
 Server::Server(const ServerOptions& options)
     : roster_({options.pool_bytes, options.lease_ttl, options.export_socket, options.clock}),
-      kv_manager_(&roster_),
-      admin_(&roster_) {}
+      kv_manager_(&roster_, options.budgets),
+      admin_(&roster_, options.budgets) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(options));

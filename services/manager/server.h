@@ -20,6 +20,7 @@
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
 #include "services/manager/worker_roster.h"
+#include "services/policy/budget.h"
 
 namespace folio::manager {
 
@@ -29,6 +30,7 @@ struct ServerOptions {
   uint64_t pool_bytes = 0;
   absl::Duration lease_ttl = absl::Seconds(10);
   const Clock* clock = nullptr;  // borrowed; of leases
+  policy::BudgetRules budgets;
 };
 
 // Thread-safe.

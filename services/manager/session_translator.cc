@@ -58,11 +58,9 @@ void LogClosed(const v1::CloseSequence& close, WorkerId worker) {
 }  // namespace
 
 SessionTranslator::SessionTranslator(cache::Coordinator& coordinator, WorkerId worker,
-                                     uint32_t page_tokens, std::function<absl::Status()> may_open)
-    : coordinator_(coordinator),
-      worker_(worker),
-      page_tokens_(page_tokens),
-      may_open_(std::move(may_open)) {}
+                                     const CacheRules& rules,
+                                     std::function<absl::Status()> may_open)
+    : coordinator_(coordinator), worker_(worker), rules_(rules), may_open_(std::move(may_open)) {}
 
 absl::StatusOr<v1::SessionReply> SessionTranslator::Translate(const v1::SessionRequest& request) {
   if (last_step_.has_value() && request.step() <= *last_step_) {
@@ -110,7 +108,7 @@ v1::OpenResult SessionTranslator::Open(const v1::OpenSequence& open) {
     if (may_open_) {
       if (absl::Status status = may_open_(); !status.ok()) return status;
     }
-    auto request = OpenFromProto(open, worker_, page_tokens_);
+    auto request = OpenFromProto(open, worker_, rules_);
     if (!request.ok()) return request.status();
     return coordinator_.Open(*request);
   };

@@ -15,15 +15,16 @@
 #include "folio/v1/kv_manager.pb.h"
 #include "services/cache/coordinator.h"
 #include "services/common/ids.h"
+#include "services/manager/convert.h"
 
 namespace folio::manager {
 
 // Thread-compatible: one thread per session.
 class SessionTranslator {
  public:
-  // `coordinator` is borrowed; `worker` was added to it; `page_tokens` is its geometry's.
+  // `coordinator` is borrowed; `worker` was added to it; `rules` are of its geometry.
   // `may_open`, when given, is asked before each open; its refusal is that open's answer.
-  SessionTranslator(cache::Coordinator& coordinator, WorkerId worker, uint32_t page_tokens,
+  SessionTranslator(cache::Coordinator& coordinator, WorkerId worker, const CacheRules& rules,
                     std::function<absl::Status()> may_open = nullptr);
 
   // Renews the worker's lease and carries out the request. What fails for one sequence is told in
@@ -40,7 +41,7 @@ class SessionTranslator {
 
   cache::Coordinator& coordinator_;
   const WorkerId worker_;
-  const uint32_t page_tokens_;
+  const CacheRules rules_;
   const std::function<absl::Status()> may_open_;
   std::optional<uint64_t> last_step_;
 };

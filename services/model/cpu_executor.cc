@@ -42,8 +42,8 @@ class CpuExecutor final : public Executor {
     sequence(slot).table.Extend(pages);
   }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
-               uint32_t spare) override;
-  void DropBlocks(SlotId slot, const std::vector<BlockIndex>& block) override {
+               const std::vector<uint32_t>& spare) override;
+  void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {
     sequence(slot).table.DropBlocks(block);
   }
   void Release(SlotId slot) override;
@@ -54,6 +54,10 @@ class CpuExecutor final : public Executor {
   uint32_t resident(SlotId slot, LayerIndex layer) const override {
     FOLIO_CHECK(layer.value() < pool_.geometry.num_layers);
     return sequence(slot).table.resident(layer);
+  }
+  uint32_t pages(SlotId slot, LayerIndex layer) const override {
+    FOLIO_CHECK(layer.value() < pool_.geometry.num_layers);
+    return static_cast<uint32_t>(sequence(slot).table.pages(layer).size());
   }
   uint32_t free_tokens(SlotId slot) const override { return sequence(slot).table.free_tokens(); }
 
@@ -127,7 +131,7 @@ void CpuExecutor::Release(SlotId slot) {
 }
 
 void CpuExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
-                          uint32_t spare) {
+                          const std::vector<uint32_t>& spare) {
   const auto start = std::chrono::steady_clock::now();
   SlotTable& table = sequence(slot).table;
   FOLIO_CHECK(keep.size() == pool_.geometry.num_layers);

@@ -45,6 +45,11 @@ struct StepSegment {
   Sampling sampling;
   std::optional<TokenId> target;
   int top_logprobs = -1;  // -1: no log-probabilities; n: the chosen and the n most likely
+  // Slots of kKeyDifference: after the step, every resident token is scored.
+  bool score_resident = false;
+  // Slots of kWindowAttention, in the chunk that ends the prompt: so many of its last rows, at most
+  // all, score every resident token. 0: no scoring.
+  uint32_t score_window = 0;
 };
 
 struct StepBatch {
@@ -80,16 +85,18 @@ class Executor {
   // Appends pages to each layer's table; pages[layer].
   virtual void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) = 0;
   // Gathers keep[layer] to the front of each layer; the table keeps the survivors' pages and
-  // `spare` more.
+  // spare[layer] more.
   virtual void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
-                       uint32_t spare) = 0;
-  // Takes block[layer] (a full one) out of each layer's table.
-  virtual void DropBlocks(SlotId slot, const std::vector<BlockIndex>& block) = 0;
+                       const std::vector<uint32_t>& spare) = 0;
+  // Takes block[layer] (a full one, if any) out of each layer's table.
+  virtual void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) = 0;
   virtual void Release(SlotId slot) = 0;
 
   // Layer's newest page with a token in it; the page a commit names when it became full.
   virtual PageRef NewestPage(SlotId slot, LayerIndex layer) const = 0;
   virtual uint32_t resident(SlotId slot, LayerIndex layer) const = 0;
+  // Pages in the layer's table.
+  virtual uint32_t pages(SlotId slot, LayerIndex layer) const = 0;
   // Tokens that still fit into the pages the slot has, in the fullest layer.
   virtual uint32_t free_tokens(SlotId slot) const = 0;
 

@@ -21,12 +21,13 @@ void SlotTable::Extend(const std::vector<std::vector<PageRef>>& pages) {
   }
 }
 
-void SlotTable::DropBlocks(const std::vector<BlockIndex>& block) {
+void SlotTable::DropBlocks(const std::vector<std::optional<BlockIndex>>& block) {
   FOLIO_CHECK(block.size() == layers_.size());
   const uint32_t page_tokens = pool_.geometry.page_tokens;
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
-    const uint32_t at = block[l].value();
+    if (!block[l].has_value()) continue;
+    const uint32_t at = block[l]->value();
     FOLIO_CHECK(at < layer.resident / page_tokens);
     layer.pages.erase(layer.pages.begin() + at);
     layer.generations.erase(layer.generations.begin() + at);
@@ -51,12 +52,13 @@ PageRef SlotTable::NewestPage(LayerIndex index) const {
   return {PageId(layer.pages[block]), layer.generations[block]};
 }
 
-void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep, uint32_t spare) {
-  FOLIO_CHECK(keep.size() == layers_.size());
+void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep,
+                       const std::vector<uint32_t>& spare) {
+  FOLIO_CHECK(keep.size() == layers_.size() && spare.size() == layers_.size());
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     const auto tokens = static_cast<uint32_t>(keep[l].size());
-    const size_t pages = size_t{pool_.geometry.pages_for(tokens)} + spare;
+    const size_t pages = size_t{pool_.geometry.pages_for(tokens)} + spare[l];
     FOLIO_CHECK(tokens <= layer.resident && pages <= layer.pages.size());
     layer.pages.resize(pages);
     layer.generations.resize(pages);

@@ -4,6 +4,7 @@
 #define FOLIO_SERVICES_MODEL_SLOT_TABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/views.h"
@@ -19,7 +20,7 @@ class SlotTable {
 
   // See Executor for these four.
   void Extend(const std::vector<std::vector<PageRef>>& pages);
-  void DropBlocks(const std::vector<BlockIndex>& block);
+  void DropBlocks(const std::vector<std::optional<BlockIndex>>& block);
   uint32_t free_tokens() const;
   PageRef NewestPage(LayerIndex layer) const;
 
@@ -29,7 +30,7 @@ class SlotTable {
   }
 
   // Bookkeeping after `keep[layer]` was gathered to the front.
-  void Shrink(const std::vector<std::vector<SlotIndex>>& keep, uint32_t spare);
+  void Shrink(const std::vector<std::vector<SlotIndex>>& keep, const std::vector<uint32_t>& spare);
 
   // Where the next tokens of one layer go: out[i] for the i-th of `rows`, positions from `first`.
   void Place(LayerIndex layer, Position first, uint32_t rows, kernels::AppendSlot* out) const;

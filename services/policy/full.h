@@ -10,7 +10,6 @@ class Full final : public Policy {
  public:
   absl::string_view name() const override { return "full"; }
   bool evicts() const override { return false; }
-  bool needs_scores() const override { return false; }
   // Every slot.
   std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;

@@ -3,6 +3,9 @@
 //
 // The policy sees one layer at a time. Protected tokens (sinks, recent ones) are part of the view's
 // counts; every policy must keep them. Ties break towards the older slot being evicted.
+//
+// A policy says what it needs from the worker (`score_need`) and is told nothing else: what is not
+// on the board, in the view or in its own parameters cannot decide anything.
 #ifndef FOLIO_SERVICES_POLICY_POLICY_H_
 #define FOLIO_SERVICES_POLICY_POLICY_H_
 
@@ -20,10 +23,16 @@ namespace folio::policy {
 // `pages[b]` points at `float[page_tokens][kv_heads]` of block b; only the first `tokens` rows
 // counted over all blocks are meaningful. Views borrow: the memory must outlive the call.
 struct LayerScores {
-  absl::Span<const float* const> pages;
+  absl::Span<const float* const> pages = {};
   uint32_t page_tokens = 16;
   uint32_t kv_heads = 1;
-  TokenCount tokens;
+  TokenCount tokens = {};
+  // How many of them, the oldest, are tokens of the prompt; told to policies whose scores are written
+  // at the prompt's end.
+  TokenCount prompt_tokens = {};
+  LayerIndex layer = {};
+  // Tokens that the model has seen: differs at every decision of a sequence in decode.
+  TokenCount logical_length = {};
 
   // Row of slot `slot`: `kv_heads` floats.
   absl::Span<const float> row(SlotIndex slot) const {
@@ -39,6 +48,25 @@ struct Limits {
   TokenCount recent;
 };
 
+// The importance that a worker writes to the score board; the protocol's ScoreKind.
+enum class ScoreKind : uint8_t {
+  kNone,
+  kNormRatio,        // ||V||2 / ||K||2
+  kInverseKeyNorm,   // 1 / ||K||2
+  kKeyDifference,    // -cos(K, mean of the resident tokens' normalised keys)
+  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled
+};
+
+// When it is written; the protocol's ScoreTime.
+enum class ScoreTime : uint8_t { kNever, kAppend, kPromptEnd, kDecision };
+
+struct ScoreNeed {
+  ScoreKind kind = ScoreKind::kNone;
+  ScoreTime time = ScoreTime::kNever;
+  uint32_t window = 0;  // queries, for kWindowAttention
+  friend constexpr bool operator==(const ScoreNeed&, const ScoreNeed&) = default;
+};
+
 // Thread-compatible and stateless after construction.
 class Policy {
  public:
@@ -49,8 +77,18 @@ class Policy {
   // False: every token is kept, and the functions below are not called.
   virtual bool evicts() const = 0;
 
-  // True when the policy reads LayerScores rows; false lets the worker skip scoring.
-  virtual bool needs_scores() const = 0;
+  // What it reads from LayerScores rows; with kNone they are not there, and the worker scores
+  // nothing.
+  virtual ScoreNeed score_need() const { return {}; }
+  bool needs_scores() const { return score_need().kind != ScoreKind::kNone; }
+
+  // Tokens per layer, at the end, that it keeps by its own definition, whatever they score; it
+  // keeps the more of this and `limits.recent`.
+  virtual TokenCount own_recent() const { return TokenCount(0); }
+
+  // Budget that goes to other tokens than the highest: what `sink` and `recent` must leave room
+  // for.
+  virtual TokenCount Representatives(TokenCount /*budget*/) const { return TokenCount(0); }
 
   // After prefill with scores.tokens > limits.budget: the slots to keep, ascending, exactly
   // `limits.budget` of them, the first `sink` and the last `recent` slots among them.
@@ -61,6 +99,11 @@ class Policy {
   // among the first `sink` and the newest `recent` tokens' blocks. Precondition: a candidate exists
   // (budget >= sink + recent guarantees it).
   virtual BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const = 0;
+
+  // What it chooses by, high is kept: one number per token, and one per full block. Empty for a
+  // policy that goes by position alone.
+  virtual std::vector<float> TokenScores(const LayerScores& /*scores*/) const { return {}; }
+  virtual std::vector<float> BlockScores(const LayerScores& /*scores*/) const { return {}; }
 };
 
 }  // namespace folio::policy

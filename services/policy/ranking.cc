@@ -43,7 +43,7 @@ float TokenScore(absl::Span<const float> row) {
   return Mean(sum, row);
 }
 
-std::vector<float> TokenScores(const LayerScores& scores) {
+std::vector<float> HeadMeans(const LayerScores& scores) {
   std::vector<float> means(scores.tokens.value());
   for (uint32_t slot = 0; slot < means.size(); ++slot) {
     means[slot] = TokenScore(scores.row(SlotIndex(slot)));
@@ -82,24 +82,21 @@ BlockRange Candidates(uint32_t blocks, uint32_t page_tokens, const Limits& limit
   return {sink, blocks - recent};
 }
 
-BlockIndex LowestBlock(const LayerScores& scores, const Limits& limits) {
-  const uint32_t page_tokens = scores.page_tokens;
-  const BlockRange range = Candidates(scores.tokens.value() / page_tokens, page_tokens, limits);
-  uint32_t lowest = range.begin;
-  float lowest_mean = std::numeric_limits<float>::infinity();
-  std::vector<float> page(page_tokens);
+std::vector<float> BlockMeans(absl::Span<const float> token_scores, uint32_t page_tokens) {
+  std::vector<float> means(token_scores.size() / page_tokens);
   std::vector<float> scratch;
-  for (uint32_t block = range.begin; block < range.end; ++block) {
-    for (uint32_t offset = 0; offset < page_tokens; ++offset) {
-      page[offset] = TokenScore(scores.row(SlotIndex(block * page_tokens + offset)));
-    }
-    const float mean = Mean(FoldedSum(page, scratch), page);
-    if (mean < lowest_mean) {
-      lowest = block;
-      lowest_mean = mean;
-    }
+  for (size_t block = 0; block < means.size(); ++block) {
+    const absl::Span<const float> tokens = token_scores.subspan(block * page_tokens, page_tokens);
+    means[block] = Mean(FoldedSum(tokens, scratch), tokens);
   }
-  return BlockIndex(lowest);
+  return means;
+}
+
+BlockIndex LowestBlock(absl::Span<const float> block_scores, BlockRange range) {
+  FOLIO_CHECK(range.begin < range.end && range.end <= block_scores.size());
+  const auto lowest =
+      std::min_element(block_scores.begin() + range.begin, block_scores.begin() + range.end);
+  return BlockIndex(static_cast<uint32_t>(lowest - block_scores.begin()));
 }
 
 }  // namespace folio::policy

@@ -18,23 +18,26 @@ namespace folio::policy {
 float TokenScore(absl::Span<const float> row);
 
 // TokenScore of every token of the layer.
-std::vector<float> TokenScores(const LayerScores& scores);
+std::vector<float> HeadMeans(const LayerScores& scores);
 
 // The slots that stay when `limits.budget` tokens may: the first `sink`, the last `recent`, and the
 // highest of those between. Ascending. `token_scores` must hold no NaN.
 std::vector<SlotIndex> KeepHighest(absl::Span<const float> token_scores, const Limits& limits);
 
-// The candidate block of the lowest mean score; candidates lie behind the sinks' blocks and before
-// the recent ones'. Only whole blocks count. A block's mean is the float32 mean of its TokenScores,
-// summed by folding the newer half onto the older until one value is left.
-BlockIndex LowestBlock(const LayerScores& scores, const Limits& limits);
+// The mean of `token_scores` over each whole block: a float32 mean, summed by folding the newer
+// half onto the older until one value is left.
+std::vector<float> BlockMeans(absl::Span<const float> token_scores, uint32_t page_tokens);
 
-// Blocks [begin, end) that decode may drop from a layer of `blocks` full ones.
+// Blocks [begin, end) that decode may drop from a layer of `blocks` full ones: behind the sinks'
+// blocks and before the recent ones'.
 struct BlockRange {
   uint32_t begin = 0;
   uint32_t end = 0;
 };
 BlockRange Candidates(uint32_t blocks, uint32_t page_tokens, const Limits& limits);
+
+// The one of `range`, which must not be empty, that scores lowest.
+BlockIndex LowestBlock(absl::Span<const float> block_scores, BlockRange range);
 
 }  // namespace folio::policy
 

@@ -11,7 +11,6 @@ class StreamingLlm final : public Policy {
  public:
   absl::string_view name() const override { return "streaming_llm"; }
   bool evicts() const override { return true; }
-  bool needs_scores() const override { return false; }
   std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
   BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;

@@ -26,7 +26,7 @@ bool CanDecode(const Sequence& sequence, const model::Executor& executor) {
          executor.free_tokens(sequence.slot) > 0;
 }
 
-model::StepSegment DecodeSegment(const Sequence& sequence) {
+model::StepSegment DecodeSegment(const Sequence& sequence, uint32_t page_tokens) {
   model::StepSegment segment;
   segment.slot = sequence.slot;
   segment.first_position = Position(sequence.fed);
@@ -35,8 +35,24 @@ model::StepSegment DecodeSegment(const Sequence& sequence) {
   } else if (sequence.outputs == sequence.outputs_enqueued) {
     segment.tokens = {sequence.last_token};
   }  // else the device still works on it, and takes what it samples
+  segment.score_resident = sequence.scores.time() == folio::v1::SCORE_TIME_DECISION &&
+                           sequence.fills_a_page(page_tokens);
   WantOutput(sequence, &segment);
   return segment;
+}
+
+// Queries that score the prompt when it ends; they must all lie in its last chunk.
+uint32_t Window(const Sequence& sequence) {
+  return std::min(sequence.scores.window(), sequence.prompt_tokens());
+}
+
+// Tokens of the next chunk, when `rest` are left of the step's share and `room` of its rows.
+uint32_t NextChunk(const Sequence& sequence, uint32_t rest, uint32_t room) {
+  const uint32_t remaining = sequence.prompt_tokens() - sequence.fed;
+  if (remaining <= rest) return remaining;
+  const uint32_t before_window = remaining - Window(sequence);
+  if (before_window > 0) return std::min(rest, before_window);
+  return remaining <= room ? remaining : 0;
 }
 
 model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
@@ -46,29 +62,36 @@ model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   segment.prompt = true;
   segment.first_position = Position(sequence.fed);
   segment.tokens.assign(prompt.begin() + sequence.fed, prompt.begin() + sequence.fed + tokens);
-  if (sequence.fed + tokens == prompt.size()) WantOutput(sequence, &segment);
+  if (sequence.fed + tokens < prompt.size()) return segment;
+  WantOutput(sequence, &segment);
+  segment.score_window = Window(sequence);
+  segment.score_resident = sequence.scores.time() == folio::v1::SCORE_TIME_DECISION;
   return segment;
 }
 
 }  // namespace
 
 Batch ChooseBatch(const std::vector<std::unique_ptr<Sequence>>& sequences,
-                  const model::Executor& executor, uint32_t prefill_chunk) {
+                  const model::Executor& executor, const PromptChunk& chunk, uint32_t page_tokens) {
   Batch batch;
   for (const auto& sequence : sequences) {
     if (!CanDecode(*sequence, executor)) continue;
-    batch.step.segments.push_back(DecodeSegment(*sequence));
+    batch.step.segments.push_back(DecodeSegment(*sequence, page_tokens));
     batch.sequences.push_back(sequence.get());
   }
   const auto decodes = static_cast<uint32_t>(batch.sequences.size());
-  uint32_t rest = std::min(prefill_chunk, executor.max_rows() - decodes);
+  uint32_t room = executor.max_rows() - decodes;
+  uint32_t rest = std::min(chunk.alone, room);
+  if (decodes > 0) rest = std::min(rest, chunk.beside_decodes);
   for (const auto& sequence : sequences) {
     if (rest == 0) break;
     if (sequence->phase != Phase::kPrefill) continue;
-    const uint32_t tokens = std::min(rest, sequence->prompt_tokens() - sequence->fed);
+    const uint32_t tokens = NextChunk(*sequence, rest, room);
+    if (tokens == 0) continue;
     batch.step.segments.push_back(PromptSegment(*sequence, tokens));
     batch.sequences.push_back(sequence.get());
-    rest -= tokens;
+    rest -= std::min(rest, tokens);
+    room -= tokens;
   }
   return batch;
 }

@@ -17,11 +17,19 @@ struct Batch {
   std::vector<Sequence*> sequences;  // of the segments, in the same order
 };
 
-// `prefill_chunk`: prompt tokens a step may have in all, so that decodes beside them are not held
-// up longer than that takes. What the first prompt leaves of it goes to the next. Precondition:
-// fewer sequences than executor.max_rows().
+// Prompt tokens that a step may have in all. A token of a running stream takes as long as the step
+// it is in, so there are fewer of them beside decodes; alone, the larger chunk reads the weights
+// less often.
+struct PromptChunk {
+  uint32_t alone = 512;
+  uint32_t beside_decodes = 128;  // never more than alone
+};
+
+// What the first prompt leaves of the chunk goes to the next. A prompt whose last queries are to
+// score it is cut so that they lie in one chunk, which may be larger for that. Precondition: fewer
+// sequences than executor.max_rows().
 Batch ChooseBatch(const std::vector<std::unique_ptr<Sequence>>& sequences,
-                  const model::Executor& executor, uint32_t prefill_chunk);
+                  const model::Executor& executor, const PromptChunk& chunk, uint32_t page_tokens);
 
 }  // namespace folio::worker
 

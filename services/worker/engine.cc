@@ -27,7 +27,8 @@ absl::Status Engine::Run() {
     if (drain_deadline_) queue_->Refuse(absl::UnavailableError("the worker is shutting down"));
   }
   while (RunBoundary()) {
-    Batch batch = ChooseBatch(sequences_, *executor_, options_.prefill_chunk);
+    Batch batch =
+        ChooseBatch(sequences_, *executor_, options_.prompt_chunk, options_.geometry.page_tokens);
     // A table edit is done when a later step is. If nothing else is to run, an empty step says so.
     const bool edit_pending =
         std::any_of(sequences_.begin(), sequences_.end(),

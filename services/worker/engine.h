@@ -34,9 +34,9 @@ namespace folio::worker {
 
 struct EngineOptions {
   CacheGeometry geometry;
-  uint32_t num_pages = 0;        // of the pool
-  uint32_t prefill_chunk = 512;  // prompt tokens per step
-  uint32_t max_batch = 64;       // sequences at a time; further requests queue
+  uint32_t num_pages = 0;  // of the pool
+  PromptChunk prompt_chunk;
+  uint32_t max_batch = 64;  // sequences at a time; further requests queue
 };
 
 // Since the start.
@@ -72,7 +72,7 @@ class Engine {
     bool output;
     uint32_t tokens;
     uint32_t logical_length;      // after the step
-    std::vector<PageRef> filled;  // one per layer when the newest page became full
+    std::vector<PageRef> filled;  // pages that became full, in the order of their layers
   };
   struct InFlight {
     model::StepTicket ticket;
@@ -116,6 +116,7 @@ class Engine {
   void Opened(const folio::v1::OpenResult& result);
   void Granted(const folio::v1::PageGrant& grant);
   void Carry(const folio::v1::EvictionPlan& plan);
+  bool Fits(const Sequence& sequence, const folio::v1::CompactPlan& plan) const;
   absl::Status CarryCompact(Sequence* sequence, const folio::v1::CompactPlan& plan);
   absl::Status CarryDrop(Sequence* sequence, const folio::v1::DropPagePlan& plan);
   bool Extend(Sequence* sequence,

@@ -17,9 +17,23 @@ absl::Status FromWire(int32_t code, const std::string& message) {
   return {static_cast<absl::StatusCode>(code), message};
 }
 
-kernels::ScoreKind ScoreKindOf(const v1::CacheOptions& cache) {
-  return cache.policy().kind_case() == v1::Policy::kPagedEviction ? kernels::ScoreKind::kNormRatio
-                                                                  : kernels::ScoreKind::kNone;
+absl::StatusOr<kernels::ScoreKind> ScoreKindOf(const v1::ScoreNeed& need) {
+  switch (need.kind()) {
+    case v1::SCORE_KIND_UNSPECIFIED:
+      return kernels::ScoreKind::kNone;
+    case v1::SCORE_KIND_NORM_RATIO:
+      return kernels::ScoreKind::kNormRatio;
+    case v1::SCORE_KIND_INVERSE_KEY_NORM:
+      return kernels::ScoreKind::kInverseKeyNorm;
+    case v1::SCORE_KIND_KEY_DIFFERENCE:
+      return kernels::ScoreKind::kKeyDifference;
+    case v1::SCORE_KIND_WINDOW_ATTENTION:
+      return kernels::ScoreKind::kWindowAttention;
+    default:
+      return absl::InternalError(absl::StrCat("the manager wants scores of a kind, ",
+                                              static_cast<int>(need.kind()),
+                                              ", that this worker does not know"));
+  }
 }
 
 }  // namespace
@@ -60,10 +74,22 @@ void Engine::Opened(const v1::OpenResult& result) {
   sequence->id = SequenceId(result.sequence_id());
   sequence->lease_epoch = LeaseEpoch(result.lease_epoch());
   sequence->cache = result.cache();
+  sequence->scores = result.scores();
   if (sequence->phase == Phase::kClosing) return;  // cancelled meanwhile; SendDue closes it
 
   sequence->admitted = absl::Now();
-  sequence->slot = executor_->Acquire(ScoreKindOf(sequence->cache));
+  const auto score = ScoreKindOf(sequence->scores);
+  if (!score.ok()) return End(sequence, v1::CLOSE_REASON_ERROR, score.status());
+  if (std::min(sequence->scores.window(), sequence->prompt_tokens()) >
+      options_.prompt_chunk.alone) {
+    return End(sequence, v1::CLOSE_REASON_ERROR,
+               absl::InvalidArgumentError(
+                   absl::StrCat("the policy's window ", sequence->scores.window(),
+                                " is above this worker's --prefill_chunk ",
+                                options_.prompt_chunk.alone, ": lower the window")));
+  }
+  sequence->ledger.resident.assign(options_.geometry.num_layers, 0);
+  sequence->slot = executor_->Acquire(*score);
   sequence->has_slot = true;
   if (!Extend(sequence, result.layers()) ||
       executor_->free_tokens(sequence->slot) < sequence->prompt_tokens()) {
@@ -127,39 +153,46 @@ void Engine::Carry(const v1::EvictionPlan& plan) {
   due_acks_.push_back(std::move(due));
 }
 
-absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& plan) {
+bool Engine::Fits(const Sequence& sequence, const v1::CompactPlan& plan) const {
   const CacheGeometry& geometry = options_.geometry;
-  const uint32_t resident = sequence->resident();
-  absl::Status malformed =
-      absl::InternalError("the manager's compaction does not fit the sequence");
-  if (sequence->phase != Phase::kAwaitPlan ||
+  if (sequence.phase != Phase::kAwaitPlan ||
       plan.layers_size() != static_cast<int>(geometry.num_layers)) {
-    return malformed;
+    return false;
   }
-  const auto survivors = static_cast<uint32_t>(plan.layers(0).keep_size());
-  const uint64_t pages_left = uint64_t{geometry.pages_for(survivors)} + plan.spare_pages();
-  if (survivors == 0 || survivors > resident ||
-      pages_left * geometry.num_layers > sequence->ledger.pages) {
-    return malformed;
-  }
-  std::vector<std::vector<SlotIndex>> keep(plan.layers_size());
   for (int layer = 0; layer < plan.layers_size(); ++layer) {
     const auto& slots = plan.layers(layer).keep();
+    const uint32_t resident = sequence.ledger.resident[layer];
     // Ascending and inside, checked at once: each above the one before, the last below the end.
-    const bool ascending =
-        std::adjacent_find(slots.begin(), slots.end(), std::greater_equal<>()) == slots.end();
-    if (slots.size() != static_cast<int>(survivors) || !ascending ||
-        slots[slots.size() - 1] >= resident) {
-      return malformed;
+    if (slots.empty() || slots[slots.size() - 1] >= resident ||
+        std::adjacent_find(slots.begin(), slots.end(), std::greater_equal<>()) != slots.end()) {
+      return false;
     }
-    keep[layer].reserve(survivors);
-    for (const uint32_t slot : slots) keep[layer].push_back(SlotIndex(slot));
+    const uint64_t pages_left =
+        uint64_t{geometry.pages_for(slots.size())} + plan.layers(layer).spare_pages();
+    if (pages_left > executor_->pages(sequence.slot, LayerIndex(layer))) return false;
   }
-  executor_->Compact(sequence->slot, keep, plan.spare_pages());
+  return true;
+}
 
+absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& plan) {
+  const CacheGeometry& geometry = options_.geometry;
+  if (!Fits(*sequence, plan)) {
+    return absl::InternalError("the manager's compaction does not fit the sequence");
+  }
   CacheLedger& ledger = sequence->ledger;
-  const auto pages = static_cast<uint32_t>(pages_left * geometry.num_layers);
-  ledger.evicted_tokens += resident - survivors;
+  std::vector<std::vector<SlotIndex>> keep(plan.layers_size());
+  std::vector<uint32_t> spare(plan.layers_size());
+  uint32_t pages = 0;
+  for (int layer = 0; layer < plan.layers_size(); ++layer) {
+    const auto& slots = plan.layers(layer).keep();
+    keep[layer].reserve(slots.size());
+    for (const uint32_t slot : slots) keep[layer].emplace_back(slot);
+    spare[layer] = plan.layers(layer).spare_pages();
+    ledger.resident[layer] = static_cast<uint32_t>(slots.size());
+    pages += geometry.pages_for(ledger.resident[layer]) + spare[layer];
+  }
+  executor_->Compact(sequence->slot, keep, spare);
+
   ledger.evicted_pages += ledger.pages - pages;
   ledger.pages = pages;
   sequence->phase = Phase::kDecode;
@@ -178,27 +211,35 @@ absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& pla
 
 absl::Status Engine::CarryDrop(Sequence* sequence, const v1::DropPagePlan& plan) {
   const CacheGeometry& geometry = options_.geometry;
-  const uint32_t full_blocks = sequence->resident() / geometry.page_tokens;
-  if (sequence->phase != Phase::kDecode ||
-      plan.block_index_size() != static_cast<int>(geometry.num_layers) ||
-      std::any_of(plan.block_index().begin(), plan.block_index().end(),
-                  [&](uint32_t block) { return block >= full_blocks; })) {
-    return absl::InternalError("the manager's plan does not fit the sequence");
+  CacheLedger& ledger = sequence->ledger;
+  const absl::Status malformed =
+      absl::InternalError("the manager's plan does not fit the sequence");
+  const int named =
+      plan.layer().empty() ? static_cast<int>(geometry.num_layers) : plan.layer_size();
+  if (sequence->phase != Phase::kDecode || plan.block_index_size() != named) return malformed;
+  std::vector<std::optional<BlockIndex>> blocks(geometry.num_layers);
+  for (int i = 0; i < named; ++i) {
+    const uint32_t layer = plan.layer().empty() ? static_cast<uint32_t>(i) : plan.layer(i);
+    if (layer >= geometry.num_layers || blocks[layer].has_value() ||
+        plan.block_index(i) >= ledger.resident[layer] / geometry.page_tokens) {
+      return malformed;
+    }
+    blocks[layer] = BlockIndex(plan.block_index(i));
   }
-  std::vector<BlockIndex> blocks;
-  for (const uint32_t block : plan.block_index()) blocks.push_back(BlockIndex(block));
   executor_->DropBlocks(sequence->slot, blocks);
 
-  CacheLedger& ledger = sequence->ledger;
-  ledger.evicted_tokens += geometry.page_tokens;
-  ledger.evicted_pages += geometry.num_layers;
-  ledger.pages -= geometry.num_layers;
+  for (uint32_t layer = 0; layer < geometry.num_layers; ++layer) {
+    if (blocks[layer].has_value()) ledger.resident[layer] -= geometry.page_tokens;
+  }
+  ledger.evicted_pages += static_cast<uint32_t>(named);
+  ledger.pages -= static_cast<uint32_t>(named);
   if (!sequence->request().report_evictions) return absl::OkStatus();
   v1::GenerateResponse event;
   const uint32_t generated_fed = sequence->fed - sequence->prompt_tokens();
   event.mutable_eviction()->set_step(static_cast<int32_t>(generated_fed) - 1);
-  for (const uint32_t block : plan.block_index()) {
-    event.mutable_eviction()->add_layers()->set_dropped_block(static_cast<int32_t>(block));
+  for (const std::optional<BlockIndex>& block : blocks) {
+    event.mutable_eviction()->add_layers()->set_dropped_block(
+        block.has_value() ? static_cast<int32_t>(block->value()) : -1);
   }
   sequence->submission->sink->Event(std::move(event));
   return absl::OkStatus();

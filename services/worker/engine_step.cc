@@ -26,7 +26,7 @@ void Engine::Enqueue(Batch batch) {
     sequence->fed += tokens;
     sequence->outputs_enqueued += segment.want_output ? 1 : 0;
     sequence->busy_until = enqueued_;
-    sequence->ledger.SawTokens(sequence->resident());
+    sequence->ledger.AddTokens(tokens);
     Entry entry{sequence, segment.want_output, tokens, sequence->fed, {}};
     if (segment.prompt) {
       totals_.prompt_tokens += tokens;
@@ -35,11 +35,12 @@ void Engine::Enqueue(Batch batch) {
       }
     } else {
       totals_.decode_tokens += 1;
-      if (sequence->resident() % options_.geometry.page_tokens == 0) {
-        // Read now: once the next step is enqueued, the newest page is another.
-        for (uint32_t layer = 0; layer < options_.geometry.num_layers; ++layer) {
-          entry.filled.push_back(executor_->NewestPage(sequence->slot, LayerIndex(layer)));
-        }
+      // Read now: once the next step is enqueued, the newest page is another.
+      for (uint32_t layer = 0; layer < options_.geometry.num_layers; ++layer) {
+        if (sequence->ledger.resident[layer] % options_.geometry.page_tokens != 0) continue;
+        entry.filled.push_back(executor_->NewestPage(sequence->slot, LayerIndex(layer)));
+      }
+      if (!entry.filled.empty()) {
         sequence->awaits_reply = sequence->synchronous();
         sequence->awaited_step = 0;
       }

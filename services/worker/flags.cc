@@ -24,7 +24,10 @@ ABSL_FLAG(std::string, kernels, "auto",
           "family of bfloat16 kernels, named for instruction sets; auto: the fastest here");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: the cores this process may use");
 ABSL_FLAG(int, prefill_chunk, 512,
-          "prompt tokens per step, from 16 to 65536: more is faster, less holds up streams less");
+          "prompt tokens per step while nothing decodes, from 16 to 65536");
+ABSL_FLAG(int, prefill_chunk_beside_decodes, 128,
+          "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk: "
+          "less holds up the streams less, more ends the prompt sooner");
 ABSL_FLAG(int, max_batch, 64, "sequences that run at a time, from 1 to 1024; others queue");
 ABSL_FLAG(int, page_tokens, 16, "tokens per page, from 1 to 256; equal for all workers of a pool");
 ABSL_FLAG(absl::Duration, attach_timeout, absl::Seconds(60),
@@ -43,6 +46,8 @@ absl::Status CheckNumbers() {
   for (const absl::Status& status :
        {CheckFlagRange("threads", absl::GetFlag(FLAGS_threads), 0, 1024),
         CheckFlagRange("prefill_chunk", absl::GetFlag(FLAGS_prefill_chunk), 16, 65536),
+        CheckFlagRange("prefill_chunk_beside_decodes",
+                       absl::GetFlag(FLAGS_prefill_chunk_beside_decodes), 16, 65536),
         CheckFlagRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
         CheckFlagRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
         CheckTimeout("attach_timeout", absl::GetFlag(FLAGS_attach_timeout)),
@@ -78,7 +83,9 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = absl::StrCat("folio-worker-", getpid());
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
-  flags.serving.prefill_chunk = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk));
+  flags.serving.prompt_chunk = {
+      .alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk)),
+      .beside_decodes = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk_beside_decodes))};
   flags.serving.max_batch = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_batch));
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   return flags;

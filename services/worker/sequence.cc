@@ -13,7 +13,24 @@ void CacheLedger::AddPages(uint32_t count) {
   peak_pages = std::max(peak_pages, pages);
 }
 
-void CacheLedger::SawTokens(uint32_t resident) { peak_tokens = std::max(peak_tokens, resident); }
+void CacheLedger::AddTokens(uint32_t count) {
+  for (uint32_t& tokens : resident) tokens += count;
+  peak_tokens = std::max(peak_tokens, most());
+}
+
+uint32_t CacheLedger::most() const { return *std::max_element(resident.begin(), resident.end()); }
+uint32_t CacheLedger::least() const { return *std::min_element(resident.begin(), resident.end()); }
+
+uint32_t Sequence::least_budget() const {
+  const auto& budgets = cache.layer_budget_tokens();
+  return budgets.empty() ? cache.budget_tokens()
+                         : *std::min_element(budgets.begin(), budgets.end());
+}
+
+bool Sequence::fills_a_page(uint32_t page_tokens) const {
+  return std::any_of(ledger.resident.begin(), ledger.resident.end(),
+                     [&](uint32_t tokens) { return (tokens + 1) % page_tokens == 0; });
+}
 
 Sequence::Sequence(uint64_t tag, std::shared_ptr<Submission> submission,
                    const model::Tokenizer* tokenizer)
@@ -54,13 +71,15 @@ v1::GenerateResponse FinishedEvent(const Sequence& sequence, const CacheGeometry
 
   const CacheLedger& ledger = sequence.ledger;
   v1::CacheStats* cache = finished->mutable_cache();
-  const uint32_t resident = sequence.committed - ledger.evicted_tokens;
-  cache->set_resident_tokens(resident);
+  const uint32_t ahead = sequence.fed - sequence.committed;  // steps still to be collected
+  cache->set_resident_tokens(ledger.most() - ahead);
   cache->set_peak_resident_tokens(ledger.peak_tokens);
   cache->set_held_pages(ledger.pages);
   cache->set_peak_held_pages(ledger.peak_pages);
-  cache->set_resident_bytes(uint64_t{resident} * geometry.kv_bytes_per_token());
-  cache->set_evicted_tokens(ledger.evicted_tokens);
+  uint64_t resident = 0;
+  for (const uint32_t tokens : ledger.resident) resident += tokens - ahead;
+  cache->set_resident_bytes(resident * geometry.kv_bytes_per_token() / geometry.num_layers);
+  cache->set_evicted_tokens(sequence.fed - ledger.least());
   cache->set_evicted_pages(ledger.evicted_pages);
   cache->set_plans(ledger.plans);
   return event;

@@ -27,18 +27,20 @@ enum class Phase {
   kClosing,  // the client has its answer; pages go back when no step can touch them
 };
 
-// Pages and tokens of one sequence, for CacheStats. Tokens are per layer (all layers hold equally
-// many), pages over all layers.
+// Pages and tokens of one sequence, for CacheStats and to know which pages fill. Pages are over all
+// layers.
 struct CacheLedger {
-  uint32_t evicted_tokens = 0;
+  std::vector<uint32_t> resident;  // [layer] tokens after the steps enqueued so far
+  uint32_t peak_tokens = 0;        // of the layer that held most
   uint32_t evicted_pages = 0;
-  uint32_t peak_tokens = 0;
   uint32_t pages = 0;
   uint32_t peak_pages = 0;
   uint32_t plans = 0;
 
   void AddPages(uint32_t count);
-  void SawTokens(uint32_t resident);
+  void AddTokens(uint32_t count);
+  uint32_t most() const;   // tokens of the layer that holds most
+  uint32_t least() const;  // and of the one that holds least
 };
 
 struct Sequence {
@@ -47,10 +49,12 @@ struct Sequence {
   const SequenceRequest& request() const { return submission->request; }
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(request().prompt.size()); }
   bool scoring() const { return !request().targets.empty(); }
-  // Tokens per layer after the steps enqueued so far.
-  uint32_t resident() const { return fed - ledger.evicted_tokens; }
   bool evicts() const { return cache.budget_tokens() > 0; }
-  bool needs_compaction() const { return evicts() && prompt_tokens() > cache.budget_tokens(); }
+  // Some layer's budget is less than the prompt.
+  bool needs_compaction() const { return evicts() && prompt_tokens() > least_budget(); }
+  uint32_t least_budget() const;
+  // With the next token, a page of some layer is full.
+  bool fills_a_page(uint32_t page_tokens) const;
   bool synchronous() const {
     return evicts() && cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;
   }
@@ -64,7 +68,8 @@ struct Sequence {
   SequenceId id;
   LeaseEpoch lease_epoch;
   folio::v1::CacheOptions cache;  // with every default filled in
-  bool has_slot = false;          // false when the request was given up before
+  folio::v1::ScoreNeed scores;
+  bool has_slot = false;  // false when the request was given up before
   model::SlotId slot;
 
   uint32_t fed = 0;               // tokens in the steps enqueued: the logical length after them
@@ -73,7 +78,7 @@ struct Sequence {
   uint32_t outputs = 0;           // tokens collected
   TokenId last_token;             // the newest collected
 
-  // Synchronous mode: the newest page is full and the manager has not said what goes. The step of
+  // Synchronous mode: a newest page is full and the manager has not said what goes. The step of
   // the request that told it, 0 until it is sent.
   bool awaits_reply = false;
   uint64_t awaited_step = 0;

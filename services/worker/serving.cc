@@ -77,12 +77,12 @@ void Serving::Run() {
 
 absl::Status Serving::Serve() {
   auto executor =
-      model_->MakeExecutor(attachment_->view(), options_.prefill_chunk + options_.max_batch);
+      model_->MakeExecutor(attachment_->view(), options_.prompt_chunk.alone + options_.max_batch);
   if (!executor.ok()) return executor.status();
   GrpcManagerLink link(channel_, attachment_->session());
   const EngineOptions engine_options = {.geometry = attachment_->view().geometry,
                                         .num_pages = attachment_->view().num_pages,
-                                        .prefill_chunk = options_.prefill_chunk,
+                                        .prompt_chunk = options_.prompt_chunk,
                                         .max_batch = options_.max_batch};
   Engine engine(engine_options, executor->get(), &link, queue_, &model_->tokenizer());
   {

@@ -28,7 +28,7 @@ struct ServingOptions {
   std::string manager;  // gRPC address
   std::string worker_name;
   absl::Duration attach_timeout;
-  uint32_t prefill_chunk = 512;
+  PromptChunk prompt_chunk;
   uint32_t max_batch = 64;
 };
 

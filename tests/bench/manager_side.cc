@@ -118,7 +118,8 @@ class InProcessSide final : public ManagerSide {
     side->view_.geometry = side->pool_->geometry();
     side->link_ = std::make_unique<TimedLink>(std::make_unique<testing::InProcessLink>(
         side->pool_->coordinator(), side->pool_->coordinator().AddWorker("bench"),
-        side->pool_->geometry().page_tokens));
+        manager::CacheRules{
+            side->pool_->geometry().page_tokens, side->pool_->geometry().num_layers, {}}));
     return side;
   }
 

@@ -148,9 +148,9 @@ absl::StatusOr<std::unique_ptr<ServingRig>> ServingRig::Start(const worker::Load
   worker::EngineOptions options;
   options.geometry = rig->manager_->pool().geometry;
   options.num_pages = rig->manager_->pool().num_pages;
-  options.prefill_chunk = prefill_chunk;
+  options.prompt_chunk.alone = prefill_chunk;
   auto executor =
-      model->MakeExecutor(rig->manager_->pool(), options.prefill_chunk + options.max_batch);
+      model->MakeExecutor(rig->manager_->pool(), options.prompt_chunk.alone + options.max_batch);
   if (!executor.ok()) return executor.status();
   rig->executor_ = *std::move(executor);
   rig->engine_ = std::make_unique<worker::Engine>(

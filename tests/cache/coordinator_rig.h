@@ -139,11 +139,10 @@ class WorkerSequence {
       if (const auto* compact = std::get_if<CompactAction>(&done.action)) {
         resident[layer] = static_cast<uint32_t>(compact->keep[layer].size());
         tables[layer].resize((resident[layer] + page_tokens - 1) / page_tokens +
-                             compact->spare.value());
-      } else {
+                             compact->spare[layer].value());
+      } else if (const auto block = std::get<DropAction>(done.action).block[layer]) {
         resident[layer] -= page_tokens;
-        tables[layer].erase(tables[layer].begin() +
-                            std::get<DropAction>(done.action).block[layer].value());
+        tables[layer].erase(tables[layer].begin() + block->value());
       }
     }
     plan.reset();

@@ -29,6 +29,8 @@ COMMANDS = {
     "worker, unknown kernels": ("folio-worker", ["--model=" + MODEL, "--kernels=sse9"], ["kernels", "sse9"]),
     "worker, negative threads": ("folio-worker", ["--model=" + MODEL, "--threads=-1"], ["threads", "-1"]),
     "worker, no threads": ("folio-worker", ["--model=" + MODEL, "--threads=many"], ["threads", "many"]),
+    "worker, chunk of nothing beside decodes": (
+        "folio-worker", ["--model=" + MODEL, "--prefill_chunk_beside_decodes=0"], ["prefill_chunk_beside_decodes", "16"]),
     "worker, chunk of nothing": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=0"], ["prefill_chunk", "16"]),
     "worker, batch of nothing": ("folio-worker", ["--model=" + MODEL, "--max_batch=0"], ["max_batch", "1"]),
     "worker, no page": ("folio-worker", ["--model=" + MODEL, "--page_tokens=0"], ["page_tokens"]),

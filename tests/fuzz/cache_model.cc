@@ -27,16 +27,22 @@ uint64_t CacheModel::OpenPages(const ModelSequence& s) const {
 }
 
 // Pages per layer that the rest of the life can fill, within the budget and two.
-uint64_t CacheModel::Most(const ModelSequence& s, uint64_t resident) const {
+uint64_t CacheModel::Most(const ModelSequence& s, size_t layer, uint64_t resident) const {
   const uint64_t rest = PagesFor(resident + s.prompt + s.max_new - s.logical);
-  const uint64_t cap = s.cache.budget.value() / geometry_.page_tokens + 2;
+  const uint64_t cap = s.budget(layer) / geometry_.page_tokens + 2;
   return s.evicts() ? std::min(rest, cap) : rest;
+}
+
+// Pages that a layer should have in decode: the newest and one ahead.
+uint64_t CacheModel::Wanted(const ModelSequence& s, size_t layer, uint64_t resident) const {
+  return std::min(resident / geometry_.page_tokens + 2, Most(s, layer, resident));
 }
 
 uint64_t CacheModel::Promised(const ModelSequence& s) const {
   uint64_t promised = 0;
-  for (const ModelLayer& layer : s.layers) {
-    const uint64_t most = s.must_compact() ? OpenPages(s) : Most(s, layer.positions.size());
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    const ModelLayer& layer = s.layers[i];
+    const uint64_t most = s.must_compact(i) ? OpenPages(s) : Most(s, i, layer.positions.size());
     promised += most > layer.pages.size() ? most - layer.pages.size() : 0;
   }
   return promised;
@@ -56,18 +62,26 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   s.prompt = request.prompt.size();
   s.max_new = request.max_new_tokens.value();
   const uint64_t page = geometry_.page_tokens;
-  const uint64_t budget = s.cache.budget.value();
   const uint64_t sink = s.cache.sink.value();
-  const uint64_t recent = s.cache.recent.value();
-  const bool budget_fits =
-      s.evicts() ? budget > 0 && budget % page == 0 && sink + recent <= budget : budget == 0;
-  if (!budget_fits || sink % page != 0 || recent % page != 0 || s.prompt == 0 ||
+  const auto* snap = std::get_if<policy::SnapKvSpec>(&s.cache.policy);
+  const uint64_t own = std::max<uint64_t>(s.cache.recent.value(), snap != nullptr ? snap->window : 0);
+  const size_t listed = s.cache.layer_budgets.size();
+  bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
+  for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {
+    const uint64_t budget = s.budget(layer);
+    budget_fits =
+        s.evicts() ? budget > 0 && budget % page == 0 && sink + own <= budget : budget == 0;
+  }
+  if (!budget_fits || sink % page != 0 || s.cache.recent.value() % page != 0 || s.prompt == 0 ||
       s.prompt + s.max_new > UINT32_MAX) {
     return absl::StatusCode::kInvalidArgument;
   }
   uint64_t promised = 0;
   for (const auto& [id, other] : sequences) promised += Promised(other);
-  const uint64_t wanted = (s.must_compact() ? OpenPages(s) : Most(s, 0)) * geometry_.num_layers;
+  uint64_t wanted = 0;
+  for (size_t layer = 0; layer < geometry_.num_layers; ++layer) {
+    wanted += s.must_compact(layer) ? OpenPages(s) : Most(s, layer, 0);
+  }
   return wanted + promised <= Count(PageState::kFree) ? kOk : absl::StatusCode::kResourceExhausted;
 }
 
@@ -138,7 +152,8 @@ uint64_t CacheModel::Room(const ModelSequence& s) const {
   return room;
 }
 
-std::string CacheModel::TakePages(ModelSequence& s, const LayerPageLists& given, uint64_t wanted) {
+std::string CacheModel::TakePages(ModelSequence& s, const LayerPageLists& given,
+                                  const std::vector<uint64_t>& wanted) {
   for (size_t layer = 0; layer < s.layers.size(); ++layer) {
     PageList& pages = s.layers[layer].pages;
     const size_t count = given.empty() ? 0 : given.at(layer).size();
@@ -151,20 +166,23 @@ std::string CacheModel::TakePages(ModelSequence& s, const LayerPageLists& given,
       page = {PageState::kHeld, page.generation + 1, s.worker};
       pages.push_back(ref);
     }
-    if (pages.size() != std::max(wanted, pages.size() - count)) {
-      return absl::StrCat("layer ", layer, " holds ", pages.size(), " pages, should be ", wanted);
+    if (pages.size() != std::max(wanted[layer], pages.size() - count)) {
+      return absl::StrCat("layer ", layer, " holds ", pages.size(), " pages, should be ",
+                          wanted[layer]);
     }
   }
   return "";
 }
 
 std::string CacheModel::TakeGrant(ModelSequence& s, const Outcome& outcome) {
-  if (s.plan.has_value() || s.logical < s.prompt || s.must_compact()) {
+  if (s.plan.has_value() || s.logical < s.prompt || s.must_compact(geometry_)) {
     return outcome.granted.empty() ? "" : "pages were granted that are not due";
   }
-  const uint64_t resident = s.resident();
-  return TakePages(s, outcome.granted,
-                   std::min(resident / geometry_.page_tokens + 2, Most(s, resident)));
+  std::vector<uint64_t> wanted;
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    wanted.push_back(Wanted(s, layer, s.layers[layer].positions.size()));
+  }
+  return TakePages(s, outcome.granted, wanted);
 }
 
 std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened) {
@@ -180,7 +198,8 @@ std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened
     return "sequence ids do not grow";
   }
   if (opened.lease_epoch != LeaseEpoch(1)) return "a new sequence's lease epoch is not 1";
-  std::string wrong = TakePages(s, opened.pages, OpenPages(s));
+  std::string wrong =
+      TakePages(s, opened.pages, std::vector<uint64_t>(s.layers.size(), OpenPages(s)));
   sequences.emplace(opened.sequence, std::move(s));
   return wrong;
 }
@@ -207,16 +226,16 @@ std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
       std::vector<uint32_t> kept;
       for (uint32_t slot : plan.keep[i]) kept.push_back(layer.positions.at(slot));
       layer.positions = kept;
-      while (layer.pages.size() > PagesFor(kept.size()) + plan.spare) {
+      while (layer.pages.size() > PagesFor(kept.size()) + plan.spare[i]) {
         Free(layer.pages.back());
         layer.pages.pop_back();
       }
       s.compacted = true;
-    } else {
-      const auto page = layer.pages.begin() + plan.drop[i];
+    } else if (plan.drop[i].has_value()) {
+      const auto page = layer.pages.begin() + *plan.drop[i];
       Free(*page);
       layer.pages.erase(page);
-      const auto token = layer.positions.begin() + plan.drop[i] * geometry_.page_tokens;
+      const auto token = layer.positions.begin() + *plan.drop[i] * geometry_.page_tokens;
       layer.positions.erase(token, token + geometry_.page_tokens);
     }
   }

@@ -24,9 +24,9 @@ struct ModelLayer {
 struct ModelPlan {
   uint64_t epoch = 0;
   bool compact = false;
-  std::vector<std::vector<uint32_t>> keep;  // compact: [layer]
-  uint32_t spare = 0;                       // compact
-  std::vector<uint32_t> drop;               // else: [layer]
+  std::vector<std::vector<uint32_t>> keep;    // compact: [layer]
+  std::vector<uint32_t> spare;                // compact: [layer]
+  std::vector<std::optional<uint32_t>> drop;  // else: [layer]
 };
 
 struct ModelSequence {
@@ -43,8 +43,13 @@ struct ModelSequence {
 
   bool evicts() const { return cache.policy.index() != 0; }
   bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
-  bool must_compact() const { return evicts() && prompt > cache.budget.value() && !compacted; }
-  uint64_t resident() const { return layers[0].positions.size(); }
+  uint64_t budget(size_t layer) const { return cache.layer_budget(layer).value(); }
+  bool must_compact(size_t layer) const { return evicts() && prompt > budget(layer) && !compacted; }
+  bool must_compact(const CacheGeometry& geometry) const {
+    bool must = false;
+    for (size_t layer = 0; layer < geometry.num_layers; ++layer) must |= must_compact(layer);
+    return must;
+  }
 };
 
 class CacheModel {
@@ -94,16 +99,22 @@ class CacheModel {
 
   uint64_t PagesFor(uint64_t tokens) const;
   uint64_t OpenPages(const ModelSequence& sequence) const;
-  uint64_t Most(const ModelSequence& sequence, uint64_t resident) const;
+  uint64_t Most(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
+  uint64_t Wanted(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
   uint64_t Promised(const ModelSequence& sequence) const;
   uint64_t Count(PageState state) const;
   absl::StatusCode ExpectClaim(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
   bool DecodeCommitFits(const ModelSequence& sequence, const CommitRequest& request) const;
-  std::string TakePages(ModelSequence& sequence, const LayerPageLists& given, uint64_t wanted);
+  std::string TakePages(ModelSequence& sequence, const LayerPageLists& given,
+                        const std::vector<uint64_t>& wanted);
   std::string TakeGrant(ModelSequence& sequence, const Outcome& outcome);
   std::string TakePlan(SequenceId id, ModelSequence& sequence, const Outcome& outcome);
+  std::string TakeCompaction(const ModelSequence& sequence, const CompactAction& action,
+                             ModelPlan* plan) const;
+  std::string TakeDrop(const ModelSequence& sequence, const DropAction& action,
+                       ModelPlan* plan) const;
   double TokenScore(PageRef page, uint32_t offset) const;
-  std::vector<uint32_t> KeepInPrefill(const ModelSequence& sequence, const ModelLayer& layer) const;
+  std::vector<uint32_t> KeepInPrefill(const ModelSequence& sequence, size_t layer) const;
   uint32_t DropInDecode(const ModelSequence& sequence, const ModelLayer& layer) const;
   void Free(PageRef page) { pages_[page.page.value()].state = PageState::kFree; }
 

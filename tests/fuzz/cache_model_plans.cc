@@ -15,6 +15,32 @@ double NanIsLowest(double value) {
   return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
 }
 
+// Policies whose choice the model says again; of the others it checks the contract.
+bool IsExact(const ModelSequence& s) {
+  const policy::PolicySpec& spec = s.cache.policy;
+  return std::holds_alternative<policy::PagedEvictionSpec>(spec) ||
+         std::holds_alternative<policy::StreamingLlmSpec>(spec) ||
+         std::holds_alternative<policy::InverseKeyNormSpec>(spec) ||
+         std::holds_alternative<policy::KeyDiffSpec>(spec);
+}
+
+// What must hold of the slots that any policy keeps.
+std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uint32_t>& keep) {
+  const auto tokens = static_cast<uint32_t>(s.layers[layer].positions.size());
+  if (keep.size() != s.budget(layer)) return " does not keep its budget";
+  std::vector<bool> kept(tokens, false);
+  for (size_t i = 0; i < keep.size(); ++i) {
+    if (keep[i] >= tokens || (i > 0 && keep[i - 1] >= keep[i])) return " keeps no ascending slots";
+    kept[keep[i]] = true;
+  }
+  for (uint32_t slot = 0; slot < tokens; ++slot) {
+    const bool is_protected =
+        slot < s.cache.sink.value() || slot >= tokens - s.cache.recent.value();
+    if (is_protected && !kept[slot]) return " loses a protected token";
+  }
+  return "";
+}
+
 }  // namespace
 
 double CacheModel::TokenScore(PageRef page, uint32_t offset) const {
@@ -25,8 +51,8 @@ double CacheModel::TokenScore(PageRef page, uint32_t offset) const {
   return NanIsLowest(sum / heads);
 }
 
-std::vector<uint32_t> CacheModel::KeepInPrefill(const ModelSequence& s,
-                                                const ModelLayer& layer) const {
+std::vector<uint32_t> CacheModel::KeepInPrefill(const ModelSequence& s, size_t at) const {
+  const ModelLayer& layer = s.layers[at];
   const auto tokens = static_cast<uint32_t>(layer.positions.size());
   const uint32_t page = geometry_.page_tokens;
   std::vector<std::pair<double, uint32_t>> middle;
@@ -41,7 +67,7 @@ std::vector<uint32_t> CacheModel::KeepInPrefill(const ModelSequence& s,
     }
   }
   std::sort(middle.rbegin(), middle.rend());  // the highest first, of equal ones the newer
-  for (size_t i = 0; keep.size() < s.cache.budget.value(); ++i) keep.push_back(middle[i].second);
+  for (size_t i = 0; keep.size() < s.budget(at); ++i) keep.push_back(middle[i].second);
   std::sort(keep.begin(), keep.end());
   return keep;
 }
@@ -62,11 +88,64 @@ uint32_t CacheModel::DropInDecode(const ModelSequence& s, const ModelLayer& laye
   return std::min_element(candidates.begin(), candidates.end())->second;
 }
 
+std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactAction& action,
+                                       ModelPlan* plan) const {
+  if (action.keep.size() != s.layers.size() || action.spare.size() != s.layers.size()) {
+    return "a compaction does not name each layer";
+  }
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    const ModelLayer& layer = s.layers[i];
+    std::vector<uint32_t> keep;
+    for (const SlotIndex slot : action.keep[i]) keep.push_back(slot.value());
+    if (!s.must_compact(i)) {
+      std::vector<uint32_t> all(layer.positions.size());
+      for (uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = slot;
+      if (keep != all) return absl::StrCat("layer ", i, " is within its budget and loses tokens");
+    } else if (IsExact(s)) {
+      if (keep != KeepInPrefill(s, i)) return absl::StrCat("layer ", i, " keeps other tokens");
+    } else {
+      const std::string wrong = Contract(s, i, keep);
+      if (!wrong.empty()) return absl::StrCat("layer ", i, wrong);
+    }
+    const uint64_t stay = std::min<uint64_t>(Wanted(s, i, keep.size()), layer.pages.size());
+    plan->spare.push_back(static_cast<uint32_t>(stay - PagesFor(keep.size())));
+    if (action.spare[i].value() != plan->spare[i]) return "wrong spare pages";
+    plan->keep.push_back(keep);
+  }
+  return "";
+}
+
+std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& action,
+                                 ModelPlan* plan) const {
+  if (action.block.size() != s.layers.size()) return "a drop does not speak of each layer";
+  const uint64_t page = geometry_.page_tokens;
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    const uint64_t full = s.layers[i].positions.size() / page;
+    const bool over = full * page > s.budget(i);
+    if (action.block[i].has_value() != over) return absl::StrCat("layer ", i, " drops wrongly");
+    plan->drop.emplace_back();
+    if (!over) continue;
+    const uint32_t block = action.block[i]->value();
+    if (IsExact(s) && block != DropInDecode(s, s.layers[i])) {
+      return absl::StrCat("layer ", i, " drops block ", block);
+    }
+    if (block * page < s.cache.sink.value() ||
+        (block + 1) * page + s.cache.recent.value() > full * page) {
+      return absl::StrCat("layer ", i, " drops a protected block");
+    }
+    plan->drop.back() = block;
+  }
+  return "";
+}
+
 std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome& outcome) {
   const uint64_t page = geometry_.page_tokens;
-  const uint64_t budget = s.cache.budget.value();
-  const bool compact = s.logical == s.prompt && s.must_compact();
-  const bool drop = s.evicts() && s.logical >= s.prompt && s.resident() / page * page > budget;
+  const bool compact = s.logical == s.prompt && s.must_compact(geometry_);
+  bool drop = false;
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    drop |= s.evicts() && s.logical >= s.prompt &&
+            s.layers[i].positions.size() / page * page > s.budget(i);
+  }
   const bool due = !s.plan.has_value() && (compact || drop);
   if (due != outcome.plan.has_value()) return due ? "a plan is missing" : "a plan is not due";
   if (!due) return "";
@@ -76,33 +155,13 @@ std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome&
   if (outcome.plan->sequence != id || outcome.plan->epoch.value() != plan.epoch) {
     return "a plan is numbered wrongly";
   }
-  if (compact) {
-    const auto* action = std::get_if<CompactAction>(&outcome.plan->action);
-    if (action == nullptr || action->keep.size() != s.layers.size()) return "no compaction";
-    plan.spare =
-        static_cast<uint32_t>(std::min(budget / page + 2, Most(s, budget)) - budget / page);
-    if (action->spare.value() != plan.spare) return "wrong spare pages";
-    for (size_t i = 0; i < s.layers.size(); ++i) {
-      plan.keep.push_back(KeepInPrefill(s, s.layers[i]));
-      if (!std::equal(plan.keep[i].begin(), plan.keep[i].end(), action->keep[i].begin(),
-                      action->keep[i].end(),
-                      [](uint32_t a, SlotIndex b) { return a == b.value(); })) {
-        return absl::StrCat("layer ", i, " keeps other tokens");
-      }
-    }
-  } else {
-    const auto* action = std::get_if<DropAction>(&outcome.plan->action);
-    if (action == nullptr || action->block.size() != s.layers.size()) return "no drop";
-    for (size_t i = 0; i < s.layers.size(); ++i) {
-      plan.drop.push_back(DropInDecode(s, s.layers[i]));
-      if (plan.drop[i] != action->block[i].value()) {
-        return absl::StrCat("layer ", i, " drops block ", action->block[i].value(), ", not ",
-                            plan.drop[i]);
-      }
-    }
-  }
-  s.plan = plan;
-  return "";
+  const auto* compaction = std::get_if<CompactAction>(&outcome.plan->action);
+  const auto* dropping = std::get_if<DropAction>(&outcome.plan->action);
+  if ((compaction != nullptr) != compact) return "a plan of the wrong kind";
+  std::string wrong =
+      compact ? TakeCompaction(s, *compaction, &plan) : TakeDrop(s, *dropping, &plan);
+  if (wrong.empty()) s.plan = plan;
+  return wrong;
 }
 
 void CacheModel::AddWorker(WorkerId worker) {
@@ -165,6 +224,8 @@ std::string CacheModel::CompareTotals(const PoolInfo& pool) const {
 std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
   const ModelSequence& s = sequences.at(detail.info.id);
   uint64_t held = 0;
+  uint64_t most = 0;
+  uint64_t least = s.logical;
   for (size_t i = 0; i < s.layers.size(); ++i) {
     std::vector<uint32_t> kept;
     for (const PositionRange& run : detail.layers.at(i).kept) {
@@ -175,14 +236,16 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
       return absl::StrCat("pages of layer ", i, " differ");
     }
     held += s.layers[i].pages.size();
+    most = std::max<uint64_t>(most, kept.size());
+    least = std::min<uint64_t>(least, kept.size());
   }
   const SequenceInfo& info = detail.info;
   const SequenceState state = s.plan.has_value()     ? SequenceState::kEvicting
                               : s.logical < s.prompt ? SequenceState::kPrefill
                                                      : SequenceState::kDecode;
   if (info.state != state || info.logical_length.value() != s.logical ||
-      info.resident.value() != s.resident() || info.held_pages.value() != held ||
-      info.evicted_tokens.value() != s.logical - s.resident() ||
+      info.resident.value() != most || info.held_pages.value() != held ||
+      info.evicted_tokens.value() != s.logical - least ||
       info.reserved_pages.value() != Promised(s) || info.plan_epoch.value() != s.plans ||
       info.worker != s.worker) {
     return "what is reported of the sequence differs";

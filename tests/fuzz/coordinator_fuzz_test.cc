@@ -27,7 +27,7 @@ void ExpectEverythingHappened(const Coverage& c) {
   EXPECT_GT(code(absl::StatusCode::kResourceExhausted), 0U);
   EXPECT_GT(code(absl::StatusCode::kFailedPrecondition), 0U);
   for (uint64_t count : {c.compactions, c.drops, c.plans_upon_ack, c.commits_beside_a_plan,
-                         c.grants, c.acks, c.closes, c.deaths, c.goodbyes, c.expiries}) {
+                         c.grants, c.uneven, c.acks, c.closes, c.deaths, c.goodbyes, c.expiries}) {
     EXPECT_GT(count, 0U);
   }
   std::printf(

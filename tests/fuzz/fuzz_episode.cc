@@ -118,12 +118,23 @@ OpenRequest Episode::RandomOpen() {
   const uint32_t sink = Pick(3);
   const uint32_t recent = Pick(3);
   const uint32_t budget = OneIn(20) ? Pick(5) : std::max(1U, sink + recent + Pick(4));
-  const std::array<policy::PolicySpec, 3> specs = {policy::FullSpec(), policy::PagedEvictionSpec(),
-                                                   policy::StreamingLlmSpec()};
-  const uint32_t spec = Pick(3);
+  const std::array<policy::PolicySpec, 8> specs = {
+      policy::FullSpec(),          policy::PagedEvictionSpec(),
+      policy::StreamingLlmSpec(),  policy::InverseKeyNormSpec(),
+      policy::KeyDiffSpec(),       policy::SnapKvSpec{1},
+      policy::RandomSpec{Pick(9)}, policy::KvCrushSpec{.share = 0.0F}};
+  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(8);
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
             OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);
+  if (spec != 0 && OneIn(3)) {
+    const size_t listed = OneIn(20) ? Pick(4) : rig_.geometry.num_layers;
+    for (size_t layer = 0; layer < listed; ++layer) {
+      const uint32_t pages = OneIn(50) ? 0 : std::max(1U, sink + recent + Pick(4));
+      request.cache.layer_budgets.emplace_back(pages * p);
+      coverage_.uneven += pages * p != request.cache.layer_budgets[0].value() ? 1 : 0;
+    }
+  }
   if (OneIn(40)) request.cache.budget += TokenCount(1);
   if (OneIn(60)) request.cache.recent += TokenCount(1);
   return request;

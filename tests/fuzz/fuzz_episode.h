@@ -16,7 +16,7 @@ namespace folio::cache {
 struct Coverage {
   std::array<uint64_t, 17> status = {};  // of all calls, by code
   uint64_t compactions = 0, drops = 0, plans_upon_ack = 0, commits_beside_a_plan = 0, grants = 0,
-           acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0;
+           uneven = 0, acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0;
 };
 
 // One coordinator from its first page to its last.

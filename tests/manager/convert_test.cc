@@ -15,8 +15,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr CacheRules kRules = {16, 2, {}};
+
 TEST(CacheConfig, DefaultsAreFullAndPipelined) {
-  auto config = CacheConfigFromProto({}, 16);
+  auto config = CacheConfigFromProto({}, kRules, {});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(std::holds_alternative<policy::FullSpec>(config->policy));
   EXPECT_EQ(config->budget.value(), 0U);
@@ -29,11 +31,11 @@ TEST(CacheConfig, UnsetProtectionIsOnePageAndZeroIsZero) {
   v1::CacheOptions options;
   options.mutable_policy()->mutable_streaming_llm();
   options.set_budget_tokens(64);
-  EXPECT_EQ(CacheConfigFromProto(options, 16)->sink.value(), 16U);
-  EXPECT_EQ(CacheConfigFromProto(options, 32)->recent.value(), 32U);
+  EXPECT_EQ(CacheConfigFromProto(options, kRules, {})->sink.value(), 16U);
+  EXPECT_EQ(CacheConfigFromProto(options, CacheRules{32, 2, {}}, {})->recent.value(), 32U);
   options.set_sink_tokens(0);
   options.set_recent_tokens(0);
-  auto config = CacheConfigFromProto(options, 16);
+  auto config = CacheConfigFromProto(options, kRules, {});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->sink.value(), 0U);
   EXPECT_EQ(config->recent.value(), 0U);
@@ -45,7 +47,7 @@ TEST(CacheConfig, FullHasNothingToProtect) {
   zero.mutable_policy()->mutable_full();
   zero.set_sink_tokens(0);
   zero.set_recent_tokens(0);
-  EXPECT_TRUE(CacheConfigFromProto(zero, 16).ok());
+  EXPECT_TRUE(CacheConfigFromProto(zero, kRules, {}).ok());
 
   v1::CacheOptions sink = zero;
   sink.set_sink_tokens(16);
@@ -54,7 +56,7 @@ TEST(CacheConfig, FullHasNothingToProtect) {
   for (const auto& [options, words] :
        {std::pair(sink, "sink_tokens 16 does not go with policy full"),
         std::pair(recent, "recent_tokens 7 does not go with policy full")}) {
-    const absl::Status refused = CacheConfigFromProto(options, 16).status();
+    const absl::Status refused = CacheConfigFromProto(options, kRules, {}).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(refused.message()),
                 AllOf(HasSubstr(words), HasSubstr("choose a policy that evicts")));
@@ -62,8 +64,16 @@ TEST(CacheConfig, FullHasNothingToProtect) {
 }
 
 TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
-  const policy::PolicySpec kPolicies[] = {policy::FullSpec{}, policy::PagedEvictionSpec{},
-                                          policy::StreamingLlmSpec{}};
+  const policy::PolicySpec kPolicies[] = {
+      policy::FullSpec{},
+      policy::PagedEvictionSpec{},
+      policy::StreamingLlmSpec{},
+      policy::InverseKeyNormSpec{},
+      policy::KeyDiffSpec{},
+      policy::SnapKvSpec{9},
+      policy::RandomSpec{77},
+      policy::KvCrushSpec{policy::SnapKvSpec{5}, 0.125F, policy::CrushAnchor::kRandom, 3},
+      policy::KvCrushSpec{policy::KeyDiffSpec{}, 0.5F, policy::CrushAnchor::kZeros, 0}};
   for (const policy::PolicySpec& spec : kPolicies) {
     for (const auto mode : {policy::EvictionMode::kPipelined, policy::EvictionMode::kSynchronous}) {
       policy::CacheConfig config;
@@ -74,9 +84,11 @@ TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
         config.recent = TokenCount(48);
       }
       config.mode = mode;
-      auto back = CacheConfigFromProto(CacheConfigToProto(config), 16);
+      auto back = CacheConfigFromProto(CacheConfigToProto(config), kRules, {});
       ASSERT_TRUE(back.ok()) << back.status();
       EXPECT_EQ(back->policy.index(), spec.index());
+      EXPECT_EQ(CacheConfigToProto(*back).SerializeAsString(),
+                CacheConfigToProto(config).SerializeAsString());
       EXPECT_EQ(back->budget, config.budget);
       EXPECT_EQ(back->sink, config.sink);
       EXPECT_EQ(back->recent, config.recent);
@@ -110,7 +122,7 @@ TEST(Open, CarriesEverything) {
   for (const uint32_t token : {5U, 0U, 4294967295U}) open.add_prompt_tokens(token);
   open.set_max_new_tokens(9);
   open.set_label("a label");
-  auto request = OpenFromProto(open, WorkerId(3), 16);
+  auto request = OpenFromProto(open, WorkerId(3), kRules);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->worker, WorkerId(3));
   EXPECT_THAT(request->prompt, ElementsAre(TokenId(5), TokenId(0), TokenId(4294967295U)));
@@ -138,16 +150,22 @@ TEST(Plan, OfEitherKindIsCarried) {
   cache::Plan plan;
   plan.sequence = SequenceId(8);
   plan.epoch = PlanEpoch(2);
-  plan.action = cache::CompactAction{{{SlotIndex(0), SlotIndex(9)}, {SlotIndex(1)}}, PageCount(2)};
+  plan.action = cache::CompactAction{{{SlotIndex(0), SlotIndex(9)}, {SlotIndex(1)}},
+                                     {PageCount(2), PageCount(1)}};
   const v1::EvictionPlan compact = PlanToProto(plan);
   EXPECT_EQ(compact.sequence_id(), 8U);
   EXPECT_EQ(compact.plan_epoch(), 2U);
   ASSERT_EQ(compact.compact().layers_size(), 2);
   EXPECT_THAT(compact.compact().layers(0).keep(), ElementsAre(0, 9));
   EXPECT_THAT(compact.compact().layers(1).keep(), ElementsAre(1));
-  EXPECT_EQ(compact.compact().spare_pages(), 2U);
+  EXPECT_EQ(compact.compact().layers(0).spare_pages(), 2U);
+  EXPECT_EQ(compact.compact().layers(1).spare_pages(), 1U);
   plan.action = cache::DropAction{{BlockIndex(3), BlockIndex(5)}};
   EXPECT_THAT(PlanToProto(plan).drop_page().block_index(), ElementsAre(3, 5));
+  EXPECT_EQ(PlanToProto(plan).drop_page().layer_size(), 0);
+  plan.action = cache::DropAction{{std::nullopt, BlockIndex(5)}};
+  EXPECT_THAT(PlanToProto(plan).drop_page().block_index(), ElementsAre(5));
+  EXPECT_THAT(PlanToProto(plan).drop_page().layer(), ElementsAre(1));
 }
 
 TEST(Detail, ShowsTablesAndPositions) {

@@ -79,7 +79,8 @@ void Live(WorkerRoster& roster, std::mt19937& random) {
   if (!worker.ok()) return;
   EXPECT_EQ(roster.ProcessOf(*worker), process->pid());
 
-  SessionTranslator session((*pool)->coordinator(), *worker, 16, [&] { return roster.MayOpen(); });
+  SessionTranslator session((*pool)->coordinator(), *worker, CacheRules{16, 2, {}},
+                            [&] { return roster.MayOpen(); });
   uint64_t step = 0;
   const uint32_t sequences = random() % 6;
   for (uint32_t i = 0; i < sequences && Talk(session, step, random); ++i) {

@@ -41,7 +41,7 @@ TEST_F(SessionTranslatorTest, CarriesASequenceFromOpenToClose) {
   ASSERT_EQ(compact.plans_size(), 1);
   const v1::EvictionPlan& plan = compact.plans(0);
   ASSERT_TRUE(plan.has_compact());
-  EXPECT_EQ(plan.compact().spare_pages(), 2U);
+  EXPECT_EQ(plan.compact().layers(0).spare_pages(), 2U);
   const auto expect_kept = [&](int layer, uint32_t middle) {
     ASSERT_EQ(plan.compact().layers(layer).keep_size(), 48);
     for (uint32_t i = 0; i < 16; ++i) {

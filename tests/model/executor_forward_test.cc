@@ -197,7 +197,7 @@ TEST_P(ForwardTest, EvictionMatchesNaive) {
     for (const uint32_t index : keep[l]) slots[l].emplace_back(index);
     naive.Keep(static_cast<uint32_t>(l), keep[l]);
   }
-  executor.Compact(slot, slots, 1);
+  executor.Compact(slot, slots, {1, 1});
   EXPECT_EQ(executor.resident(slot, LayerIndex(1)), 32u);
   EXPECT_EQ(executor.free_tokens(slot), 16u);
 

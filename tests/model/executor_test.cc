@@ -168,7 +168,7 @@ TEST_P(ExecutorTest, TellsWhereTimeWent) {
   for (auto& layer : keep) {
     for (uint32_t i = 0; i < 32; ++i) layer.emplace_back(3 * i);
   }
-  rig.executor().Compact(slot, keep, 0);
+  rig.executor().Compact(slot, keep, {0, 0});
   const ExecutorTimes times = rig.executor().times();
   for (const double part : {times.attention, times.linear, times.append_score, times.compact,
                             times.sample, times.other}) {
@@ -223,11 +223,11 @@ TEST_P(ExecutorDeathTest, MisuseIsCaught) {
   EXPECT_DEATH(executor.Collect(StepTicket(1)), "check failed");
   run({Greedy(slot, Tokens(20, 1), 0, true)});
   const std::vector<std::vector<SlotIndex>> descending(2, {SlotIndex(4), SlotIndex(2)});
-  EXPECT_DEATH(executor.Compact(slot, descending, 0), "check failed");
+  EXPECT_DEATH(executor.Compact(slot, descending, {0, 0}), "check failed");
   const std::vector<std::vector<SlotIndex>> beyond(2, {SlotIndex(20)});
-  EXPECT_DEATH(executor.Compact(slot, beyond, 0), "check failed");
+  EXPECT_DEATH(executor.Compact(slot, beyond, {0, 0}), "check failed");
   const std::vector<std::vector<SlotIndex>> one(2, {SlotIndex(1)});
-  EXPECT_DEATH(executor.Compact(slot, one, 2), "check failed");  // spare
+  EXPECT_DEATH(executor.Compact(slot, one, {0, 2}), "check failed");  // spare
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorTest, ::testing::ValuesIn(OpsNames()),

@@ -180,7 +180,7 @@ class ManagedSequence {
     for (uint32_t l = 0; l < tables_.size(); ++l) {
       kept_.push_back(policy_->SelectPrefill(Scores(l, pages), limits_));
     }
-    executor_->Compact(slot_, kept_, 1);
+    executor_->Compact(slot_, kept_, std::vector<uint32_t>(kept_.size(), 1));
     for (auto& table : tables_) table.resize(limits_.budget.value() / kPageTokens + 1);
   }
 
@@ -194,7 +194,7 @@ class ManagedSequence {
       blocks.push_back(policy_->SelectDecode(scores, limits_));
       tables_[l].erase(tables_[l].begin() + blocks.back().value());
     }
-    executor_->DropBlocks(slot_, blocks);
+    executor_->DropBlocks(slot_, {blocks.begin(), blocks.end()});
     drops_.push_back(blocks);
   }
 

@@ -58,7 +58,7 @@ TEST(StreamingLlm, KeepsSinksAndTheMostRecent) {
   EXPECT_EQ(policy->name(), "streaming_llm");
   EXPECT_TRUE(policy->evicts());
   EXPECT_FALSE(policy->needs_scores());
-  const LayerScores blind{{}, 2, 1, TokenCount(11)};  // it must not read a row
+  const LayerScores blind{.page_tokens = 2, .tokens = TokenCount(11)};  // it must not read a row
   EXPECT_THAT(Values(policy->SelectPrefill(blind, MakeLimits(6, 2, 2))),
               ElementsAre(0, 1, 7, 8, 9, 10));
   EXPECT_THAT(Values(policy->SelectPrefill(blind, MakeLimits(4, 0, 2))), ElementsAre(7, 8, 9, 10));
@@ -66,7 +66,7 @@ TEST(StreamingLlm, KeepsSinksAndTheMostRecent) {
 
 TEST(StreamingLlm, DropsTheOldestPageThatIsNoSink) {
   const auto policy = MakePolicy(StreamingLlmSpec());
-  const LayerScores blind{{}, 2, 1, TokenCount(10)};
+  const LayerScores blind{.page_tokens = 2, .tokens = TokenCount(10)};
   EXPECT_EQ(policy->SelectDecode(blind, MakeLimits(8, 2, 2)).value(), 1U);
   EXPECT_EQ(policy->SelectDecode(blind, MakeLimits(8, 0, 2)).value(), 0U);
   EXPECT_EQ(policy->SelectDecode(blind, MakeLimits(8, 4, 4)).value(), 2U);

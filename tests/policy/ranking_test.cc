@@ -86,8 +86,9 @@ TEST(KeepHighest, AgreesWithAFullSort) {
 
 // Blocks of two tokens.
 uint32_t Lowest(const std::vector<float>& scores, uint32_t sink, uint32_t recent) {
-  const ScoreTable table(OneHead(scores), 2);
-  return LowestBlock(table.view(), MakeLimits(2, sink, recent)).value();
+  const std::vector<float> blocks = BlockMeans(scores, 2);
+  const auto count = static_cast<uint32_t>(blocks.size());
+  return LowestBlock(blocks, Candidates(count, 2, MakeLimits(2, sink, recent))).value();
 }
 
 TEST(LowestBlock, ComparesMeansOfCandidates) {
@@ -112,8 +113,7 @@ TEST(LowestBlock, SurvivesAnyFloat) {
 }
 
 TEST(LowestBlock, IgnoresTheUnfinishedBlock) {
-  const ScoreTable table(OneHead({9, 9, 3, 3, 5, 5, 6, 6, 0}), 2);
-  EXPECT_EQ(LowestBlock(table.view(), MakeLimits(2, 2, 2)).value(), 1U);
+  EXPECT_EQ(Lowest({9, 9, 3, 3, 5, 5, 6, 6, 0}, 2, 2), 1U);
 }
 
 }  // namespace

@@ -11,17 +11,24 @@ namespace {
 using ::testing::HasSubstr;
 
 CacheConfig Config(PolicySpec policy, uint32_t budget, uint32_t sink, uint32_t recent) {
-  return {policy, TokenCount(budget), TokenCount(sink), TokenCount(recent),
-          EvictionMode::kPipelined};
+  return {
+      policy, TokenCount(budget), TokenCount(sink), TokenCount(recent), EvictionMode::kPipelined,
+      {}};
+}
+
+CacheConfig PerLayer(std::vector<uint32_t> budgets) {
+  CacheConfig config = Config(PagedEvictionSpec(), 0, 16, 16);
+  for (const uint32_t budget : budgets) config.layer_budgets.emplace_back(budget);
+  return config;
 }
 
 TEST(Validate, AcceptsWhatFits) {
-  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 16, 16), 16).ok());
-  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 0, 0), 16).ok());
-  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 32, 16, 16), 16).ok());
-  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 1024, 16, 16), 16).ok());
-  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 16, 0, 0), 16).ok());
-  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 96, 32, 64), 32).ok());
+  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 16, 16), 16, 2).ok());
+  EXPECT_TRUE(Validate(Config(FullSpec(), 0, 0, 0), 16, 2).ok());
+  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 32, 16, 16), 16, 2).ok());
+  EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 1024, 16, 16), 16, 2).ok());
+  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 16, 0, 0), 16, 2).ok());
+  EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 96, 32, 64), 32, 2).ok());
 }
 
 struct Refusal {
@@ -33,7 +40,7 @@ struct Refusal {
 class ValidateRefuses : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(ValidateRefuses, NamingTheFieldAndTheFix) {
-  const absl::Status status = Validate(GetParam().config, 16);
+  const absl::Status status = Validate(GetParam().config, 16, 2);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   for (const std::string& words : GetParam().words) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
@@ -73,6 +80,32 @@ INSTANTIATE_TEST_SUITE_P(
                 Config(PagedEvictionSpec(), 64, 48, 32),
                 {"sink_tokens 48 + recent_tokens 32 = 80", "budget_tokens 64",
                  "raise budget_tokens to 80"}},
+        Refusal{"TooFewLayers",
+                PerLayer({64}),
+                {"layer_budget_tokens has 1 entries", "2 layers", "one budget for each"}},
+        Refusal{"OneLayerTooSmall",
+                PerLayer({64, 16}),
+                {"layer_budget_tokens[1] 16", "raise layer_budget_tokens[1] to 32"}},
+        Refusal{"OneLayerMissing", PerLayer({0, 64}), {"layer_budget_tokens[0] is missing"}},
+        Refusal{"WindowOfNothing", Config(SnapKvSpec{0}, 64, 16, 16), {"snap_kv.window 0"}},
+        Refusal{"WindowAboveBudget",
+                Config(SnapKvSpec{64}, 64, 16, 16),
+                {"sink_tokens 16 + window 64 = 80", "budget_tokens 64", "to 80"}},
+        Refusal{"ShareOfAll",
+                Config(KvCrushSpec{.share = 1.0F}, 64, 16, 16),
+                {"kv_crush.share 1", "at least 0 and below 1"}},
+        Refusal{"ShareNoNumber",
+                Config(KvCrushSpec{.share = std::numeric_limits<float>::quiet_NaN()}, 64, 16, 16),
+                {"kv_crush.share nan"}},
+        Refusal{"BaseWindowOfNothing",
+                Config(KvCrushSpec{.base = SnapKvSpec{0}}, 64, 16, 16),
+                {"snap_kv.window 0"}},
+        Refusal{"RepresentativesDoNotFit",
+                Config(KvCrushSpec{.share = 0.75F}, 64, 16, 16),
+                {"sink_tokens 16 + recent_tokens 16 + representatives 48 = 80", "to 128"}},
+        Refusal{"RepresentativesNearlyAll",
+                Config(KvCrushSpec{.share = 0.9999999F}, 64, 16, 16),
+                {"representatives 63"}},
         Refusal{"SumOverflows",
                 Config(PagedEvictionSpec(), 64, 0x80000000U, 0x80000000U),
                 {"= 4294967296"}}),
@@ -82,6 +115,29 @@ TEST(MakePolicy, GivesEachSpecItsPolicy) {
   EXPECT_EQ(MakePolicy(FullSpec())->name(), "full");
   EXPECT_EQ(MakePolicy(PagedEvictionSpec())->name(), "paged_eviction");
   EXPECT_EQ(MakePolicy(StreamingLlmSpec())->name(), "streaming_llm");
+  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->name(), "inverse_key_norm");
+  EXPECT_EQ(MakePolicy(KeyDiffSpec())->name(), "key_diff");
+  EXPECT_EQ(MakePolicy(SnapKvSpec())->name(), "snap_kv");
+  EXPECT_EQ(MakePolicy(RandomSpec())->name(), "random");
+  EXPECT_EQ(MakePolicy(KvCrushSpec())->name(), "kv_crush(paged_eviction)");
+  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = KeyDiffSpec()})->name(), "kv_crush(key_diff)");
+}
+
+TEST(ScoreNeed, IsSaidByThePolicyAndByNoneThatNeedsNone) {
+  using Need = ScoreNeed;
+  EXPECT_EQ(MakePolicy(FullSpec())->score_need(), Need{});
+  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->score_need(), Need{});
+  EXPECT_EQ(MakePolicy(RandomSpec())->score_need(), Need{});
+  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->score_need(),
+            (Need{ScoreKind::kNormRatio, ScoreTime::kAppend, 0}));
+  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->score_need(),
+            (Need{ScoreKind::kInverseKeyNorm, ScoreTime::kAppend, 0}));
+  EXPECT_EQ(MakePolicy(KeyDiffSpec())->score_need(),
+            (Need{ScoreKind::kKeyDifference, ScoreTime::kDecision, 0}));
+  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->score_need(),
+            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7}));
+  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = SnapKvSpec{7}})->score_need(),
+            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7}));
 }
 
 }  // namespace

@@ -30,10 +30,17 @@ class ScoreTable {
   ScoreTable(const ScoreTable&) = delete;
   ScoreTable& operator=(const ScoreTable&) = delete;
 
-  LayerScores view() const { return {pages_, page_tokens_, kv_heads_, TokenCount(tokens_)}; }
+  LayerScores view() const {
+    return {.pages = pages_,
+            .page_tokens = page_tokens_,
+            .kv_heads = kv_heads_,
+            .tokens = TokenCount(tokens_)};
+  }
   // Only the tokens of whole pages.
   LayerScores whole_pages() const {
-    return {pages_, page_tokens_, kv_heads_, TokenCount(tokens_ / page_tokens_ * page_tokens_)};
+    LayerScores whole = view();
+    whole.tokens = TokenCount(tokens_ / page_tokens_ * page_tokens_);
+    return whole;
   }
 
  private:

@@ -2,9 +2,9 @@
 
 namespace folio::testing {
 
-InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker, uint32_t page_tokens,
+InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker, const manager::CacheRules& rules,
                              uint32_t lag)
-    : translator_(coordinator, worker, page_tokens), lag_(lag) {}
+    : translator_(coordinator, worker, rules), lag_(lag) {}
 
 uint64_t InProcessLink::Send(v1::SessionRequest request) {
   const uint64_t step = ++last_step_;

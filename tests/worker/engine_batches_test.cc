@@ -47,7 +47,7 @@ TEST(EngineEvictions, HappenWhenThePageFills) {
 // A long prompt is cut, and each step with one of its chunks has a token of the running stream.
 TEST(EngineBatches, DecodesGoOnBesideAPrompt) {
   RigOptions options;
-  options.prefill_chunk = 16;
+  options.prompt_chunk = {.alone = 64, .beside_decodes = 16};
   EngineRig rig(options);
   Recorder stream, prompt;
   int chunks = 0, alone = 0;

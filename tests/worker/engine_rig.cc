@@ -105,7 +105,8 @@ cache::CoordinatorOptions CoordinatorFor(const RigOptions& options, const float*
 
 std::unique_ptr<model::Executor> ExecutorFor(const RigOptions& options,
                                              const kernels::PoolView& view) {
-  auto executor = TinyLoadedModel().MakeExecutor(view, options.prefill_chunk + options.max_batch);
+  auto executor =
+      TinyLoadedModel().MakeExecutor(view, options.prompt_chunk.alone + options.max_batch);
   FOLIO_CHECK(executor.ok());
   if (options.depth == 0) return *std::move(executor);
   return std::make_unique<LateExecutor>(*std::move(executor), view);
@@ -119,11 +120,12 @@ EngineRig::EngineRig(const RigOptions& options)
       scores_(options.num_pages * Geometry().scores_per_page(), -1.0f),
       view_{pages_.data(), scores_.data(), options.num_pages, Geometry()},
       coordinator_(CoordinatorFor(options, scores_.data(), &clock_)),
-      link_(coordinator_, coordinator_.AddWorker("rig"), kPageTokens, options.lag),
+      link_(coordinator_, coordinator_.AddWorker("rig"), {kPageTokens, Geometry().num_layers, {}},
+            options.lag),
       executor_(ExecutorFor(options, view_)),
       engine_({.geometry = Geometry(),
                .num_pages = options.num_pages,
-               .prefill_chunk = options.prefill_chunk,
+               .prompt_chunk = options.prompt_chunk,
                .max_batch = options.max_batch},
               executor_.get(), &link_, &queue_, &TinyLoadedModel().tokenizer()) {}
 

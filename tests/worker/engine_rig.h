@@ -61,7 +61,7 @@ struct RigOptions {
   int depth = 0;     // of the device
   uint32_t lag = 0;  // of the link
   uint32_t num_pages = 2048;
-  uint32_t prefill_chunk = 64;
+  PromptChunk prompt_chunk = {.alone = 64, .beside_decodes = 64};
   uint32_t max_batch = 16;
 };
 

@@ -202,7 +202,7 @@ TEST_P(EngineOnDevice, ChunksDoNotShow) {
   std::unique_ptr<Recorder> expected;
   for (const uint32_t chunk : {512u, 16u, 37u, 100u}) {
     RigOptions options = Options();
-    options.prefill_chunk = chunk;
+    options.prompt_chunk.alone = chunk;
     EngineRig rig(options);
     rig.Start();
     auto got = rig.Run(

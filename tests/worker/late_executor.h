@@ -36,11 +36,12 @@ class LateExecutor final : public model::Executor {
     work_.push_back([=, this] { inner_->ExtendTables(slot, pages); });
   }
   void Compact(model::SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
-               uint32_t spare) override {
+               const std::vector<uint32_t>& spare) override {
     table(slot).Shrink(keep, spare);
     work_.push_back([=, this] { inner_->Compact(slot, keep, spare); });
   }
-  void DropBlocks(model::SlotId slot, const std::vector<BlockIndex>& block) override {
+  void DropBlocks(model::SlotId slot,
+                  const std::vector<std::optional<BlockIndex>>& block) override {
     table(slot).DropBlocks(block);
     work_.push_back([=, this] { inner_->DropBlocks(slot, block); });
   }
@@ -54,6 +55,9 @@ class LateExecutor final : public model::Executor {
   }
   uint32_t resident(model::SlotId slot, LayerIndex layer) const override {
     return tables_.at(slot).resident(layer);
+  }
+  uint32_t pages(model::SlotId slot, LayerIndex layer) const override {
+    return static_cast<uint32_t>(tables_.at(slot).pages(layer).size());
   }
   uint32_t free_tokens(model::SlotId slot) const override { return tables_.at(slot).free_tokens(); }
 

@@ -41,7 +41,7 @@ class ServingTest : public ::testing::Test {
     options.manager = "unix:" + scratch_.File("m.sock");
     options.worker_name = "test";
     options.attach_timeout = absl::Seconds(20);
-    options.prefill_chunk = 64;
+    options.prompt_chunk.alone = 64;
     options.max_batch = 8;
     return options;
   }

@@ -1,0 +1,139 @@
+#include "services/policy/kv_crush.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/check.h"
+#include "services/policy/ranking.h"
+#include "services/policy/signature.h"
+#include "services/policy/split_mix.h"
+
+namespace folio::policy {
+namespace {
+
+Signatures MakeAnchor(CrushAnchor anchor, uint64_t seed, const Signatures& all,
+                      const std::vector<uint32_t>& candidates) {
+  Signatures point(1, all.bits());
+  SplitMix64 random(seed);
+  for (uint32_t bit = 0; bit < all.bits(); ++bit) {
+    bool set = false;
+    switch (anchor) {
+      case CrushAnchor::kMean: {
+        const auto ones = std::count_if(candidates.begin(), candidates.end(),
+                                        [&](uint32_t item) { return all.Get(item, bit); });
+        set = 2 * static_cast<size_t>(ones) > candidates.size();
+        break;
+      }
+      case CrushAnchor::kAlternating:
+        set = bit % 2 == 1;
+        break;
+      case CrushAnchor::kZeros:
+        break;
+      case CrushAnchor::kOnes:
+        set = true;
+        break;
+      case CrushAnchor::kRandom:
+        set = random.Next() >> 63 != 0;
+        break;
+    }
+    if (set) point.Set(0, bit);
+  }
+  return point;
+}
+
+// Who of the candidates (items of `all`, ascending) stays.
+std::vector<uint32_t> Represent(const Signatures& all, std::vector<uint32_t> candidates,
+                                const Signatures& anchor, uint32_t wanted) {
+  std::vector<uint32_t> distance(all.count());
+  for (const uint32_t item : candidates) distance[item] = all.Distance(item, anchor);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](uint32_t a, uint32_t b) { return distance[a] < distance[b]; });
+  return EvenlySpaced(candidates, wanted);
+}
+
+// The `lowest` items of the lowest score, ascending; equal scores: the older goes first.
+std::vector<uint32_t> Lowest(absl::Span<const float> scores, uint32_t lowest) {
+  std::vector<uint32_t> items(scores.size());
+  for (uint32_t i = 0; i < items.size(); ++i) items[i] = i;
+  std::nth_element(items.begin(), items.begin() + lowest, items.end(), [&](uint32_t a, uint32_t b) {
+    return scores[a] != scores[b] ? scores[a] < scores[b] : a < b;
+  });
+  items.resize(lowest);
+  std::sort(items.begin(), items.end());
+  return items;
+}
+
+uint32_t Scored(const RankingPolicy& base, const LayerScores& scores) {
+  const bool prompt_only = base.score_need().time == ScoreTime::kPromptEnd;
+  return (prompt_only ? std::min(scores.prompt_tokens, scores.tokens) : scores.tokens).value();
+}
+
+}  // namespace
+
+KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, float share, CrushAnchor anchor,
+                 uint64_t seed)
+    : base_(std::move(base)),
+      share_(share),
+      anchor_(anchor),
+      seed_(seed),
+      name_(absl::StrCat("kv_crush(", base_->name(), ")")) {
+  FOLIO_CHECK(share_ >= 0 && share_ < 1);
+}
+
+TokenCount KvCrush::Representatives(TokenCount budget) const {
+  return TokenCount(static_cast<uint32_t>(std::floor(double{share_} * budget.value())));
+}
+
+std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
+                                              const Limits& limits) const {
+  const Limits own = base_->PrefillLimits(limits);
+  const uint32_t begin = own.sink.value();
+  const uint32_t end = (scores.tokens - own.recent).value();
+  const uint32_t reps = Representatives(own.budget).value();
+  FOLIO_CHECK(begin + own.recent.value() + reps <= own.budget.value());
+  const uint32_t top = own.budget.value() - begin - own.recent.value() - reps;
+
+  const std::vector<float> token_scores = base_->TokenScores(scores);
+  const absl::Span<const float> middle(&token_scores[begin], end - begin);
+  const std::vector<uint32_t> candidates =
+      Lowest(middle, static_cast<uint32_t>(middle.size()) - top);
+  const Signatures all = RankSignatures(scores, begin, end, Scored(*base_, scores), 1);
+  const Signatures anchor = MakeAnchor(anchor_, seed_, all, candidates);
+
+  std::vector<bool> goes(scores.tokens.value(), false);
+  for (const uint32_t item : candidates) goes[begin + item] = true;
+  for (const uint32_t item : Represent(all, candidates, anchor, reps)) goes[begin + item] = false;
+  std::vector<SlotIndex> keep;
+  keep.reserve(own.budget.value());
+  for (uint32_t slot = 0; slot < goes.size(); ++slot) {
+    if (!goes[slot]) keep.push_back(SlotIndex(slot));
+  }
+  return keep;
+}
+
+BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits) const {
+  const uint32_t page_tokens = scores.page_tokens;
+  const std::vector<float> blocks = base_->BlockScores(scores);
+  const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
+  const uint32_t unprotected = range.end - range.begin;
+  const auto share =
+      static_cast<uint32_t>(std::floor(double{share_} * (limits.budget.value() / page_tokens)));
+  const uint32_t reps = std::min(share, unprotected - 1);
+  // One goes: what is not represented of one more than may be.
+  const std::vector<uint32_t> candidates =
+      Lowest(absl::MakeConstSpan(blocks).subspan(range.begin, unprotected), reps + 1);
+  const Signatures all = RankSignatures(scores, range.begin * page_tokens, range.end * page_tokens,
+                                        Scored(*base_, scores), page_tokens);
+  const Signatures anchor = MakeAnchor(anchor_, seed_, all, candidates);
+  std::vector<uint32_t> stay = Represent(all, candidates, anchor, reps);
+  std::sort(stay.begin(), stay.end());
+  std::vector<uint32_t> left;
+  std::set_difference(candidates.begin(), candidates.end(), stay.begin(), stay.end(),
+                      std::back_inserter(left));
+  FOLIO_CHECK(left.size() == 1);
+  return BlockIndex(range.begin + left[0]);
+}
+
+}  // namespace folio::policy

@@ -1,0 +1,67 @@
+// KVCrush (arXiv 2503.00022): a part of the budget goes to representatives of what a base policy
+// would evict, so that what is lost is spread and not of one kind.
+//
+// A token has one bit per KV head: 1 when that head ranks it in the upper half of the unprotected
+// tokens (upper floor(n / 2), ties to the newer). A page's signature is its tokens' bits, oldest
+// token first. With `reps` = floor(share * budget), in tokens after prefill and in pages in decode:
+// the base keeps all that may stay but `reps`, and what it leaves are candidates. They are sorted
+// by (Hamming distance of the signature to the anchor, slot), and representative i of k is entry
+// floor(i * (n - 1) / (k - 1)) of the n sorted ones: both ends, and evenly between (k = 1: the
+// first). Anchors are taken over the candidates' signatures.
+//
+// Cost: one selection per KV head over the layer's scores and one sort of the candidates, all on
+// the manager; nothing from the worker but the base's scores.
+#ifndef FOLIO_SERVICES_POLICY_KV_CRUSH_H_
+#define FOLIO_SERVICES_POLICY_KV_CRUSH_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/policy/ranking_policy.h"
+
+namespace folio::policy {
+
+enum class CrushAnchor : uint8_t {
+  kMean,         // 1 where more than half of the candidates have a 1
+  kAlternating,  // 0, 1, 0, 1, ...
+  kZeros,
+  kOnes,
+  kRandom,  // bit i is the top bit of the i-th number of SplitMix64(seed)
+};
+
+class KvCrush final : public Policy {
+ public:
+  // `base` reads scores per head. `share` in [0, 1).
+  KvCrush(std::shared_ptr<const RankingPolicy> base, float share, CrushAnchor anchor,
+          uint64_t seed);
+
+  absl::string_view name() const override { return name_; }  // "kv_crush(paged_eviction)"
+  bool evicts() const override { return true; }
+  ScoreNeed score_need() const override { return base_->score_need(); }
+  TokenCount own_recent() const override { return base_->own_recent(); }
+  TokenCount Representatives(TokenCount budget) const override;
+
+  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+                                       const Limits& limits) const override;
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
+
+  // The base's.
+  std::vector<float> TokenScores(const LayerScores& scores) const override {
+    return base_->TokenScores(scores);
+  }
+  std::vector<float> BlockScores(const LayerScores& scores) const override {
+    return base_->BlockScores(scores);
+  }
+
+ private:
+  const std::shared_ptr<const RankingPolicy> base_;
+  const float share_;
+  const CrushAnchor anchor_;
+  const uint64_t seed_;
+  const std::string name_;
+};
+
+}  // namespace folio::policy
+
+#endif  // FOLIO_SERVICES_POLICY_KV_CRUSH_H_

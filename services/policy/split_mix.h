@@ -1,0 +1,37 @@
+// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the
+// generator of everything random in a policy, small enough to be named in a document and to repeat
+// everywhere.
+#ifndef FOLIO_SERVICES_POLICY_SPLIT_MIX_H_
+#define FOLIO_SERVICES_POLICY_SPLIT_MIX_H_
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace folio::policy {
+
+class SplitMix64 {
+ public:
+  explicit constexpr SplitMix64(uint64_t seed) : state_(seed) {}
+
+  // A stream of its own for each list of keys.
+  static constexpr SplitMix64 Of(std::initializer_list<uint64_t> keys) {
+    uint64_t state = 0;
+    for (uint64_t key : keys) state = SplitMix64(state ^ key).Next();
+    return SplitMix64(state);
+  }
+
+  constexpr uint64_t Next() {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace folio::policy
+
+#endif  // FOLIO_SERVICES_POLICY_SPLIT_MIX_H_
