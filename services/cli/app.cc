@@ -84,7 +84,7 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   app.footer(absl::StrCat("folioctl COMMAND --help tells more.\n", kExitCodesHelp));
   AddGlobalOptions(app, context);
   for (auto* add : {AddGenerate, AddChat, AddCompare, AddScore, AddTokenize, AddDetokenize,
-                    AddModel, AddPools, AddSequences, AddSequence, AddHealth}) {
+                    AddModel, AddPools, AddSequences, AddSequence, AddExplain, AddHealth}) {
     add(app, context);
   }
 

@@ -49,6 +49,7 @@ void AddModel(CLI::App& root, Context& context);
 void AddPools(CLI::App& root, Context& context);
 void AddSequences(CLI::App& root, Context& context);
 void AddSequence(CLI::App& root, Context& context);
+void AddExplain(CLI::App& root, Context& context);
 void AddHealth(CLI::App& root, Context& context);
 
 }  // namespace folio::cli

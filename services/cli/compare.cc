@@ -7,7 +7,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/answer.h"
 #include "services/cli/command.h"
@@ -37,20 +36,20 @@ struct Run {
   absl::Status status;
 };
 
-// "full" or "POLICY:BUDGET".
+// "full" or "POLICY:BUDGET"; the policy may have a colon of its own.
 absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const std::string& mode) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
   CacheFlags flags;
-  flags.policy = parts.first;
+  flags.policy = text;
   flags.mode = mode;
-  if (!parts.second.empty()) {
-    uint32_t budget = 0;
-    if (!absl::SimpleAtoi(parts.second, &budget)) {
-      return UsageError(absl::StrCat("--run ", text, ": no budget in tokens"));
-    }
-    flags.budget = budget;
+  const size_t colon = text.rfind(':');
+  double budget = 0;
+  if (colon != std::string::npos && absl::SimpleAtod(text.substr(colon + 1), &budget)) {
+    flags.policy = text.substr(0, colon);
+    flags.budget = text.substr(colon + 1);
   }
-  return flags.ToProto();
+  auto cache = flags.ToProto();
+  if (cache.ok()) return cache;
+  return UsageError(absl::StrCat("--run ", text, ": ", cache.status().message()));
 }
 
 // Runs them all; unless JSON is wanted, a live line each.
@@ -206,12 +205,16 @@ void AddCompare(CLI::App& root, Context& context) {
       AddCommand(root, "compare", "One prompt under several cache policies at once (worker)",
                  "  folioctl compare --file report.txt --run full --run paged_eviction:512 "
                  "--run streaming_llm:512\n"
+                 "  folioctl compare --file report.txt --run kv_crush:key_diff,share=0.5:512 --run "
+                 "random:0.25\n"
                  "  folioctl compare --chat \"What is 17 + 4?\" --expect 21 --run full --run "
                  "paged_eviction:64");
   flags->prompt.Add(*command);
   flags->sampling.Add(*command);
   flags->length.Add(*command);
-  command->add_option("--run", flags->runs, "full, or POLICY:BUDGET; give it once per policy")
+  command
+      ->add_option("--run", flags->runs,
+                   "full, or POLICY:BUDGET, the budget in tokens or as a share; once per policy")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->required();

@@ -2,11 +2,13 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "services/client/policy_text.h"
 #include "services/common/check.h"
 
 namespace folio::cli {
@@ -86,20 +88,18 @@ std::string QuotePiece(absl::string_view bytes) {
 }
 
 std::string PolicyName(const folio::v1::CacheOptions& cache) {
-  switch (cache.policy().kind_case()) {
-    case folio::v1::Policy::kPagedEviction:
-      return "paged_eviction";
-    case folio::v1::Policy::kStreamingLlm:
-      return "streaming_llm";
-    default:
-      return "full";
-  }
+  return client::PolicyText(cache.policy());
 }
 
 std::string DescribeCache(const folio::v1::CacheOptions& cache) {
   std::string text = PolicyName(cache);
   if (cache.budget_tokens() == 0) return text;
   absl::StrAppend(&text, ", budget ", cache.budget_tokens());
+  const auto& layers = cache.layer_budget_tokens();
+  if (!layers.empty()) {
+    const auto [least, most] = std::minmax_element(layers.begin(), layers.end());
+    absl::StrAppend(&text, " (layers from ", *least, " to ", *most, ")");
+  }
   if (cache.has_sink_tokens()) absl::StrAppend(&text, ", sink ", cache.sink_tokens());
   if (cache.has_recent_tokens()) absl::StrAppend(&text, ", recent ", cache.recent_tokens());
   const bool synchronous = cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;

@@ -20,7 +20,7 @@ std::string FormatRate(double per_second);  // 59.1/s; "-" when not finite or ze
 // A token's bytes as they may stand in a table: quoted, with escapes for what is not printable.
 std::string QuotePiece(absl::string_view bytes);
 
-// "paged_eviction", "streaming_llm", "full".
+// As in services/client/policy_text.h: "paged_eviction", "kv_crush:key_diff,share=0.25".
 std::string PolicyName(const folio::v1::CacheOptions& cache);
 // "paged_eviction, budget 256, sink 16, recent 16, pipelined".
 std::string DescribeCache(const folio::v1::CacheOptions& cache);

@@ -12,8 +12,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "services/cli/exit_code.h"
 #include "services/client/inputs.h"
+#include "services/client/policy_text.h"
 #include "services/common/utf8.h"
 
 namespace folio::cli {
@@ -26,16 +28,48 @@ absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status FillBudget(const std::string& text, folio::v1::CacheOptions* cache) {
+  if (text.empty()) return absl::OkStatus();
+  const std::vector<std::string> layers = absl::StrSplit(text, ',');
+  uint32_t tokens = 0;
+  float share = 0;
+  if (layers.size() == 1) {
+    if (absl::SimpleAtoi(text, &tokens)) {
+      cache->set_budget_tokens(tokens);
+    } else if (absl::SimpleAtof(text, &share) && share > 0 && share <= 1) {
+      cache->set_budget_share(share);
+    } else {
+      return UsageError(absl::StrCat("--budget ", text, ": no tokens and no share of the prompt"));
+    }
+    return absl::OkStatus();
+  }
+  for (const std::string& layer : layers) {
+    if (!absl::SimpleAtoi(layer, &tokens)) {
+      return UsageError(
+          absl::StrCat("--budget ", text, ": \"", layer, "\" is no number of tokens"));
+    }
+    cache->add_layer_budget_tokens(tokens);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void CacheFlags::Add(CLI::App& command) {
   command
       .add_option("--policy", policy,
-                  "What to evict over budget: full (nothing), paged_eviction, streaming_llm")
-      ->check(CLI::IsMember({"full", "paged_eviction", "streaming_llm"}))
+                  "What to evict over budget: full (nothing), paged_eviction, streaming_llm,\n"
+                  "inverse_key_norm, key_diff, snap_kv[:window=64], random[:seed=0],\n"
+                  "kv_crush[:BASE][,share=0.25][,anchor=mean]")
       ->capture_default_str();
   command.add_option("--budget", budget,
-                     "Tokens per layer that stay in the cache; a multiple of the page size");
+                     "What stays in the cache: tokens per layer (a multiple of the page size), a\n"
+                     "share of the prompt such as 0.25, or tokens for each layer as 64,64,32");
+  command
+      .add_option("--schedule", schedule,
+                  "How the budget is spread over the layers: uniform, pyramid")
+      ->check(CLI::IsMember({"uniform", "pyramid"}))
+      ->capture_default_str();
   command.add_option("--sink", sink, "First tokens that are never evicted (default: one page)");
   command.add_option("--recent", recent, "Last tokens that are never evicted (default: one page)");
   command.add_option("--mode", mode, "When evictions take effect: pipelined or synchronous")
@@ -45,17 +79,11 @@ void CacheFlags::Add(CLI::App& command) {
 
 absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
   folio::v1::CacheOptions cache;
-  if (policy == "full") {
-    cache = client::FullCache();
-  } else if (policy == "paged_eviction") {
-    cache = client::PagedEviction(0);
-  } else if (policy == "streaming_llm") {
-    cache = client::StreamingLlm(0);
-  } else {
-    return UsageError(
-        absl::StrCat("no policy \"", policy, "\": full, paged_eviction or streaming_llm"));
-  }
-  cache.set_budget_tokens(budget.value_or(0));
+  auto parsed = client::ParsePolicy(policy);
+  if (!parsed.ok()) return UsageError(parsed.status().message());
+  *cache.mutable_policy() = *std::move(parsed);
+  if (absl::Status status = FillBudget(budget, &cache); !status.ok()) return status;
+  if (schedule == "pyramid") cache.set_budget_schedule(folio::v1::BUDGET_SCHEDULE_PYRAMID);
   if (sink.has_value()) cache.set_sink_tokens(*sink);
   if (recent.has_value()) cache.set_recent_tokens(*recent);
   cache.set_eviction_mode(mode == "synchronous" ? folio::v1::EVICTION_MODE_SYNCHRONOUS

@@ -15,14 +15,17 @@
 
 namespace folio::cli {
 
-// --policy, --budget, --sink, --recent, --mode.
+// --policy, --budget, --schedule, --sink, --recent, --mode.
 struct CacheFlags {
   std::string policy = "full";
-  std::optional<uint32_t> budget, sink, recent;
+  std::string budget;  // tokens, a share of the prompt, or a list of tokens for each layer
+  std::string schedule = "uniform";
+  std::optional<uint32_t> sink, recent;
   std::string mode = "pipelined";
 
   void Add(CLI::App& command);
-  // A usage error (exit_code.h) for an unknown policy or mode; the rest is the worker's to judge.
+  // A usage error (exit_code.h) for what is no policy or no budget; the rest is the server's to
+  // judge.
   absl::StatusOr<folio::v1::CacheOptions> ToProto() const;
 };
 

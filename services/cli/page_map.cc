@@ -63,6 +63,7 @@ absl::Status KeptPositions::Apply(const folio::v1::EvictionEvent& event) {
   Extend(prompt_tokens_ + static_cast<uint32_t>(event.step()) + 1);
   for (size_t layer = 0; layer < kept_.size(); ++layer) {
     const int32_t block = event.layers(static_cast<int>(layer)).dropped_block();
+    if (block == -1) continue;  // this layer lost nothing
     const int64_t begin = int64_t{block} * page_tokens_;
     const int64_t end = begin + page_tokens_;
     if (block < 0 || end > static_cast<int64_t>(kept_[layer].size())) {

@@ -63,6 +63,17 @@ absl::StatusOr<folio::v1::GetSequenceResponse> AdminClient::GetSequence(
   return response;
 }
 
+absl::StatusOr<folio::v1::ExplainEvictionResponse> AdminClient::ExplainEviction(
+    const folio::v1::ExplainEvictionRequest& request, const CallOptions& options) {
+  folio::v1::ExplainEvictionResponse response;
+  absl::Status status =
+      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
+        state_->stub->async()->ExplainEviction(context, &request, &response, std::move(done));
+      });
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::StatusOr<bool> AdminClient::IsServing(const CallOptions& options) {
   return CheckHealth(state_->endpoint, options);
 }

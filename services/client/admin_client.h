@@ -27,6 +27,11 @@ class AdminClient {
   // NOT_FOUND when no such sequence is open.
   absl::StatusOr<folio::v1::GetSequenceResponse> GetSequence(uint64_t sequence_id,
                                                              const CallOptions& options = {});
+  // What a policy would evict from a sequence if it had to decide now; without `cache` its own.
+  // NOT_FOUND as above; FAILED_PRECONDITION while the prompt is being prefilled, or when the policy
+  // reads scores that the sequence's worker does not write.
+  absl::StatusOr<folio::v1::ExplainEvictionResponse> ExplainEviction(
+      const folio::v1::ExplainEvictionRequest& request, const CallOptions& options = {});
   // False while the manager is up but takes no requests (draining).
   absl::StatusOr<bool> IsServing(const CallOptions& options = {});
 

@@ -28,7 +28,8 @@ folio::v1::Input Ask(absl::string_view question, absl::string_view system = "");
 // Everything stays in the cache.
 folio::v1::CacheOptions FullCache();
 // `budget_tokens` stay per layer (a multiple of the page size): those with the highest
-// ||V|| / ||K||, or the first ones and the most recent ones.
+// ||V|| / ||K||, or the first ones and the most recent ones. For other policies see policy_text.h
+// or fill in the message.
 folio::v1::CacheOptions PagedEviction(uint32_t budget_tokens);
 folio::v1::CacheOptions StreamingLlm(uint32_t budget_tokens);
 

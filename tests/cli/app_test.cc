@@ -76,7 +76,7 @@ TEST(Usage, MistakesExitWithTwo) {
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "subcommand is required"},
            {{"frobnicate"}, "frobnicate"},
-           {{"generate", "hi", "--policy", "lru"}, "lru not in {full,paged_eviction"},
+           {{"generate", "hi", "--policy", "lru"}, "no such policy; use full"},
            {{"generate", "hi", "--budget", "many"}, "many"},
            {{"generate", "hi", "--budget", "-1"}, "-1"},
            {{"generate", "hi", "--mode", "eager"}, "eager"},
@@ -93,8 +93,8 @@ TEST(Usage, MistakesExitWithTwo) {
            {{"detokenize"}, "ids is required"},
            {{"detokenize", "-3"}, "-3"},
            {{"compare", "hi"}, "--run is required"},
-           {{"compare", "hi", "--run", "lru:16"}, "no policy \"lru\""},
-           {{"compare", "hi", "--run", "full:many"}, "no budget"},
+           {{"compare", "hi", "--run", "lru:16"}, "--run lru:16: policy \"lru\": no such policy"},
+           {{"compare", "hi", "--run", "full:many"}, "\"many\" is no parameter of full"},
            {{"pools", "--output", "yaml"}, "yaml"},
            {{"pools", "--timeout", "soon"}, "\"soon\" is no duration"},
            {{"pools", "--timeout", "-1s"}, "no duration"},
@@ -119,7 +119,7 @@ TEST(Usage, EveryCommandHasHelpWithExamplesAndExitCodes) {
   const CliResult all = Folioctl({"--help"});
   EXPECT_EQ(all.code, 0);
   for (const char* command : {"generate", "chat", "compare", "score", "tokenize", "detokenize",
-                              "model", "pools", "sequences", "sequence", "health"}) {
+                              "model", "pools", "sequences", "sequence", "explain", "health"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const CliResult help = Folioctl({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;

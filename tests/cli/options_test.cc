@@ -33,7 +33,7 @@ TEST(Options, CacheFlagsBecomeTheMessage) {
   EXPECT_TRUE(flags.ToProto()->policy().has_full());
   EXPECT_EQ(flags.ToProto()->eviction_mode(), folio::v1::EVICTION_MODE_PIPELINED);
   flags.policy = "streaming_llm";
-  flags.budget = 64;
+  flags.budget = "64";
   flags.sink = 0;
   const auto cache = flags.ToProto();
   ASSERT_TRUE(cache.ok());
@@ -44,6 +44,27 @@ TEST(Options, CacheFlagsBecomeTheMessage) {
   EXPECT_FALSE(cache->has_recent_tokens());
   flags.policy = "lru";
   EXPECT_EQ(flags.ToProto().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Options, BudgetsAreTokensOrAShareOrAListOfLayers) {
+  CacheFlags flags;
+  flags.policy = "kv_crush:key_diff,share=0.5";
+  flags.budget = "0.25";
+  flags.schedule = "pyramid";
+  auto cache = flags.ToProto();
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  EXPECT_TRUE(cache->policy().kv_crush().has_key_diff());
+  EXPECT_EQ(cache->budget_share(), 0.25F);
+  EXPECT_EQ(cache->budget_tokens(), 0);
+  EXPECT_EQ(cache->budget_schedule(), folio::v1::BUDGET_SCHEDULE_PYRAMID);
+  flags.budget = "64,32";
+  EXPECT_THAT(flags.ToProto()->layer_budget_tokens(), ElementsAre(64, 32));
+  for (const char* wrong : {"many", "64,", "64,x", "-5", "1.5", "nan"}) {
+    flags.budget = wrong;
+    const auto refused = flags.ToProto();
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr(wrong));
+  }
 }
 
 }  // namespace

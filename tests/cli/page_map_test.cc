@@ -53,7 +53,7 @@ TEST(KeptPositions, RefusesEventsThatDoNotFit) {
   KeptPositions kept(2, 4, 12);
   EXPECT_FALSE(kept.Apply(Drop(0, {1})).ok());
   EXPECT_FALSE(kept.Apply(Drop(0, {1, 3})).ok());
-  EXPECT_FALSE(kept.Apply(Drop(0, {-1, 1})).ok());
+  EXPECT_FALSE(kept.Apply(Drop(0, {-2, 1})).ok());
 }
 
 TEST(Bar, ShowsHowMuchOfEachPartIsKept) {
