@@ -198,6 +198,19 @@ def first_clear(shape):
     raise SystemExit(f"{shape.name}: no seed leaves a margin of {MARGIN}")
 
 
+def same(name, data):
+    """Is the file as made? Scores may differ by rounding, which goes by PyTorch's code for this CPU."""
+    if not (HERE / name).exists():
+        return False
+    there = (HERE / name).read_bytes()
+    if name.endswith(".json") or len(there) != len(data):
+        return there == data
+    shape = next(shape for shape in SHAPES if f"{shape.name}.bin" == name)
+    scores = -5 * 4 * shape.kv_heads * shape.tokens
+    old, new = (np.frombuffer(part[scores:], dtype="<f4") for part in (there, data))
+    return there[:scores] == data[:scores] and np.allclose(old, new, rtol=1e-5, atol=2e-7)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare with the files that are there")
@@ -214,7 +227,7 @@ def main():
     made_by = {"kvpress": importlib.metadata.version("kvpress"), "torch": torch.__version__.split("+")[0]}
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
     files["vectors.json"] = f'{{"made_by":{json.dumps(made_by)},"shapes":[\n{lines}\n]}}\n'.encode()
-    differ = [name for name, data in files.items() if not (HERE / name).exists() or (HERE / name).read_bytes() != data]
+    differ = [name for name, data in files.items() if not same(name, data)]
     if check:
         sys.exit(f"differ: {', '.join(differ)}" if differ else 0)
     for name in differ:
