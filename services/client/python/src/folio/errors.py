@@ -1,0 +1,97 @@
+"""What calls raise: one class per gRPC status, so that `except folio.ResourceExhausted` does what it says.
+
+Arguments that cannot be right are a ValueError or TypeError instead, before anything is sent.
+"""
+
+from __future__ import annotations
+
+import grpc
+
+
+class FolioError(Exception):
+    """A call that failed. The original grpc.RpcError, where there was one, is its `__cause__`."""
+
+    status: grpc.StatusCode
+    """The gRPC status, e.g. grpc.StatusCode.RESOURCE_EXHAUSTED."""
+    details: str
+    """The server's words, or gRPC's where the server said nothing."""
+
+    def __init__(self, status: grpc.StatusCode, details: str, server: str = "") -> None:
+        super().__init__(status, details, server)
+        self.status = status
+        self.details = details
+        self.server = server
+
+    def __str__(self) -> str:
+        where = f"{self.server}: " if self.server else ""
+        return f"{self.status.name}: {where}{self.details}"
+
+
+class InvalidArgument(FolioError):
+    """The server refused the request; `details` names the field."""
+
+
+class ResourceExhausted(FolioError):
+    """The pool is full; `details` says what would free room."""
+
+
+class NotFound(FolioError):
+    """E.g. no such sequence is open."""
+
+
+class FailedPrecondition(FolioError):
+    """E.g. a chat where the model has no chat template."""
+
+
+class Unavailable(FolioError):
+    """Nothing answers at the address, or the server went away or is shutting down."""
+
+
+class DeadlineExceeded(FolioError):
+    """`timeout` seconds were over before the call ended."""
+
+
+class Cancelled(FolioError):
+    """The call was cancelled, or its client was closed."""
+
+
+class Aborted(FolioError):
+    """The sequence ended because something that it needed did."""
+
+
+class Unimplemented(FolioError):
+    """The server is older than this client, or is another kind of server."""
+
+
+class PermissionDenied(FolioError):
+    """The server does not allow this to whoever asks."""
+
+
+class Internal(FolioError):
+    """A bug, of the server or of this client."""
+
+
+_BY_STATUS: dict[grpc.StatusCode, type[FolioError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidArgument,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPrecondition,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
+    grpc.StatusCode.CANCELLED: Cancelled,
+    grpc.StatusCode.ABORTED: Aborted,
+    grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.INTERNAL: Internal,
+}
+
+
+def make_error(status: grpc.StatusCode, details: str, server: str = "") -> FolioError:
+    """Of the class that belongs to the status."""
+    return _BY_STATUS.get(status, FolioError)(status, details, server)
+
+
+def from_rpc(error: grpc.RpcError, server: str) -> FolioError:
+    """What to raise from an error of gRPC, of either of its interfaces."""
+    return make_error(error.code(), error.details() or "", server)

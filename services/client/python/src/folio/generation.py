@@ -1,0 +1,255 @@
+"""A generation in progress: `Generation` for threads, `AsyncGeneration` for event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import grpc
+
+from folio.errors import Cancelled, FolioError, from_rpc, make_error
+from folio.messages import read
+from folio.results import Chunk, Completion, Eviction, Finished, Started
+from folio.server import Deadline, Retries, Server, never_connected
+
+
+class Progress:
+    """What has come so far; the part that both kinds of generation share."""
+
+    started: Started | None = None
+    """Once the request was admitted: sequence id, prompt tokens, cache options, seed."""
+    finished: Finished | None = None
+    """At the end: reason, stop string, usage, what the cache held and lost."""
+
+    _call: Any = None
+    _ended = _closed = _cancelled = False
+    _error: FolioError | None = None
+
+    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
+        self._server, self._request = server, request
+        self._deadline = Deadline(timeout)
+        self._retries = Retries(server.retries, self._deadline, never_connected)
+        self._silent = True
+        self._chunks: list[Chunk] = []
+        self._evictions: list[Eviction] = []
+
+    @property
+    def evictions(self) -> tuple[Eviction, ...]:
+        """Those that happened so far, with `report_evictions`."""
+        return tuple(self._evictions)
+
+    def _take(self, event: Any) -> Chunk | None:
+        """Notes an event; a chunk is for the caller too."""
+        self._silent = False
+        kind = event.WhichOneof("event")
+        if kind == "chunk":
+            self._chunks.append(read(event.chunk))
+            return self._chunks[-1]
+        if kind == "started":
+            self.started = read(event.started)
+        elif kind == "eviction":
+            self._evictions.append(read(event.eviction))
+        elif kind == "finished":
+            self.finished = read(event.finished)
+        return None
+
+    def _end(self) -> None:
+        """The stream is over, and no error was given for it."""
+        self._ended = True
+        if self.finished is None and not self._closed:
+            self._fail(make_error(grpc.StatusCode.INTERNAL, "the stream ended without a result", self._server.name))
+
+    def _pause_after(self, error: grpc.RpcError) -> float | None:
+        """Seconds until the next attempt; None when it is over, and raises when that is a failure."""
+        if self._closed or self.finished is not None:
+            self._ended = True
+            return None
+        if self._cancelled:
+            self._fail(self._cancelled_error(), error)
+        # Once an event has come, another attempt would give the same text twice.
+        pause = self._retries.pause_after(error) if self._silent else None
+        if pause is None:
+            self._fail(from_rpc(error, self._server.name), error)
+        return pause
+
+    def _cancelled_error(self) -> FolioError:
+        return Cancelled(grpc.StatusCode.CANCELLED, "the generation was cancelled", self._server.name)
+
+    def _fail(self, error: FolioError, cause: BaseException | None = None) -> None:
+        self._ended = True
+        self._error = error
+        raise error from cause
+
+    def _completion(self) -> Completion:
+        """Of an iteration that is over: an error stays one, and a part of a text is no result."""
+        if self._error is not None:
+            raise self._error
+        if self.started is None or self.finished is None:
+            self._fail(Cancelled(grpc.StatusCode.CANCELLED, "the generation was closed before its end"))
+        assert self.started is not None and self.finished is not None
+        return Completion(
+            "".join(chunk.text for chunk in self._chunks),
+            tuple(token for chunk in self._chunks for token in chunk.tokens),
+            tuple(logprob for chunk in self._chunks for logprob in chunk.logprobs),
+            self.evictions,
+            self.started,
+            self.finished,
+        )
+
+
+class Generation(Progress, Iterator[Chunk]):
+    """The answer, piece by piece. Iterate in one thread; `cancel` is for any.
+
+    Ending it early - by leaving a `with` block, by `close`, or by dropping it - cancels the request, and the
+    server takes its pages back within a step.
+    """
+
+    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
+        super().__init__(server, request, timeout)
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._start()
+
+    def _start(self) -> None:
+        call = self._server.stub().Generate(self._request, timeout=self._deadline.left())
+        with self._lock:
+            self._call = call
+            if self._cancelled or self._closed:
+                call.cancel()
+
+    def __iter__(self) -> Generation:
+        return self
+
+    def __next__(self) -> Chunk:
+        while not self._ended:
+            try:
+                event = next(self._call)
+            except StopIteration:
+                self._end()
+                break
+            except grpc.RpcError as error:
+                pause = self._pause_after(error)
+                if pause is None:
+                    break
+            else:
+                chunk = self._take(event)
+                if chunk is not None:
+                    return chunk
+                continue
+            self._stopping.wait(pause)
+            self._start()
+        raise StopIteration
+
+    def _stop(self, mark: str) -> None:
+        with self._lock:
+            setattr(self, mark, True)
+            if not self._ended:
+                self._call.cancel()
+        self._stopping.set()
+
+    def cancel(self) -> None:
+        """Ends the request from any thread; whoever iterates gets `Cancelled`."""
+        self._stop("_cancelled")
+
+    def close(self) -> None:
+        """Ends the request; iteration is over without an error."""
+        self._stop("_closed")
+
+    def result(self) -> Completion:
+        """Runs to the end and gives all of it, with what was iterated before."""
+        for _ in self:
+            pass
+        return self._completion()
+
+    def text(self) -> str:
+        """Runs to the end and gives the whole text."""
+        return self.result().text
+
+    def __enter__(self) -> Generation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self._call is not None and not self._ended:
+            self._call.cancel()
+
+
+class AsyncGeneration(Progress, AsyncIterator[Chunk]):
+    """As `Generation`, in the event loop that it was made in. Cancelling the task that iterates ends it too.
+
+    Dropping it before its end cancels the request, as gRPC does it.
+    """
+
+    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
+        super().__init__(server, request, timeout)
+        self._start()
+
+    def _start(self) -> None:
+        self._call = self._server.start_in_loop("Generate", self._request, self._deadline.left())
+        if self._cancelled or self._closed:
+            self._call.cancel()
+
+    def __aiter__(self) -> AsyncGeneration:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        while not self._ended:
+            try:
+                event = await self._call.read()
+            except asyncio.CancelledError:
+                self._after_cancel()
+                break
+            except grpc.RpcError as error:
+                pause = self._pause_after(error)
+                if pause is None:
+                    break
+                await asyncio.sleep(pause)
+                self._start()
+                continue
+            if event is grpc.aio.EOF:
+                self._end()
+                break
+            chunk = self._take(event)
+            if chunk is not None:
+                return chunk
+        raise StopAsyncIteration
+
+    def _after_cancel(self) -> None:
+        """grpc.aio says the same for a cancelled call and for a cancelled task; the latter's goes on."""
+        self._ended = True
+        if self._closed:
+            return
+        if self._cancelled or self._server.closed:
+            self._fail(self._cancelled_error())
+        self._call.cancel()
+        raise
+
+    def cancel(self) -> None:
+        """Ends the request; whoever iterates gets `Cancelled`."""
+        self._cancelled = True
+        self._call.cancel()
+
+    async def aclose(self) -> None:
+        """Ends the request; iteration is over without an error."""
+        self._closed = True
+        self._call.cancel()
+
+    async def result(self) -> Completion:
+        """Runs to the end and gives all of it, with what was iterated before."""
+        async for _ in self:
+            pass
+        return self._completion()
+
+    async def text(self) -> str:
+        """Runs to the end and gives the whole text."""
+        return (await self.result()).text
+
+    async def __aenter__(self) -> AsyncGeneration:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,115 @@
+"""What a manager answers. proto/folio/v1/admin.proto says what each figure means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from folio.messages import of
+from folio.results import CacheOptions, ModelLayout
+
+
+@of("AttachedWorker")
+@dataclass(frozen=True)
+class AttachedWorker:
+    worker_id: str
+    name: str
+    pid: int
+    sequences: int
+    lease_remaining_ms: int
+
+
+@of("Pool")
+@dataclass(frozen=True)
+class Pool:
+    """One rank's page memory."""
+
+    pool_id: int
+    layout: ModelLayout
+    pool_bytes: int
+    page_bytes: int
+    total_pages: int
+    free_pages: int
+    held_pages: int
+    quarantined_pages: int
+    reserved_pages: int
+    huge_pages: bool
+    sequences: int
+    workers: tuple[AttachedWorker, ...]
+
+
+@of("Sequence")
+@dataclass(frozen=True)
+class SequenceInfo:
+    """A sequence that is open; `state` is "prefill", "decode" or "evicting"."""
+
+    sequence_id: int
+    worker_id: str
+    label: str
+    state: str
+    cache: CacheOptions
+    prompt_tokens: int
+    max_new_tokens: int
+    logical_length: int
+    resident_tokens: int
+    held_pages: int
+    reserved_pages: int
+    held_bytes: int
+    evicted_tokens: int
+    evicted_pages: int
+    plan_epoch: int
+    age_ms: int
+    lease_epoch: int
+
+
+@of("PageRef")
+@dataclass(frozen=True)
+class PageRef:
+    """A page, and how often it had been given out when the sequence got it."""
+
+    page: int
+    generation: int
+
+
+@of("LayerTable")
+@dataclass(frozen=True)
+class LayerTable:
+    """A layer's pages in token order, and the logical positions of the tokens in them, as ranges."""
+
+    pages: tuple[PageRef, ...]
+    resident_tokens: int
+    kept: tuple[range, ...]
+
+
+@of("GetSequenceResponse")
+@dataclass(frozen=True)
+class SequenceTables:
+    """A sequence, layer by layer."""
+
+    sequence: SequenceInfo
+    layers: tuple[LayerTable, ...]
+
+
+@of("ExplainedLayer")
+@dataclass(frozen=True)
+class ExplainedLayer:
+    """What would go from one layer: tokens (as ranges of logical positions) or a block.
+
+    `scores` are of what was chosen from, high is kept: one per resident token where tokens go, one per
+    full block otherwise; none for a policy that reads none.
+    """
+
+    budget_tokens: int
+    resident_tokens: int
+    drop_tokens: tuple[range, ...]
+    drop_block: int | None
+    scores: tuple[float, ...]
+
+
+@of("ExplainEvictionResponse")
+@dataclass(frozen=True)
+class Explanation:
+    """What a policy would evict now; `due`: the sequence is over this budget now."""
+
+    cache: CacheOptions
+    due: bool
+    layers: tuple[ExplainedLayer, ...]

@@ -1,0 +1,199 @@
+"""Arguments of a call, checked, as the protocol's messages. Nothing here talks to a server.
+
+What only the server can judge (page size, context length, vocabulary, capacity) is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Union
+
+from folio import checks
+from folio.policies import Full, Policy, policy as parse_policy, to_message
+from folio.v1 import admin_pb2, inference_pb2, types_pb2
+
+ChatTurn = Union[Mapping[str, str], tuple[str, str]]
+"""{"role": ..., "content": ...}, or the two as a pair."""
+
+SCHEDULES = {"uniform": types_pb2.BUDGET_SCHEDULE_UNIFORM, "pyramid": types_pb2.BUDGET_SCHEDULE_PYRAMID}
+MODES = {"pipelined": types_pb2.EVICTION_MODE_PIPELINED, "synchronous": types_pb2.EVICTION_MODE_SYNCHRONOUS}
+
+
+def _turn(at: int, turn: object) -> inference_pb2.ChatMessage:
+    name = f"chat[{at}]"
+    if isinstance(turn, Mapping):
+        if set(turn) != {"role", "content"}:
+            raise ValueError(f"{name} must have role and content, has {', '.join(map(str, turn)) or 'nothing'}")
+        role, content = turn["role"], turn["content"]
+    elif isinstance(turn, Sequence) and not isinstance(turn, (str, bytes)) and len(turn) == 2:
+        role, content = turn
+    else:
+        raise TypeError(f"{name} must be a dict of role and content or a pair of them, not {turn!r}")
+    return inference_pb2.ChatMessage(
+        role=checks.text(f"{name}.role", role), content=checks.text(f"{name}.content", content)
+    )
+
+
+def input_message(
+    given: Mapping[str, object], *, text: str = "prompt", tokens: str = "tokens", chat: str = "chat"
+) -> inference_pb2.Input:
+    """Of the one argument that is not None; `text`, `tokens` and `chat` are the arguments' names."""
+    present = [name for name, value in given.items() if value is not None]
+    if len(present) != 1:
+        names = " or ".join(given)
+        raise TypeError(f"{' and '.join(present)} are given, only one may be" if present else f"give {names}")
+    (name,) = present
+    value = given[name]
+    if name == text:
+        if not checks.text(name, value):
+            raise ValueError(f"{name} is empty")
+        return inference_pb2.Input(text=str(value))
+    if name == tokens:
+        return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=checks.integers(name, value)))
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{chat} must be a list of messages, not {checks.kind_of(value)}")
+    messages = [_turn(at, turn) for at, turn in enumerate(value)]
+    if not messages:
+        raise ValueError(f"{chat} is empty")
+    return inference_pb2.Input(chat=inference_pb2.Chat(messages=messages))
+
+
+def _fill_budget(cache: types_pb2.CacheOptions, budget: object) -> None:
+    if hasattr(budget, "__index__"):
+        cache.budget_tokens = checks.integer("budget", budget, least=1)
+    else:
+        cache.budget_share = checks.real("budget", budget, 0.0, 1.0, above=True)
+
+
+def cache_message(
+    policy: Policy | str | None = None,
+    budget: int | float | None = None,
+    sink_tokens: int | None = None,
+    recent_tokens: int | None = None,
+    eviction_mode: str | None = None,
+    schedule: str | None = None,
+    layer_budgets: Sequence[int] | None = None,
+) -> types_pb2.CacheOptions:
+    """What stays in the cache, and who chooses."""
+    cache = types_pb2.CacheOptions()
+    chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    if chosen is not None:
+        if not isinstance(chosen, Policy):
+            hint = "; write an instance, with ()" if isinstance(chosen, type) else ""
+            raise TypeError(f"policy must be a folio.Policy or its text form, not {checks.kind_of(chosen)}{hint}")
+        cache.policy.CopyFrom(to_message(chosen))
+    if budget is not None:
+        _fill_budget(cache, budget)
+    if layer_budgets is not None:
+        for name, other in (("budget", budget), ("schedule", schedule)):
+            if other is not None:
+                raise ValueError(f"layer_budgets and {name} are given, only one may be")
+        cache.layer_budget_tokens.extend(checks.integers("layer_budgets", layer_budgets, least=1))
+    if schedule is not None:
+        cache.budget_schedule = checks.choice("schedule", schedule, SCHEDULES)  # type: ignore[assignment]
+    if sink_tokens is not None:
+        cache.sink_tokens = checks.integer("sink_tokens", sink_tokens)
+    if recent_tokens is not None:
+        cache.recent_tokens = checks.integer("recent_tokens", recent_tokens)
+    if eviction_mode is not None:
+        cache.eviction_mode = checks.choice("eviction_mode", eviction_mode, MODES)  # type: ignore[assignment]
+    if isinstance(chosen, Full):
+        _refuse_with_full(budget=budget, layer_budgets=layer_budgets, schedule=schedule)
+        _refuse_with_full(sink_tokens=sink_tokens or None, recent_tokens=recent_tokens or None)
+    return cache
+
+
+def _refuse_with_full(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{name} does not go with policy full, which keeps every token")
+
+
+def sampling_message(
+    temperature: float, top_k: int, top_p: float | None, min_p: float, seed: int | None
+) -> types_pb2.SamplingParams:
+    """How tokens are chosen; temperature 0 is greedy."""
+    message = types_pb2.SamplingParams(
+        temperature=checks.real("temperature", temperature),
+        top_k=checks.integer("top_k", top_k),
+        min_p=checks.real("min_p", min_p, 0.0, 1.0),
+    )
+    if top_p is not None:
+        message.top_p = checks.real("top_p", top_p, 0.0, 1.0, above=True)
+    if seed is not None:
+        message.seed = checks.integer("seed", seed, most=checks.UINT64)
+    return message
+
+
+def _stops(stop: object) -> list[str]:
+    if isinstance(stop, str):
+        stop = (stop,)
+    if isinstance(stop, (bytes, Mapping)) or not isinstance(stop, Iterable):
+        raise TypeError(f"stop must be a str or a sequence of str, not {checks.kind_of(stop)}")
+    stops = [checks.text(f"stop[{at}]", one) for at, one in enumerate(stop)]
+    if "" in stops:
+        raise ValueError(f"stop[{stops.index('')}] is empty")
+    return stops
+
+
+def generate_message(
+    source: inference_pb2.Input,
+    cache: types_pb2.CacheOptions,
+    sampling: types_pb2.SamplingParams,
+    *,
+    max_tokens: int | None,
+    stop: str | Iterable[str],
+    ignore_eos: bool,
+    logprobs: int | None,
+    report_evictions: bool,
+    label: str,
+) -> inference_pb2.GenerateRequest:
+    """A whole request to generate."""
+    return inference_pb2.GenerateRequest(
+        input=source,
+        cache=cache,
+        sampling=sampling,
+        max_tokens=0 if max_tokens is None else checks.integer("max_tokens", max_tokens, least=1),
+        stop=_stops(stop),
+        ignore_eos=checks.flag("ignore_eos", ignore_eos),
+        logprobs=None if logprobs is None else checks.integer("logprobs", logprobs),
+        report_evictions=checks.flag("report_evictions", report_evictions),
+        label=checks.text("label", label),
+    )
+
+
+def score_message(
+    source: inference_pb2.Input,
+    continuation: inference_pb2.Input,
+    cache: types_pb2.CacheOptions,
+    *,
+    top_logprobs: int,
+    report_evictions: bool,
+    label: str,
+) -> inference_pb2.ScoreRequest:
+    """A whole request to score."""
+    return inference_pb2.ScoreRequest(
+        input=source,
+        continuation=continuation,
+        cache=cache,
+        top_logprobs=checks.integer("top_logprobs", top_logprobs),
+        report_evictions=checks.flag("report_evictions", report_evictions),
+        label=checks.text("label", label),
+    )
+
+
+def sequence_message(sequence_id: int) -> admin_pb2.GetSequenceRequest:
+    """Which sequence is meant."""
+    return admin_pb2.GetSequenceRequest(sequence_id=_sequence_id(sequence_id))
+
+
+def explain_message(sequence_id: int, cache: types_pb2.CacheOptions) -> admin_pb2.ExplainEvictionRequest:
+    """With the sequence's own options where none are set."""
+    request = admin_pb2.ExplainEvictionRequest(sequence_id=_sequence_id(sequence_id))
+    if cache != types_pb2.CacheOptions():
+        request.cache.CopyFrom(cache)
+    return request
+
+
+def _sequence_id(value: int) -> int:
+    return checks.integer("sequence_id", value, most=checks.UINT64)

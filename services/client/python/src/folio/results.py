@@ -1,0 +1,224 @@
+"""What a worker answers. proto/folio/v1/inference.proto says what each figure means."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from folio.checks import short_float
+from folio.messages import custom, of
+from folio.policies import Policy
+
+
+@of("CacheOptions")
+@dataclass(frozen=True)
+class CacheOptions:
+    """How a sequence is held to its budget, with every default filled in."""
+
+    policy: Policy | None
+    """None for a policy that this version does not know."""
+    budget_tokens: int
+    budget_share: float
+    budget_schedule: str
+    layer_budget_tokens: tuple[int, ...]
+    sink_tokens: int | None
+    recent_tokens: int | None
+    eviction_mode: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget_share", short_float(self.budget_share))
+
+
+@of("Candidate")
+@dataclass(frozen=True)
+class Candidate:
+    """A token that could have come, its natural log-probability, and the bytes it stands for."""
+
+    token: int
+    logprob: float
+    bytes: builtins.bytes
+
+
+@of("TokenLogprob")
+@dataclass(frozen=True)
+class TokenLogprob:
+    """A token's natural log-probability before temperature and filters, and its likeliest rivals."""
+
+    token: int
+    logprob: float
+    top: tuple[Candidate, ...]
+
+
+@of("TokenChunk")
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of an answer. Its text is whole characters; `logprobs` where they were asked for."""
+
+    text: str
+    tokens: tuple[int, ...]
+    logprobs: tuple[TokenLogprob, ...]
+
+
+@dataclass(frozen=True)
+class EvictedLayer:
+    """What one layer kept or lost."""
+
+    kept: tuple[int, ...]
+    """After prefill: the logical positions that stayed, ascending."""
+    dropped_block: int | None
+    """In decode: the block taken out of the table; None where this layer lost none."""
+
+
+@of("EvictionEvent")
+@dataclass(frozen=True)
+class Eviction:
+    """One plan of the manager, carried out."""
+
+    step: int
+    """Generated tokens that had been fed back; -1 right after prefill."""
+    layers: tuple[EvictedLayer, ...]
+
+
+def _evicted_layer(message: Any) -> EvictedLayer:
+    dropped = message.dropped_block
+    return EvictedLayer(tuple(message.kept), None if dropped < 0 else dropped)
+
+
+custom("EvictionEvent.Layer", _evicted_layer)
+
+
+@of("Started")
+@dataclass(frozen=True)
+class Started:
+    """A generation that was admitted. `seed` repeats it."""
+
+    sequence_id: int
+    prompt_tokens: int
+    cache: CacheOptions
+    seed: int
+
+
+@of("Usage")
+@dataclass(frozen=True)
+class Usage:
+    prompt_tokens: int
+    generated_tokens: int
+    queue_seconds: float
+    prefill_seconds: float
+    time_to_first_token: float
+    decode_seconds: float
+
+
+@of("CacheStats")
+@dataclass(frozen=True)
+class CacheStats:
+    """What the sequence held and lost."""
+
+    resident_tokens: int
+    peak_resident_tokens: int
+    held_pages: int
+    peak_held_pages: int
+    resident_bytes: int
+    evicted_tokens: int
+    evicted_pages: int
+    plans: int
+
+
+@of("Finished")
+@dataclass(frozen=True)
+class Finished:
+    """The end of a generation: `reason` is "eos", "stop" (by the string `stop`) or "length"."""
+
+    reason: str
+    stop: str
+    usage: Usage
+    cache: CacheStats
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A whole generation."""
+
+    text: str
+    tokens: tuple[int, ...]
+    logprobs: tuple[TokenLogprob, ...]
+    evictions: tuple[Eviction, ...]
+    started: Started
+    finished: Finished
+
+
+@dataclass(frozen=True)
+class ScoreResult:
+    """Log-probabilities of a continuation, token by token."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    top: tuple[tuple[Candidate, ...], ...]
+    """The likeliest tokens at each place; empty without `top_logprobs`."""
+    usage: Usage
+    cache: CacheStats
+    evictions: tuple[Eviction, ...]
+
+
+class Tokens(Sequence[int]):
+    """A sequence of token ids, with the bytes each stands for and the text that they were made from
+    (a chat's: as the template rendered it)."""
+
+    def __init__(self, ids: Sequence[int], pieces: Sequence[bytes], text: str) -> None:
+        self.ids, self.pieces, self.text = tuple(ids), tuple(pieces), text
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[int, ...]: ...
+    def __getitem__(self, at: int | slice) -> int | tuple[int, ...]:
+        return self.ids[at]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        return self.ids == tuple(other) if isinstance(other, (Tokens, tuple, list)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Tokens({list(self.ids)})"
+
+
+@of("ModelLayout")
+@dataclass(frozen=True)
+class ModelLayout:
+    """What a pool is carved for."""
+
+    model: str
+    fingerprint: str
+    num_layers: int
+    num_kv_heads: int
+    head_dim: int
+    page_tokens: int
+    data_type: str
+
+
+@of("GetModelResponse")
+@dataclass(frozen=True)
+class Model:
+    """The model that a worker serves."""
+
+    layout: ModelLayout
+    architecture: str
+    vocab_size: int
+    context_length: int
+    hidden_size: int
+    num_attention_heads: int
+    parameters: int
+    weight_bytes: int
+    compute: str
+    kernels: str
+    threads: int
+    chat_template: bool
+    eos_tokens: tuple[int, ...]
+    kv_bytes_per_token: int

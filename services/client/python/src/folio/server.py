@@ -1,0 +1,174 @@
+"""One server as calls see it: its address, its channel, made when first needed, and what may be tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from folio import checks
+from folio.errors import from_rpc
+
+_OPTIONS = [
+    # Answers to Score with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
+    ("grpc.max_receive_message_length", 256 << 20),
+    # A server of this node is not behind a proxy.
+    ("grpc.enable_http_proxy", 0),
+    # A channel that another client left in back-off would make this one fail too.
+    ("grpc.use_local_subchannel_pool", 1),
+    # It takes no time to come back either.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+]
+
+
+def check_address(name: str, address: object) -> str:
+    """An address as all of Folio takes it: unix:/path or host:port."""
+    text = checks.text(name, address)
+    if text.startswith("unix:"):
+        if len(text) > len("unix:"):
+            return text
+        raise ValueError(f'{name} "unix:" names no socket')
+    if text.startswith("/"):
+        raise ValueError(f'{name} "{text}": for a Unix socket write unix:{text}')
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f'{name} "{text}" is neither unix:/path nor host:port')
+    return text
+
+
+class Deadline:
+    """When a call with all its attempts must be over; never, for a timeout of None."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    def left(self) -> float | None:
+        """Seconds, for gRPC's `timeout`."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def allows(self, seconds: float) -> bool:
+        left = self.left()
+        return left is None or seconds < left
+
+
+def is_unavailable(error: grpc.RpcError) -> bool:
+    """What a read may be tried again for."""
+    return error.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def never_connected(error: grpc.RpcError) -> bool:
+    """The request cannot have reached a server. By gRPC's own words for it: its status alone does not tell, and
+    other words only mean that nothing is tried again."""
+    words = ("failed to connect to all addresses", "DNS resolution failed")
+    return is_unavailable(error) and (error.details() or "").startswith(words)
+
+
+class Retries:
+    """How often one call was tried, and how long to wait before the next time."""
+
+    def __init__(self, most: int, deadline: Deadline, safe: Callable[[grpc.RpcError], bool]) -> None:
+        self._left, self._deadline, self._safe = most, deadline, safe
+        self._pause = 0.1
+
+    def pause_after(self, error: grpc.RpcError) -> float | None:
+        """Seconds until the next attempt; None when there is to be none."""
+        pause = self._pause * random.uniform(0.7, 1.3)
+        if self._left <= 0 or not self._safe(error) or not self._deadline.allows(pause):
+            return None
+        self._left -= 1
+        self._pause = min(2 * self._pause, 2.0)
+        return pause
+
+
+class _LoopChannel:
+    """A channel of grpc.aio, which belongs to the event loop that it was made in, and the calls on it."""
+
+    def __init__(self, address: str, make_stub: Callable[[Any], Any]) -> None:
+        self.channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self.stub = make_stub(self.channel)
+        self.calls: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    async def close(self) -> None:
+        # The channel itself ends only calls that somebody waits for.
+        for call in list(self.calls):
+            call.cancel()
+        await self.channel.close()
+
+
+class Server:
+    """Thread-safe. `make_stub` makes the generated stub of a channel."""
+
+    def __init__(self, role: str, address: str, make_stub: Callable[[Any], Any], retries: int) -> None:
+        self.name = f'{role} at "{address}"'
+        self.retries = retries
+        self.closed = False
+        self._address, self._make_stub = address, make_stub
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._stub: Any = None
+        self._loops: weakref.WeakKeyDictionary[Any, _LoopChannel] = weakref.WeakKeyDictionary()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the client is closed")
+
+    def stub(self) -> Any:
+        with self._lock:
+            self._check_open()
+            if self._channel is None:
+                self._channel = grpc.insecure_channel(self._address, options=_OPTIONS)
+                self._stub = self._make_stub(self._channel)
+            return self._stub
+
+    def start_in_loop(self, method: str, request: Any, timeout: float | None) -> Any:
+        """A call in the running event loop; RuntimeError when there is none."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._check_open()
+            if loop not in self._loops:
+                self._loops[loop] = _LoopChannel(self._address, self._make_stub)
+            own = self._loops[loop]
+        call = getattr(own.stub, method)(request, timeout=timeout)
+        own.calls.add(call)
+        return call
+
+    def close(self) -> None:
+        """Ends the calls that run; those in event loops end with these, or by `aclose`."""
+        with self._lock:
+            self.closed = True
+            channel, self._channel, self._stub = self._channel, None, None
+        if channel is not None:
+            channel.close()
+
+    async def aclose(self) -> None:
+        """As `close`, and ends the running loop's calls."""
+        self.close()
+        with self._lock:
+            own = self._loops.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.close()
+
+    def call(
+        self, method: str, request: Any, timeout: float | None, safe: Callable[[grpc.RpcError], bool] = is_unavailable
+    ) -> Any:
+        """Runs a unary call to its end."""
+        deadline = Deadline(timeout)
+        retries = Retries(self.retries, deadline, safe)
+        while True:
+            try:
+                return getattr(self.stub(), method)(request, timeout=deadline.left())
+            except grpc.RpcError as error:
+                pause = retries.pause_after(error)
+                if pause is None:
+                    raise from_rpc(error, self.name) from error
+            time.sleep(pause)
+
+

@@ -1,0 +1,25 @@
+"""A scripted server for each test that wants one; the SDK is the one of this tree."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+import stubs  # noqa: E402, F401 - brings the installed SDK up to date
+from scripted import Scripted  # noqa: E402
+
+import folio  # noqa: E402
+
+
+@pytest.fixture
+def server(tmp_path):
+    with Scripted(f"unix:{tmp_path}/worker.sock") as server:
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    """Of that server, as worker and as manager; it gives up after 20 s at the latest."""
+    with folio.Client(server.address, server.address, timeout=20) as client:
+        yield client
