@@ -1,0 +1,1 @@
+"""What each eviction policy costs in quality: tasks, runs on the real processes, reports."""

@@ -1,0 +1,5 @@
+import sys
+
+from folio_eval.cli import main
+
+sys.exit(main())

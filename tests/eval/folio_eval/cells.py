@@ -1,0 +1,83 @@
+"""The grid of a run: every cell is one task under one setting of the cache, for the prompts of one seed."""
+
+import dataclasses
+import itertools
+
+import folio
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Setting:
+    """How a sequence is held to its budget. `budget` is in tokens (int) or a share of the prompt (float)."""
+
+    policy: str
+    budget: int | float | None = None
+    sink: int | None = None
+    recent: int | None = None
+    schedule: str | None = None
+
+    def arguments(self, salt):
+        """For the client's calls. `random` draws anew for each `salt` unless its seed is given."""
+        policy = folio.policy(self.policy)
+        if isinstance(policy, folio.Random) and policy.seed is None:
+            policy = folio.Random(seed=salt)
+        return {
+            "policy": policy,
+            "budget": self.budget,
+            "sink_tokens": self.sink,
+            "recent_tokens": self.recent,
+            "schedule": self.schedule,
+            "eviction_mode": "synchronous",
+        }
+
+    @property
+    def series(self):
+        """The setting but for its budget, as people read it: one line of a plot."""
+        extras = [f"{name} {value}" for name, value in
+                  (("sink", self.sink), ("recent", self.recent), ("", self.schedule)) if value is not None]  # fmt: skip
+        return ", ".join([self.policy, *(extra.strip() for extra in extras)])
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Cell:
+    """`task` as given on the command line; ":blind" at its end makes it query-blind."""
+
+    task: str
+    length: int
+    setting: Setting
+    seed: int
+
+    def __str__(self):
+        budget = "" if self.setting.budget is None else f" budget {self.setting.budget}"
+        return f"{self.task} {self.length} {self.setting.series}{budget} seed {self.seed}"
+
+
+FULL = "full"
+
+
+def parse_budget(text):
+    """Tokens, or with a point in it a share."""
+    try:
+        value = float(text) if "." in text else int(text)
+    except ValueError:
+        raise ValueError(f"budget {text!r} is neither a number of tokens nor a share such as 0.25") from None
+    if value <= 0 or (isinstance(value, float) and value > 1):
+        raise ValueError(f"budget {text!r} must be a positive number of tokens or a share up to 1.0")
+    return value
+
+
+def grid(tasks, policies, budgets, lengths, seeds, sinks=(None,), recents=(None,), schedules=(None,)):
+    """The cells, those that belong together next to each other: what is interrupted has whole comparisons first.
+
+    `full` takes no budget, so that it comes once; policies in any spelling become the one of the SDK.
+    """
+    names = list(dict.fromkeys(str(folio.policy(text)) for text in policies))
+    settings = [Setting(FULL)] if FULL in names else []
+    others = [name for name in names if name != FULL]
+    if others and not budgets:
+        raise ValueError(f"{others[0]} needs a budget")
+    settings += [Setting(*values) for values in itertools.product(others, budgets, sinks, recents, schedules)]
+    return [
+        Cell(task, length, setting, seed)
+        for seed, task, length, setting in itertools.product(seeds, tasks, lengths, settings)
+    ]

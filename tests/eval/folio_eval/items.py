@@ -1,0 +1,54 @@
+"""One prompt of a task, and how a question about a context becomes one."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """What is prefilled, what is then decoded unjudged, and the answer, as token ids."""
+
+    prompt: tuple[int, ...]
+    forced: tuple[int, ...]
+    answer: tuple[int, ...]
+    parts: tuple[tuple[int, int], ...]  # spans of the answer that are judged, each right or wrong as a whole
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """A judged piece of an answer; a plain string between values is not judged."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """`context(units)` is the text with that much filler; `lead` begins the model's answer."""
+
+    context: object  # int -> str
+    question: str
+    lead: str
+    answer: tuple  # of str and Value
+
+
+def spell(subject, answer):
+    """(ids, parts) of an answer: pieces are tokenized one by one, so that parts end between tokens."""
+    ids, parts = [], []
+    for piece in answer:
+        judged = isinstance(piece, Value)
+        more = subject.ids(piece.text if judged else piece)
+        if judged:
+            parts.append((len(ids), len(ids) + len(more)))
+        ids.extend(more)
+    return tuple(ids), tuple(parts)
+
+
+def ask_after(subject, length, question, blind):
+    """The question at the end of a prompt of `length` tokens or a little less; `blind`: the prompt is the context
+    alone, and the question is decoded, after the cache was compacted."""
+    before, between = subject.turns[:2]
+    answer, parts = spell(subject, question.answer)
+    tail = f"\n\n{question.question}{between}{question.lead}"
+    forced = subject.ids(tail) if blind else ()
+    room = min(length, subject.context - len(forced) - len(answer))
+    prompt = subject.fit(room, lambda units: before + question.context(units) + ("" if blind else tail))
+    return Item(tuple(prompt), tuple(forced), answer, parts)

@@ -1,0 +1,69 @@
+"""The package and the SDK on the path; a model that answers without a server."""
+
+import os
+import pathlib
+import sys
+import types
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+pytest.importorskip("folio", reason="the Python SDK is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+
+class Words:
+    """Tokenizes by words, lines ends and digits; a chat has marks around each turn."""
+
+    def __init__(self):
+        self._ids = {}
+
+    def ids(self, text):
+        import re
+
+        pieces = re.findall(r"<\w+>|\d| ?[^\W\d]+|\s|[^\w\s]", text)
+        assert "".join(pieces).replace("_", "") == text.replace("_", ""), "every character belongs to a piece"
+        return tuple(self._ids.setdefault(piece, len(self._ids)) for piece in pieces)
+
+    def text(self, ids):
+        back = {number: piece for piece, number in self._ids.items()}
+        return "".join(back[one] for one in ids)
+
+
+class FakeClient:
+    """What Subject and tasks ask of a folio.Client."""
+
+    def __init__(self, context=8192, layers=2):
+        self.words = Words()
+        layout = types.SimpleNamespace(num_layers=layers, page_tokens=16)
+        self._model = types.SimpleNamespace(context_length=context, layout=layout, chat_template=True)
+
+    def model(self):
+        return self._model
+
+    def tokenize(self, text=None, chat=None):
+        if chat is not None:
+            text = "".join(f"<{role}>{words}<end>" for role, words in chat) + "<assistant>"
+        return types.SimpleNamespace(ids=self.words.ids(text), text=text)
+
+
+@pytest.fixture
+def client():
+    return FakeClient()
+
+
+@pytest.fixture
+def subject(client):
+    from folio_eval.subject import Subject
+
+    return Subject(client)
+
+
+@pytest.fixture
+def model():
+    path = os.environ.get("FOLIO_MODEL")
+    if not path:
+        pytest.skip("FOLIO_MODEL is not set: NOTHING WAS EVALUATED")
+    return path

@@ -1,0 +1,102 @@
+"""The page, its plots and `compare`, on results that are made up."""
+
+import json
+import random
+import re
+
+import pytest
+from folio_eval import cli
+from folio_eval.summary import Results, verdict
+
+POLICIES = {"paged_eviction": 0.8, "key_diff": 0.5, "random": 0.1, "kv_crush:key_diff,share=0.25": 0.6}
+
+
+def lines(prompts=24):
+    rng = random.Random(0)
+    hard = [rng.random() for _ in range(prompts)]
+
+    def line(policy, budget, right, task="needle_prose", **more):
+        score = [float(right > limit) for limit in hard]
+        nll = [round(3 - 3 * right + limit, 4) for limit in hard]
+        extra = {} if budget is None else {"budget": budget}
+        measures = {"score": score, "nll": nll} if task != "perplexity" else {"nll": nll, "kl": [3 - 3 * right] * prompts}
+        row = {"task": task, "length": 1024, "policy": policy, **extra, "seed": 0, "first": 0, "measures": measures}
+        return {**row, "seconds": {"request": 2.0, "prefill": 1.0, "prompt_tokens": 1024}, **more}
+
+    for task in ("needle_prose", "needle_4:blind", "perplexity"):
+        yield line("full", None, 1.0, task)
+        for policy, right in POLICIES.items():
+            for budget in (128, 0.5):
+                more = {"kept": ["0123456789" * 2] * 3} if task == "needle_prose" else {}
+                yield line(policy, budget, min(1.0, right + (budget == 0.5) * 0.2), task, **more)
+    for policy, budget in (("full", None), ("key_diff", 128), ("key_diff", 0.5)):
+        rate = {"decode_rate": [100.0 if budget is None else 300.0 - 100 * (budget == 0.5)]}
+        yield {**line(policy, budget, 1.0, "decode_speed"), "measures": rate}
+    failed = line("key_diff", 999, 1.0)
+    del failed["measures"]
+    yield {**failed, "error": "ResourceExhausted: <no room>"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines()))
+    return path
+
+
+def test_the_report_is_one_page_with_its_plots(tmp_path, path):
+    out = tmp_path / "report"
+    assert cli.main(["report", str(path), "--out", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    pictures = {file.name for file in out.glob("*.png")}
+    assert pictures == {
+        "score-1024.png", "nll-1024.png", "kl-1024.png", "pareto-1024.png", "kept-needle_prose-1024-128.png",
+        "kept-needle_prose-1024-0.5.png",
+    }  # fmt: skip
+    assert all((out / name).read_bytes()[:4] == b"\x89PNG" for name in pictures)
+    assert page.count('src="data:image/png;base64,') == len(pictures)
+    assert not re.search(r'(src|href)="(?!data:|#)', page), "the page needs nothing but itself"
+    assert "&lt;no room&gt;" in page and "<no room>" not in page
+    for policy in ("full", *POLICIES):
+        assert f"<td>{policy}</td>" in page
+
+
+def test_estimates_and_differences(path):
+    results = Results([path])
+    setting = results.setting
+    full, paged, rand = setting("full", 128), setting("paged_eviction", 128), setting("random", 128)
+    assert results.estimate("needle_prose", 1024, full, "score").mean == 1.0
+    better = results.mean_difference(1024, paged, rand, "score")
+    assert better.sure and better.mean > 0.4 and verdict(better, "score") == "better"
+    assert verdict(results.mean_difference(1024, paged, rand, "nll"), "nll") == "better", "fewer nats"
+    assert verdict(results.mean_difference(1024, rand, paged, "score"), "score") == "worse"
+    assert verdict(results.mean_difference(1024, paged, paged, "score"), "score") == ""
+    assert results.mean(1024, paged, "score").count == 48, "perplexity has no right or wrong"
+    assert [line["budget"] for line in results.failed] == [999]
+
+
+def test_compare_says_who_is_better(path, capsys):
+    assert cli.main(["compare", "random", "paged_eviction@128", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "random @ 128 minus paged_eviction @ 128" in said and "@ 0.5" not in said
+    assert re.search(r"mean of the tasks +score +-0\.\d+ .* WORSE", said)
+    assert cli.main(["compare", "full", "key_diff", str(path)]) == 0
+    assert "full @ None minus key_diff @ 128" in capsys.readouterr().out
+    assert cli.main(["compare", "snap_kv", "full", str(path)]) == 1
+    assert "nothing to compare" in capsys.readouterr().err
+
+
+def test_results_may_be_packed(tmp_path, path):
+    import gzip
+
+    packed = tmp_path / "results.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert Results([packed]).tasks() == Results([path]).tasks()
+
+
+def test_results_that_are_none(tmp_path, capsys):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert cli.main(["report", str(empty), "--out", str(tmp_path / "out")]) == 1
+    assert "no results" in capsys.readouterr().err
+    assert cli.main(["report", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]) == 1

@@ -1,0 +1,135 @@
+"""Prompts repeat from their seed, have the length they should, and hold what they ask for."""
+
+import itertools
+import random
+import re
+
+import pytest
+from folio_eval import prose
+from folio_eval.tasks import TASKS, TaskError, find
+
+FORCED = [name for name in TASKS if name != "decode_speed"]
+BOTH = [name for name in FORCED if not getattr(find(name)[0], "one_form", False)]
+SLACK = 64  # tokens that one more unit of filler may need
+
+
+def make(subject, name, length=1024, seed=0, index=0):
+    task, blind = find(name)
+    return task.item(subject, random.Random(f"{name.removesuffix(':blind')} {seed} {index}"), length, index, blind)
+
+
+def spans(client, item):
+    return [client.words.text(item.answer[begin:end]) for begin, end in item.parts]
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_a_seed_repeats_a_prompt(subject, name):
+    assert make(subject, name) == make(subject, name)
+    assert make(subject, name) != make(subject, name, seed=1)
+    assert make(subject, name, index=1) != make(subject, name, index=2)
+
+
+@pytest.mark.parametrize("name", [*FORCED, *(f"{name}:blind" for name in BOTH)])
+@pytest.mark.parametrize("length", [1024, 2048])
+def test_prompts_have_their_length(subject, name, length):
+    for index in range(3):
+        item = make(subject, name, length, index=index)
+        assert length - SLACK <= len(item.prompt) <= length
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_the_whole_sequence_fits_the_context(subject, name):
+    item = make(subject, name, subject.context)
+    whole = len(item.prompt) + len(item.forced) + len(item.answer)
+    assert subject.context - 2 * SLACK <= whole <= subject.context
+
+
+@pytest.mark.parametrize("name", [name for name in BOTH if name.startswith("needle")])
+def test_a_needle_is_in_the_text_once(client, subject, name):
+    for form in (name, f"{name}:blind"):
+        item = make(subject, form)
+        text = client.words.text(item.prompt)
+        for number in spans(client, item):
+            assert text.count(f" is{number}. ") + text.count(f" is{number}.\n") == 1
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_both_forms_ask_the_same_and_blind_asks_after_the_prompt(client, subject, name):
+    aware, blind = make(subject, name), make(subject, f"{name}:blind")
+    assert aware.forced == () and spans(client, aware) == spans(client, blind)
+    question = client.words.text(blind.forced)
+    assert client.words.text(aware.prompt).endswith(question)
+    assert "<end><assistant>" in question and "?" not in client.words.text(blind.prompt)
+
+
+def test_needles_are_spread_over_the_text(client, subject):
+    depths = []
+    for index in range(16):
+        item = make(subject, "needle_prose", index=index)
+        text = client.words.text(item.prompt)
+        depths.append(text.index("The special magic number for") / len(text))
+    depths.sort()
+    assert depths[0] < 0.15 and depths[-1] > 0.8
+    assert max(b - a for a, b in itertools.pairwise(depths)) < 0.25
+
+
+def test_the_chain_of_variables_ends_at_the_answer(client, subject):
+    item = make(subject, "variable_tracking")
+    text = client.words.text(item.prompt)
+    values = dict(re.findall(r"VAR (\w+) = (\w+)\.", text))
+    name = re.search(r"does the variable (\w+) hold", text)[1]
+    assert name not in text[: text.index("VAR")], "the question stands behind the text"
+    hops = 0
+    while not name.isdigit():
+        name, hops = values[name], hops + 1
+    assert hops == 3 and spans(client, item) == [f" {name}"]
+
+
+def test_common_words_are_the_most_frequent(client, subject):
+    item = make(subject, "common_words")
+    listed = re.findall(r"\d+\. (\w+)", client.words.text(item.prompt))
+    counts = sorted(((listed.count(word), word) for word in set(listed)), reverse=True)
+    assert [f" {word}" for _, word in counts[:3]] == spans(client, item)
+    assert counts[2][0] > 2 * counts[3][0]
+
+
+def test_the_record_is_in_the_object(client, subject):
+    item = make(subject, "kv_retrieval")
+    text = client.words.text(item.prompt)
+    pairs = dict(re.findall(r'"(\w{6})": "(\w{6})"', text))
+    key = re.search(r'value of the key "(\w+)"', text)[1]
+    assert len(pairs) > 20 and spans(client, item) == [pairs[key]]
+
+
+def test_long_generation_hides_the_needle_in_what_is_decoded(client, subject):
+    item = make(subject, "long_generation")
+    (number,) = spans(client, item)
+    decoded = client.words.text(item.forced)
+    assert 1000 - SLACK <= len(item.forced) <= 1000 + SLACK
+    assert f"is{number}." not in client.words.text(item.prompt) and f"is{number}." in decoded[: len(decoded) // 4]
+    item = make(subject, "long_generation_prompt")
+    (number,) = spans(client, item)
+    assert f"is{number}." in client.words.text(item.prompt)
+
+
+def test_perplexity_goes_on_where_the_prompt_ended(client, subject):
+    item = make(subject, "perplexity", 1024)
+    assert len(item.prompt) == 1024 and item.parts == ((0, 256),)
+    longer = make(subject, "perplexity", 1280)
+    assert longer.prompt == item.prompt + item.answer
+
+
+def test_prose_varies_and_has_no_slot_left():
+    text = list(itertools.islice(prose.sentences(0), 1000))
+    assert len(set(text)) > 950
+    assert not any("{" in sentence for sentence in text)
+    assert not re.search(r"\b[Aa] (?:amber|ivory|ochre|oak|iron)\b", " ".join(text))
+    first = [re.sub(r"\d+", "", sentence) for sentence in text[:300]]
+    assert len(set(first)) == 300, "a pass says nothing twice"
+    assert text != list(itertools.islice(prose.sentences(1), 1000))
+
+
+@pytest.mark.parametrize("name", ["needle", "perplexity:blind", "longbench:/no/such/file", "csv:x"])
+def test_unknown_tasks_are_refused_by_name(name):
+    with pytest.raises(TaskError, match=re.escape(name.removesuffix(":blind"))):
+        find(name)
