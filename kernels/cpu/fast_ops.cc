@@ -7,6 +7,7 @@
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/panel_weights.h"
 #include "kernels/cpu/fast/prompt_gemm.h"
+#include "kernels/cpu/fast/scoring.h"
 #include "kernels/cpu/fast/select.h"
 #include "kernels/cpu/ops.h"
 #include "services/common/check.h"
@@ -37,7 +38,10 @@ const PanelWeights& Panels(const PackedWeights& weight, bool gated) {
 class FastOps final : public CpuOps {
  public:
   explicit FastOps(const KernelTable& kernels)
-      : kernels_(kernels), attention_(kernels), prompts_(fast::PromptGemm::Make(kernels)) {}
+      : kernels_(kernels),
+        attention_(kernels),
+        scoring_(kernels),
+        prompts_(fast::PromptGemm::Make(kernels)) {}
 
   absl::string_view name() const override { return kernels_.name; }
   size_t activation_bytes() const override { return sizeof(bf16); }
@@ -101,7 +105,7 @@ class FastOps final : public CpuOps {
       const AppendSlot& slot = slots[r];
       FOLIO_DCHECK(slot.position < rope.positions && slot.page < pages.num_pages);
       const size_t at = size_t{slot.offset} * shape.head_dim;
-      const bool scored = slot.score == ScoreKind::kNormRatio && pages.scores != nullptr;
+      const bool scored = ScoredAtAppend(slot.score) && pages.scores != nullptr;
       kernels_.rope_append(
           {.qkv = qkv.row(r),
            .cos = rope.cos + slot.position * half,
@@ -113,6 +117,7 @@ class FastOps final : public CpuOps {
            .keys = pages.keys(slot.page) + at,
            .values = pages.values(slot.page) + at,
            .head_stride = size_t{pages.geometry.page_tokens} * shape.head_dim,
+           .kind = slot.score,
            .score = scored ? pages.page_scores(slot.page) + size_t{slot.offset} * shape.kv_heads
                            : nullptr});
     });
@@ -123,6 +128,16 @@ class FastOps final : public CpuOps {
                  const PoolView& pages, Activations out) const override {
     attention_.Run(pool, split, static_cast<const bf16*>(q.data), runs, shape, pages,
                    static_cast<bf16*>(out.data));
+  }
+
+  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+                     const PoolView& pages) const override {
+    scoring_.Resident(pool, runs, pages);
+  }
+
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+                   const AttentionShape& shape, const PoolView& pages) const override {
+    scoring_.Window(pool, static_cast<const bf16*>(q.data), runs, shape, pages);
   }
 
  private:
@@ -196,6 +211,7 @@ class FastOps final : public CpuOps {
   const KernelTable& kernels_;
   mutable fast::WeightArena arena_;
   mutable fast::PagedAttention attention_;     // holds scratch; one step at a time
+  mutable fast::BoardScoring scoring_;         // likewise
   std::unique_ptr<fast::PromptGemm> prompts_;  // null: the own kernels do all
 };
 

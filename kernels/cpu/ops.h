@@ -95,8 +95,9 @@ class CpuOps {
 
   // Per row of qkv, [q heads | k heads | v heads] x head_dim float32: turns q and k by the row's
   // position, writes q to `q` (unscaled), rounds k and v to bf16 into the row's page slot, and
-  // writes the slot's score from the values as stored: kNormRatio is ||v||2 / ||k||2 per KV head (0
-  // when both are 0; a zero key alone scores FLT_MAX). One pass over the row.
+  // writes the slot's score from the values as stored, per KV head: kNormRatio is ||v||2 / ||k||2
+  // (0 when both are 0; a zero key alone scores FLT_MAX), kInverseKeyNorm 1 / ||k||2 (a zero key
+  // scores FLT_MAX), other kinds write none. One pass over the row.
   virtual void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv,
                                const AttentionShape& shape, const RopeTable& rope,
                                absl::Span<const AppendSlot> slots, const PoolView& pages,
@@ -107,7 +108,24 @@ class CpuOps {
   virtual void Attention(ThreadPool& pool, RowSplit split, Activations q,
                          absl::Span<const AttentionRun> runs, const AttentionShape& shape,
                          const PoolView& pages, Activations out) const = 0;
+
+  // kKeyDifference of every token of each run: -cos(k, m) per KV head, m being the mean of the
+  // run's keys, each divided by its norm (Park et al., KeyDiff, arXiv 2504.15364). A key whose
+  // squares sum to less than FLT_MIN has no direction: it adds nothing to m and scores 0. All score
+  // 0 where m is shorter than kLeastMeanNorm: such a direction is rounding.
+  virtual void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+                             const PoolView& pages) const = 0;
+
+  // kWindowAttention of every slot of each run: softmax(q k^T / sqrt(head_dim)) of the run's rows,
+  // which attend as in Attention, averaged over them and over the query heads of a KV head; then
+  // the maximum over 7 neighbouring slots, 3 on each side (Li et al., SnapKV, arXiv 2404.14469). q
+  // as RopeAppendScore left it.
+  virtual void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+                           const AttentionShape& shape, const PoolView& pages) const = 0;
 };
+
+inline constexpr double kLeastMeanNorm = 1e-6;    // of kKeyDifference
+inline constexpr uint32_t kWindowNeighbours = 3;  // of kWindowAttention, on each side
 
 // The reference: float32 activations, plain loops.
 std::unique_ptr<CpuOps> MakePlainOps();

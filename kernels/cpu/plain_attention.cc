@@ -33,13 +33,6 @@ std::vector<Tile> MakeTiles(absl::Span<const AttentionRun> runs, uint32_t kv_hea
   return tiles;
 }
 
-// The first `tokens` keys or values of one head of a page.
-Matrix<const bf16> HeadRows(const bf16* half_page, const CacheGeometry& geometry, uint32_t head,
-                            uint32_t tokens) {
-  const size_t dim = geometry.head_dim;
-  return {half_page + size_t{head} * geometry.page_tokens * dim, tokens, dim, dim};
-}
-
 // Scores to probabilities, except for the division by their sum, which is returned.
 float Exponentials(float* score, uint32_t count, float scale) {
   float max = score[0];

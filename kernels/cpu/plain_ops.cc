@@ -11,6 +11,7 @@
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/plain_attention.h"
 #include "kernels/cpu/plain_loops.h"
+#include "kernels/cpu/plain_scores.h"
 #include "services/common/check.h"
 
 namespace folio::kernels::cpu {
@@ -75,12 +76,15 @@ void Store(std::vector<float>& in, bf16* out) {
   }
 }
 
-float NormRatio(const std::vector<float>& key, const std::vector<float>& value) {
-  const plain::Loops& loops = plain::BestLoops();
-  const float k = std::sqrt(loops.sum_of_squares(key.data(), key.size()));
-  const float v = std::sqrt(loops.sum_of_squares(value.data(), value.size()));
-  if (k == 0) return v == 0 ? 0 : std::numeric_limits<float>::max();
-  return v / k;
+float Norm(const std::vector<float>& x) {
+  return std::sqrt(plain::BestLoops().sum_of_squares(x.data(), x.size()));
+}
+
+float AppendScore(ScoreKind kind, const std::vector<float>& key, const std::vector<float>& value) {
+  const float k = Norm(key);
+  const float of = kind == ScoreKind::kNormRatio ? Norm(value) : 1.0f;
+  if (k == 0) return of == 0 ? 0 : std::numeric_limits<float>::max();
+  return of / k;
 }
 
 class PlainOps final : public CpuOps {
@@ -205,6 +209,16 @@ class PlainOps final : public CpuOps {
     plain::Attention(pool, ConstFloats(q), runs, shape, pages, Floats(out));
   }
 
+  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+                     const PoolView& pages) const override {
+    plain::ScoreResident(pool, runs, pages);
+  }
+
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+                   const AttentionShape& shape, const PoolView& pages) const override {
+    plain::ScoreWindow(pool, ConstFloats(q), runs, shape, pages);
+  }
+
  private:
   static void AppendRow(const float* qkv, const AttentionShape& shape, const RopeTable& rope,
                         const AppendSlot& slot, const PoolView& pages, float* q) {
@@ -226,9 +240,9 @@ class PlainOps final : public CpuOps {
       value.assign(values + size_t{h} * dim, values + size_t{h + 1} * dim);
       Store(key, pages.keys(slot.page) + place);
       Store(value, pages.values(slot.page) + place);
-      if (slot.score == ScoreKind::kNormRatio && pages.scores != nullptr) {
+      if (ScoredAtAppend(slot.score) && pages.scores != nullptr) {
         pages.page_scores(slot.page)[size_t{slot.offset} * shape.kv_heads + h] =
-            NormRatio(key, value);
+            AppendScore(slot.score, key, value);
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/ops.h"
+#include "tests/bench/kernel_bench_scores.h"
 #include "tests/bench/machine_limits.h"
 
 namespace folio::bench {
@@ -164,6 +165,9 @@ class KernelBench {
     return small + FastestSeconds(4, [&] { LayerProducts({0, chunk}); });
   }
 
+  void Scores() { BenchScores(*ops_, pool_, bandwidth_); }
+  double Window(uint32_t prompt) { return BenchWindow(*ops_, pool_, 64, prompt); }
+
  private:
   static constexpr AttentionShape kShape{kHeads, kKvHeads, kDim};
 
@@ -273,12 +277,18 @@ int Main(int argc, char** argv) {
   for (uint32_t context : {1024, 2048, 4096}) {
     for (uint32_t batch : {1, 4, 8, 16}) bench.DecodeAttention(batch, context);
   }
+  bench.Scores();
+  const double window = bench.Window(4096);
   for (uint32_t chunk : {512, 2048}) {
     const double rest = bench.PromptRest(chunk);
     for (uint32_t prompt : {2048, 4096}) {
       const double attention = kLayers * bench.PromptAttention(prompt, chunk);
       std::printf("prompt of %u in chunks of %u: %.0f tokens/s by kernels alone\n", prompt, chunk,
                   prompt / (attention + rest * prompt / chunk));
+      if (prompt == 4096) {
+        std::printf("  its window scores: %.2f %%\n",
+                    100 * window / (attention + rest * prompt / chunk));
+      }
     }
   }
   return 0;

@@ -1,6 +1,9 @@
 // Embedding, normalisation and rope-append-score of every fast family against the plain one.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/kernels/kernel_data.h"
 
 namespace folio::kernels::cpu {
@@ -58,6 +61,25 @@ struct Shape {
   uint32_t heads, kv_heads, head_dim;
 };
 
+// From what is stored; -1 where nobody scores.
+double NaiveAppendScore(const AppendSlot& slot, uint32_t head, const PoolView& pages) {
+  if (slot.score == ScoreKind::kNone || slot.score == ScoreKind::kKeyDifference) return -1;
+  const uint32_t dim = pages.geometry.head_dim;
+  const size_t at = (size_t{head} * pages.geometry.page_tokens + slot.offset) * dim;
+  double k = 0;
+  double v = 0;
+  for (uint32_t i = 0; i < dim; ++i) {
+    k += std::pow(pages.keys(slot.page)[at + i].ToFloat(), 2);
+    v += std::pow(pages.values(slot.page)[at + i].ToFloat(), 2);
+  }
+  const double of = slot.score == ScoreKind::kInverseKeyNorm ? 1 : std::sqrt(v);
+  if (k == 0) return of == 0 ? 0 : std::numeric_limits<float>::max();
+  return of / std::sqrt(k);
+}
+
+constexpr ScoreKind kKinds[] = {ScoreKind::kNormRatio, ScoreKind::kInverseKeyNorm, ScoreKind::kNone,
+                                ScoreKind::kKeyDifference};
+
 TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
   for (const Shape& s : {Shape{9, 3, 64}, {4, 4, 128}, {7, 1, 80}, {2, 2, 16}, {8, 2, 96}}) {
     SCOPED_TRACE(testing::Message() << "head_dim " << s.head_dim);
@@ -65,9 +87,11 @@ TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
     const uint32_t rows = 45;
     const uint32_t cols = (s.heads + 2 * s.kv_heads) * s.head_dim;
     auto qkv = RandomFloats(random_, rows * cols);
-    // Row 3: zero keys. Row 5: zero keys and values.
-    std::fill_n(&qkv[3 * cols + s.heads * s.head_dim], s.kv_heads * s.head_dim, 0.0f);
-    std::fill_n(&qkv[5 * cols + s.heads * s.head_dim], 2 * s.kv_heads * s.head_dim, 0.0f);
+    // Zero keys, then zero keys and values, of either kind: rows 1 and 2, 7 and 8.
+    for (const uint32_t row : {1u, 2u, 7u, 8u}) {
+      std::fill_n(&qkv[row * cols + s.heads * s.head_dim], (2 - row % 2) * s.kv_heads * s.head_dim,
+                  0.0f);
+    }
     const uint32_t positions = 100;
     std::vector<float> cos(positions * s.head_dim / 2);
     std::vector<float> sin(cos.size());
@@ -81,7 +105,7 @@ TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
     std::vector<AppendSlot> slots(rows);
     for (uint32_t r = 0; r < rows; ++r) {
       slots[r] = {(r / 16) * 2, r % 16, static_cast<uint32_t>(random_() % positions),
-                  r % 7 == 6 ? ScoreKind::kNone : ScoreKind::kNormRatio};
+                  kKinds[(r + 1) / 2 % 4]};
     }
     ThreadPool pool(2);
     ActivationBuffer got_q(*fast_, rows, s.heads * s.head_dim);
@@ -95,6 +119,12 @@ TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
     }
     for (size_t i = 0; i < got.scores.size(); ++i) {
       ASSERT_FLOAT_EQ(got.scores[i], want.scores[i]) << i;
+    }
+    for (uint32_t i = 0; i < rows * s.kv_heads; ++i) {
+      const AppendSlot& slot = slots[i / s.kv_heads];
+      const double naive = NaiveAppendScore(slot, i % s.kv_heads, want.view());
+      const size_t at = slot.offset * s.kv_heads + i % s.kv_heads;
+      ASSERT_NEAR(want.view().page_scores(slot.page)[at], naive, 1e-6 * std::fabs(naive)) << i;
     }
     for (size_t i = 0; i < size_t{rows} * s.heads * s.head_dim; ++i) {
       ASSERT_EQ(got_q.at(i), bf16::Round(want_q.at(i)).ToFloat()) << i;

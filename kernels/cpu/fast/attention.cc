@@ -1,7 +1,6 @@
 #include "kernels/cpu/fast/attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "services/common/check.h"
 
@@ -10,11 +9,8 @@ namespace {
 
 static_assert(kDecodePartTokens % kKeyTile == 0 && kDecodePartTokens % kMaxLanes == 0);
 constexpr uint32_t kQueryBlock = 128;  // query rows of one prompt task
-constexpr float kLog2E = 1.44269504088896340736f;
 
 uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
-
-float Scale(uint32_t head_dim) { return kLog2E / std::sqrt(static_cast<float>(head_dim)); }
 
 // The block of `lanes` keys or values that starts at `slot`, which a page holds whole.
 const bf16* BlockAt(const PoolView& pages, const AttentionRun& run, uint32_t slot, bool values,
@@ -123,7 +119,7 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
                      .head_dim = head_dim,
                      .count = count,
                      .blocks = blocks.data() + first,
-                     .scale = Scale(head_dim),
+                     .scale = SoftmaxScale(head_dim),
                      .max = state.max + head,
                      .sum = state.sum + size_t{head} * lanes,
                      .acc = state.acc + size_t{head} * head_dim});
@@ -167,7 +163,7 @@ void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
                     .keys = mine.tiles.keys(),
                     .values = mine.tiles.values(),
                     .valid = valid,
-                    .scale = Scale(head_dim),
+                    .scale = SoftmaxScale(head_dim),
                     .next = mine.tiles.next_values(),
                     .max = state.max + head,
                     .sum = state.sum + size_t{head} * lanes,
@@ -243,7 +239,7 @@ void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerTh
                       .keys = mine.tiles.keys(),
                       .values = mine.tiles.values(),
                       .valid = valid,
-                      .scale = Scale(head_dim),
+                      .scale = SoftmaxScale(head_dim),
                       .next = g == 0 ? mine.tiles.next_values() : nullptr,
                       .max = state.max + at,
                       .sum = state.sum + at * lanes,

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,6 +25,11 @@
 #include "kernels/cpu/thread_pool.h"
 
 namespace folio::kernels::cpu::fast {
+
+// What turns a dot product into an exponent of 2: log2(e) / sqrt(head_dim).
+inline float SoftmaxScale(uint32_t head_dim) {
+  return 1.44269504088896340736f / std::sqrt(static_cast<float>(head_dim));
+}
 
 // Softmax state of some rows, in memory of the caller: sums, accumulators, maxima.
 struct SoftmaxState {

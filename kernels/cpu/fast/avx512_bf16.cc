@@ -12,6 +12,8 @@ namespace {
 #include "kernels/cpu/fast/rows.inl.h"
 #include "kernels/cpu/fast/attention.inl.h"
 #include "kernels/cpu/fast/decode.inl.h"
+#include "kernels/cpu/fast/scores.inl.h"
+#include "kernels/cpu/fast/table.inl.h"
 // clang-format on
 
 constexpr KernelTable kTable = MakeTable<Avx512Bf16Vec>("avx512_bf16");

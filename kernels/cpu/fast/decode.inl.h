@@ -142,22 +142,3 @@ void DecodeKernel(const DecodePart& p) {
   if (p.head_dim == 64) return DecodeKernelOf<V, 64>(p);
   DecodeKernelOf<V, 128>(p);
 }
-
-template <class V>
-constexpr KernelTable MakeTable(const char* name) {
-  return {.name = name,
-          .lanes = V::kLanes,
-          .group_rows = V::kGroupRows,
-          .linear = LinearKernel<V>,
-          .gated = GatedKernel<V>,
-          .put = PutKernel<V>,
-          .swiglu = SwigluKernel<V>,
-          .embed = EmbedKernel<V>,
-          .rms_norm = RmsNormKernel<V>,
-          .rope_append = RopeAppendKernel<V>,
-          .pack_keys = PackKeysKernel<V>,
-          .pack_values = PackValuesKernel<V>,
-          .flash = FlashKernel<V>,
-          .decode = DecodeKernel<V>,
-          .merge = MergeKernel<V>};
-}

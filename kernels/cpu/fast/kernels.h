@@ -1,6 +1,6 @@
 // What an instruction set brings to the fast family: single-threaded kernels on raw memory. One
 // table per instruction set, filled from the same templates (gemm.inl.h, rows.inl.h,
-// attention.inl.h); scheduling, threads and scratch are in the callers.
+// attention.inl.h, decode.inl.h, scores.inl.h); scheduling, threads and scratch are in the callers.
 //
 // The files that fill tables are compiled for their instruction set. They must not instantiate
 // shared inline code (std, absl): the linker would keep one copy for all, perhaps theirs.
@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/fast/attention_kernels.h"
+#include "kernels/cpu/fast/score_kernels.h"
 #include "kernels/views.h"
 
 namespace folio::kernels::cpu::fast {
@@ -56,7 +57,8 @@ struct RopeRow {
   bf16* keys;  // of the token in its page: head h is at keys + h * head_stride
   bf16* values;
   size_t head_stride;
-  float* score;  // [kv_heads], or null
+  ScoreKind kind;
+  float* score;  // [kv_heads] of a kind that is written at append, or null
 };
 
 struct KernelTable {
@@ -78,6 +80,10 @@ struct KernelTable {
   void (*flash)(const FlashTile& tile);
   void (*decode)(const DecodePart& part);
   void (*merge)(const FlashMerge& merge);
+  void (*add_directions)(const DirectionSum& tile);
+  void (*project)(const Projection& tile);
+  void (*softmax_sums)(const FlashTile& tile);  // maxima and sums alone: no values, no acc
+  void (*add_shares)(const ShareTile& tile);
 };
 
 const KernelTable& PortableKernels();

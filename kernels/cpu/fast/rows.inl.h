@@ -103,7 +103,8 @@ void RopeAppendKernel(const RopeRow& row) {
     RoundRow<V>(value_in, dim, value);
     if (row.score == nullptr) continue;
     const float k = __builtin_sqrtf(StoredSquares<V>(key, dim));
-    const float v = __builtin_sqrtf(StoredSquares<V>(value, dim));
-    row.score[h] = k != 0 ? v / k : v == 0 ? 0.0f : __FLT_MAX__;
+    const float of =
+        row.kind == ScoreKind::kNormRatio ? __builtin_sqrtf(StoredSquares<V>(value, dim)) : 1.0f;
+    row.score[h] = k != 0 ? of / k : of == 0 ? 0.0f : __FLT_MAX__;
   }
 }

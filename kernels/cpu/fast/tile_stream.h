@@ -20,6 +20,24 @@ struct TilePlace {
   uint32_t end;
 };
 
+// Pointers to the place's keys; those behind its last one point to `zeros`. How many are real.
+inline uint32_t GatherKeys(const PoolView& pages, const TilePlace& place, const bf16* zeros,
+                           const bf16** keys) {
+  const uint32_t head_dim = pages.geometry.head_dim;
+  const uint32_t page_tokens = pages.geometry.page_tokens;
+  const uint32_t count = std::min(kKeyTile, place.end - place.slot);
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t slot = place.slot + i;
+    const uint32_t offset = slot % page_tokens;
+    const bf16* key = pages.keys(place.table[slot / page_tokens]) +
+                      (size_t{place.kv_head} * page_tokens + offset) * head_dim;
+    const uint32_t stop = std::min(count, i + page_tokens - offset);
+    for (; i < stop; ++i, key += head_dim) keys[i] = key;
+  }
+  std::fill(keys + count, keys + kKeyTile, zeros);
+  return count;
+}
+
 class TileStream {
  public:
   // Before the first tile of a call.
@@ -38,16 +56,13 @@ class TileStream {
   // Packs the tile named last. `following` is the one to fetch meanwhile and to pack by the next
   // call; null: none.
   void Next(const TilePlace* following) {
-    const TileRows& now = rows_[current_];
-    current_ = 1 - current_;
-    TileRows& after = rows_[current_];
-    if (following != nullptr) Gather(*following, after);
-    next_values_ = following != nullptr ? after.values : nullptr;
-    const uint32_t head_dim = pages_->geometry.head_dim;
-    kernels_->pack_keys(
-        {now.keys, following != nullptr ? after.keys : nullptr, head_dim, keys_.Get(0)});
-    kernels_->pack_values({now.values, nullptr, head_dim, values_.Get(0)});
+    const TileRows& now = NextKeys(following);
+    next_values_ = following != nullptr ? rows_[current_].values : nullptr;
+    kernels_->pack_values({now.values, nullptr, pages_->geometry.head_dim, values_.Get(0)});
   }
+
+  // The same for who wants no values.
+  void NextKeysAlone(const TilePlace* following) { NextKeys(following); }
 
   const uint32_t* keys() { return keys_.Get(0); }
   const uint32_t* values() { return values_.Get(0); }
@@ -60,24 +75,20 @@ class TileStream {
     const bf16* values[kKeyTile];
   };
 
+  const TileRows& NextKeys(const TilePlace* following) {
+    const TileRows& now = rows_[current_];
+    current_ = 1 - current_;
+    TileRows& after = rows_[current_];
+    if (following != nullptr) Gather(*following, after);
+    kernels_->pack_keys({now.keys, following != nullptr ? after.keys : nullptr,
+                         pages_->geometry.head_dim, keys_.Get(0)});
+    return now;
+  }
+
   void Gather(const TilePlace& place, TileRows& rows) {
-    const uint32_t head_dim = pages_->geometry.head_dim;
-    const uint32_t page_tokens = pages_->geometry.page_tokens;
-    const uint32_t count = std::min(kKeyTile, place.end - place.slot);
-    for (uint32_t i = 0; i < count;) {
-      const uint32_t slot = place.slot + i;
-      const uint32_t page = place.table[slot / page_tokens];
-      const uint32_t offset = slot % page_tokens;
-      const size_t at = (size_t{place.kv_head} * page_tokens + offset) * head_dim;
-      const bf16* key = pages_->keys(page) + at;
-      const bf16* value = pages_->values(page) + at;
-      const uint32_t stop = std::min(count, i + page_tokens - offset);
-      for (; i < stop; ++i, key += head_dim, value += head_dim) {
-        rows.keys[i] = key;
-        rows.values[i] = value;
-      }
-    }
-    std::fill(rows.keys + count, rows.keys + kKeyTile, zeros_.Get(0));
+    const uint32_t count = GatherKeys(*pages_, place, zeros_.Get(0), rows.keys);
+    const size_t to_value = pages_->values(0) - pages_->keys(0);
+    for (uint32_t i = 0; i < count; ++i) rows.values[i] = rows.keys[i] + to_value;
     std::fill(rows.values + count, rows.values + kKeyTile, zeros_.Get(0));
   }
 

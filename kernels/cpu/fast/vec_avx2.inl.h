@@ -23,10 +23,14 @@ struct Avx2Vec {
   static F Sub(F a, F b) { return _mm256_sub_ps(a, b); }
   static F Mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F Div(F a, F b) { return _mm256_div_ps(a, b); }
+  static F Sqrt(F x) { return _mm256_sqrt_ps(x); }
   static F Fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static F Max(F a, F b) { return _mm256_max_ps(a, b); }
   static F KeepFirst(F x, int n, F other) {
     return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(First(n)));
+  }
+  static F ZeroBelow(F x, F of, F least) {
+    return _mm256_and_ps(x, _mm256_cmp_ps(of, least, _CMP_GE_OQ));
   }
   static float ReduceMax(F x) {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -86,6 +90,16 @@ struct Avx2Vec {
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)),
             _mm256_castsi256_ps(_mm256_and_si256(bits, high))};
+  }
+  static void LoadHalves(const uint32_t* p, F& even, F& odd) {
+    const Pair halves = LoadPair(p);
+    even = halves.even;
+    odd = halves.odd;
+  }
+  static void LoadHalvesFirst(const uint32_t* p, int n, F& even, F& odd) {
+    const Pair halves = Split(_mm256_maskload_epi32(reinterpret_cast<const int*>(p), First(n)));
+    even = halves.even;
+    odd = halves.odd;
   }
   static Pair LoadPair(const uint32_t* p) {
     return Split(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

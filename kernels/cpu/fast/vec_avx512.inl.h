@@ -18,9 +18,13 @@ struct Avx512Base {
   static F Sub(F a, F b) { return _mm512_sub_ps(a, b); }
   static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F Div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F Sqrt(F x) { return _mm512_sqrt_ps(x); }
   static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F Max(F a, F b) { return _mm512_max_ps(a, b); }
   static F KeepFirst(F x, int n, F other) { return _mm512_mask_blend_ps(First(n), other, x); }
+  static F ZeroBelow(F x, F of, F least) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(of, least, _CMP_GE_OQ), x);
+  }
   static float ReduceMax(F x) { return _mm512_reduce_max_ps(x); }
   static float ReduceAdd(F x) { return _mm512_reduce_add_ps(x); }
 
@@ -35,6 +39,18 @@ struct Avx512Base {
   }
   static F LoadBf16First(const bf16* p, int n) {
     return FromBits(_mm256_maskz_loadu_epi16(First(n), p));
+  }
+
+  static void Halves(__m512i bits, F& even, F& odd) {
+    const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+    even = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+    odd = _mm512_castsi512_ps(_mm512_and_si512(bits, high));
+  }
+  static void LoadHalves(const uint32_t* p, F& even, F& odd) {
+    Halves(_mm512_loadu_si512(p), even, odd);
+  }
+  static void LoadHalvesFirst(const uint32_t* p, int n, F& even, F& odd) {
+    Halves(_mm512_maskz_loadu_epi32(First(n), p), even, odd);
   }
 
   static void Transpose(const uint32_t* const* rows, size_t offset, uint32_t* out, size_t stride) {
@@ -137,9 +153,9 @@ struct Avx512Vec : Avx512Base {
   };
 
   static Pair Split(__m512i bits) {
-    const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)),
-            _mm512_castsi512_ps(_mm512_and_si512(bits, high))};
+    Pair halves;
+    Halves(bits, halves.even, halves.odd);
+    return halves;
   }
   static Pair LoadPair(const uint32_t* p) { return Split(_mm512_loadu_si512(p)); }
   static Pair BroadcastPair(uint32_t bits) {

@@ -29,6 +29,10 @@ struct PortableVec {
   static F Sub(F a, F b) { return a - b; }
   static F Mul(F a, F b) { return a * b; }
   static F Div(F a, F b) { return a / b; }
+  static F Sqrt(F x) {
+    for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+  }
   static F Fma(F a, F b, F c) { return a * b + c; }  // rounded twice here
   static F Max(F a, F b) { return a > b ? a : b; }
   // The first n lanes of x, then those of `other`.
@@ -36,6 +40,8 @@ struct PortableVec {
     for (int i = n; i < kLanes; ++i) x[i] = other[i];
     return x;
   }
+  // x where `of` is at least `least`, else 0.
+  static F ZeroBelow(F x, F of, F least) { return (F)((U)x & (U)(of >= least)); }
   static float ReduceMax(F x) {
     float m = x[0];
     for (int i = 1; i < kLanes; ++i) m = x[i] > m ? x[i] : m;
@@ -82,6 +88,16 @@ struct PortableVec {
   }
 
   static Pair Split(U bits) { return {(F)(bits << 16), (F)(bits & 0xffff0000u)}; }
+  // The low and the high halves of words as bf16; of the first n words alone, zeros behind them.
+  static void LoadHalves(const uint32_t* p, F& even, F& odd) {
+    LoadHalvesFirst(p, kLanes, even, odd);
+  }
+  static void LoadHalvesFirst(const uint32_t* p, int n, F& even, F& odd) {
+    U bits{};
+    for (int i = 0; i < n; ++i) bits[i] = p[i];
+    even = (F)(bits << 16);
+    odd = (F)(bits & 0xffff0000u);
+  }
   static Pair LoadPair(const uint32_t* p) { return Split(U{p[0], p[1], p[2], p[3]}); }
   static Pair BroadcastPair(uint32_t bits) { return Split(U{bits, bits, bits, bits}); }
   // acc + w.even * x.even + w.odd * x.odd, in an order that is always the same.

@@ -1,0 +1,83 @@
+// Scores of resident tokens over a KernelTable: who scores what, on which thread.
+//
+// Key differences: a task is one KV head of one run, whose keys are read twice: once for the sum of
+// their directions, from memory, once against it, from the cache.
+//
+// Window attention, in three rounds. Blocks of query rows find their softmax's maximum and sum over
+// all tiles of keys; then every kTileTask tiles are given the shares of all query rows, computed
+// once more rather than kept, so that memory grows with the context and not with the window; then
+// neighbours are pooled. Each row's sum and each slot's mass is one thread's, in one order.
+#ifndef FOLIO_KERNELS_CPU_FAST_SCORING_H_
+#define FOLIO_KERNELS_CPU_FAST_SCORING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/cpu/fast/kernels.h"
+#include "kernels/cpu/fast/scratch.h"
+#include "kernels/cpu/fast/tile_stream.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace folio::kernels::cpu::fast {
+
+// One call at a time. Scratch memory is made by the first call that needs it and kept.
+class BoardScoring {
+ public:
+  explicit BoardScoring(const KernelTable& kernels) : kernels_(kernels) {}
+
+  void Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
+  void Window(ThreadPool& pool, const bf16* q, absl::Span<const AttentionRun> runs,
+              const AttentionShape& shape, const PoolView& pages);
+
+ private:
+  struct PerThread {
+    TileStream tiles;
+    Scratch<float> floats;
+    Scratch<bf16> zeros;
+    Scratch<int32_t> valid;
+  };
+  // Part of a run: query rows of one KV head, tiles of one KV head, or slots of all.
+  struct Task {
+    uint32_t run;
+    uint32_t kv_head;
+    uint32_t first;
+    uint32_t end;
+  };
+  // Where a run's numbers lie in `rows_` and `mass_`.
+  struct Place {
+    size_t rows;  // [head][row] maxima, then as many weights
+    size_t mass;  // [kv_head][mass_stride], slot 0 at kWindowNeighbours
+    uint32_t mass_stride;
+  };
+  struct Call {
+    const bf16* q;
+    absl::Span<const AttentionRun> runs;
+    AttentionShape shape;
+    const PoolView& pages;
+  };
+
+  void ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
+  void Lay(const Call& call);
+  // Tasks [0, counts[run]) in steps of `step`, for each of `heads`.
+  template <typename Count>
+  void ListTasks(const Call& call, uint32_t heads, uint32_t step, Count count);
+  void SumRows(const Call& call, const Task& task, PerThread& mine);
+  void AddMass(const Call& call, const Task& task, PerThread& mine);
+  void Pool(const Call& call, const Task& task);
+  // The tile's view of query rows [first, first + count) of one head.
+  FlashTile Queries(const Call& call, const Task& task, uint32_t head, uint32_t first,
+                    uint32_t count, PerThread& mine) const;
+
+  const KernelTable& kernels_;
+  std::vector<PerThread> threads_;
+  std::vector<Task> tasks_;
+  std::vector<Place> places_;  // of the runs
+  Scratch<float> rows_;
+  Scratch<float> mass_;
+};
+
+}  // namespace folio::kernels::cpu::fast
+
+#endif  // FOLIO_KERNELS_CPU_FAST_SCORING_H_

@@ -1,0 +1,25 @@
+// The table of all kernels for a vector type V. Included last, inside the anonymous namespace of a
+// file compiled for one instruction set.
+
+template <class V>
+constexpr KernelTable MakeTable(const char* name) {
+  return {.name = name,
+          .lanes = V::kLanes,
+          .group_rows = V::kGroupRows,
+          .linear = LinearKernel<V>,
+          .gated = GatedKernel<V>,
+          .put = PutKernel<V>,
+          .swiglu = SwigluKernel<V>,
+          .embed = EmbedKernel<V>,
+          .rms_norm = RmsNormKernel<V>,
+          .rope_append = RopeAppendKernel<V>,
+          .pack_keys = PackKeysKernel<V>,
+          .pack_values = PackValuesKernel<V>,
+          .flash = FlashKernel<V>,
+          .decode = DecodeKernel<V>,
+          .merge = MergeKernel<V>,
+          .add_directions = AddDirectionsKernel<V>,
+          .project = ProjectKernel<V>,
+          .softmax_sums = SoftmaxSumsKernel<V>,
+          .add_shares = AddSharesKernel<V>};
+}
