@@ -158,7 +158,7 @@ async def ways_to_end(server):
         with pytest.raises(folio.Cancelled):
             await generation.text()
         task = asyncio.create_task(client.agenerate("x").text())
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(wait_until, lambda: len(server.requests) == 3)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -179,13 +179,11 @@ class Generation(Progress, Iterator[Chunk]):
 
 
 class AsyncGeneration(Progress, AsyncIterator[Chunk]):
-    """As `Generation`, in the event loop that it was made in. Cancelling the task that iterates ends it too.
-
-    Dropping it before its end cancels the request, as gRPC does it.
-    """
+    """As `Generation`, in the event loop that it was made in. Cancelling the task that iterates ends it too."""
 
     def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
         super().__init__(server, request, timeout)
+        self._loop = asyncio.get_running_loop()
         self._start()
 
     def _start(self) -> None:
@@ -253,3 +251,8 @@ class AsyncGeneration(Progress, AsyncIterator[Chunk]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def __del__(self) -> None:
+        # It may be dropped in any thread, and after its loop.
+        if self._call is not None and not self._ended and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._call.cancel)
