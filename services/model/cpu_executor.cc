@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <deque>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/check.h"
 #include "services/model/pool_fit.h"
-#include "services/model/sampler.h"
+#include "services/model/segment_output.h"
 #include "services/model/slot_table.h"
 #include "services/model/transformer.h"
 
@@ -91,9 +88,8 @@ class CpuExecutor final : public Executor {
 
   void AddRows(const StepSegment& segment);
   void Forward(uint32_t decode_rows);
+  void ScoreResident();
   void SampleAll(const StepBatch& batch, StepOutput& output);
-  absl::Status SampleOne(const Placed& placed, absl::Span<const float> logits,
-                         SegmentOutput& output);
 
   std::unique_ptr<CpuOps> ops_;
   std::unique_ptr<ThreadPool> threads_;
@@ -106,10 +102,13 @@ class CpuExecutor final : public Executor {
   std::deque<StepOutput> outputs_;  // of the steps not collected yet
   double compact_seconds_ = 0;
   double sample_seconds_ = 0;
+  double score_seconds_ = 0;
 
   // Of the step being run.
   std::vector<Placed> placed_;
   std::vector<uint32_t> ids_;
+  std::vector<ScoringRows> windows_;
+  std::vector<kernels::ResidentRun> resident_;
   uint32_t positions_ = 0;
 };
 
@@ -135,17 +134,8 @@ void CpuExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>
   const auto start = std::chrono::steady_clock::now();
   SlotTable& table = sequence(slot).table;
   FOLIO_CHECK(keep.size() == pool_.geometry.num_layers);
-  threads_->ParallelFor(static_cast<int>(keep.size()), [&](int task, int) {
-    const LayerIndex layer(task);
-    std::vector<uint32_t> slots;
-    slots.reserve(keep[task].size());
-    for (const SlotIndex index : keep[task]) {
-      FOLIO_CHECK(index.value() < table.resident(layer));
-      FOLIO_CHECK(slots.empty() || index.value() > slots.back());
-      slots.push_back(index.value());
-    }
-    kernels::cpu::CompactLayer(pool_, table.pages(layer), slots);
-  });
+  threads_->ParallelFor(static_cast<int>(keep.size()),
+                        [&](int task, int) { table.Gather(LayerIndex(task), keep[task]); });
   table.Shrink(keep, spare);
   compact_seconds_ += SecondsSince(start);
 }
@@ -165,6 +155,13 @@ void CpuExecutor::AddRows(const StepSegment& segment) {
   FOLIO_CHECK(segment.want_output || !segment.target.has_value());
   FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < transformer_.config().vocab);
   FOLIO_CHECK(rows <= owner.table.free_tokens());
+  const kernels::ScoreKind kind = owner.table.score();
+  FOLIO_CHECK(!segment.score_resident || kind == kernels::ScoreKind::kKeyDifference);
+  if (segment.score_window > 0) {
+    FOLIO_CHECK(segment.prompt && kind == kernels::ScoreKind::kWindowAttention);
+    FOLIO_CHECK(segment.score_window <= rows);
+    windows_.push_back({static_cast<uint32_t>(placed_.size()), segment.score_window});
+  }
   const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
   FOLIO_CHECK(positions <= transformer_.config().context);
   positions_ = std::max(positions_, static_cast<uint32_t>(positions));
@@ -175,8 +172,11 @@ void CpuExecutor::Forward(uint32_t decode_rows) {
   const auto rows = static_cast<uint32_t>(ids_.size());
   FOLIO_CHECK(rows <= max_rows_);
   for (const uint32_t id : ids_) FOLIO_CHECK(id < transformer_.config().vocab);
-  const ForwardRows forward = {
-      {decode_rows, rows - decode_rows}, ids_, positions_, static_cast<uint32_t>(placed_.size())};
+  const ForwardRows forward = {{decode_rows, rows - decode_rows},
+                               ids_,
+                               positions_,
+                               static_cast<uint32_t>(placed_.size()),
+                               windows_};
   transformer_.Forward(forward, [&](uint32_t layer, absl::Span<kernels::AppendSlot> slots,
                                     absl::Span<kernels::AttentionRun> runs) {
     for (size_t i = 0; i < placed_.size(); ++i) {
@@ -189,10 +189,23 @@ void CpuExecutor::Forward(uint32_t decode_rows) {
   for (const Placed& p : placed_) p.sequence->table.Advance(p.rows);
 }
 
+// All layers of all sequences that want it at once: enough tasks for any number of threads.
+void CpuExecutor::ScoreResident() {
+  resident_.clear();
+  for (const Placed& p : placed_) {
+    if (p.segment->score_resident) p.sequence->table.ListResident(resident_);
+  }
+  if (resident_.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  ops_->ScoreResident(*threads_, resident_, pool_);
+  score_seconds_ += SecondsSince(start);
+}
+
 StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
   ++steps_;
   placed_.clear();
   ids_.clear();
+  windows_.clear();
   positions_ = 0;
   for (const StepSegment& segment : batch.segments) {
     if (!segment.prompt) AddRows(segment);
@@ -204,30 +217,11 @@ StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
   StepOutput output;
   if (!ids_.empty()) {
     Forward(decode_rows);
+    ScoreResident();
     SampleAll(batch, output);
   }
   outputs_.push_back(std::move(output));
   return StepTicket(steps_);
-}
-
-absl::Status CpuExecutor::SampleOne(const Placed& placed, absl::Span<const float> logits,
-                                    SegmentOutput& output) {
-  const StepSegment& segment = *placed.segment;
-  output.slot = segment.slot;
-  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
-    return absl::InternalError(
-        absl::StrCat("the model gave a logit that is not finite at position ",
-                     segment.first_position.value() + placed.rows - 1));
-  }
-  const Position position(segment.first_position.value() + placed.rows);
-  output.token =
-      segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, position);
-  if (segment.top_logprobs >= 0) {
-    const double log_sum = LogSumExp(logits);
-    output.logprob = static_cast<float>(logits[output.token.value()] - log_sum);
-    output.top = TopLogprobs(logits, log_sum, segment.top_logprobs);
-  }
-  return absl::OkStatus();
 }
 
 void CpuExecutor::SampleAll(const StepBatch& batch, StepOutput& output) {
@@ -249,8 +243,10 @@ void CpuExecutor::SampleAll(const StepBatch& batch, StepOutput& output) {
     const kernels::Matrix<const float> logits = transformer_.Logits(rows);
     const auto start = std::chrono::steady_clock::now();
     threads_->ParallelFor(static_cast<int>(count), [&](int task, int) {
-      status[first + task] = SampleOne(*wanted[first + task], {logits.row(task), logits.cols},
-                                       output.outputs[first + task]);
+      const Placed& p = *wanted[first + task];
+      const Position next(p.segment->first_position.value() + p.rows);
+      status[first + task] = FillOutput(*p.segment, next, {logits.row(task), logits.cols},
+                                        output.outputs[first + task]);
     });
     sample_seconds_ += SecondsSince(start);
   }
@@ -272,6 +268,7 @@ ExecutorTimes CpuExecutor::times() const {
   ExecutorTimes times = transformer_.times();
   times.compact = compact_seconds_;
   times.sample = sample_seconds_;
+  times.score += score_seconds_;
   return times;
 }
 

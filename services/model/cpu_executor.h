@@ -15,7 +15,8 @@ namespace folio::model {
 
 struct CpuExecutorOptions {
   // Rows one step may have. Scratch memory grows with it: about 25 KB a row for the reference
-  // model. No memory grows with the length of sequences: their K and V live in the pool alone.
+  // model. With the length of sequences grow only some bytes a token of the longest, where scores
+  // on demand are wanted: K and V live in the pool alone.
   uint32_t max_rows = 512;
   LoadProgress progress;  // while weights are loaded
 };

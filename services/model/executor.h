@@ -71,6 +71,7 @@ struct StepOutput {
 // Seconds spent by kind of work since the start; for metrics and benchmarks.
 struct ExecutorTimes {
   double attention = 0, linear = 0, append_score = 0, compact = 0, sample = 0, other = 0;
+  double score = 0;  // of resident tokens, on demand
 };
 
 class Executor {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/ops.h"
 #include "services/common/check.h"
 
 namespace folio::model {
@@ -52,6 +53,18 @@ PageRef SlotTable::NewestPage(LayerIndex index) const {
   return {PageId(layer.pages[block]), layer.generations[block]};
 }
 
+void SlotTable::Gather(LayerIndex index, const std::vector<SlotIndex>& keep) const {
+  const Layer& layer = layers_[index.value()];
+  std::vector<uint32_t> slots;
+  slots.reserve(keep.size());
+  for (const SlotIndex slot : keep) {
+    FOLIO_CHECK(slot.value() < layer.resident);
+    FOLIO_CHECK(slots.empty() || slot.value() > slots.back());
+    slots.push_back(slot.value());
+  }
+  kernels::cpu::CompactLayer(pool_, layer.pages, slots);
+}
+
 void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep,
                        const std::vector<uint32_t>& spare) {
   FOLIO_CHECK(keep.size() == layers_.size() && spare.size() == layers_.size());
@@ -80,6 +93,10 @@ void SlotTable::Place(LayerIndex index, Position first, uint32_t rows,
 kernels::AttentionRun SlotTable::Run(LayerIndex index, uint32_t first_row, uint32_t rows) const {
   const Layer& layer = layers_[index.value()];
   return {first_row, rows, layer.pages.data(), layer.resident + rows};
+}
+
+void SlotTable::ListResident(std::vector<kernels::ResidentRun>& out) const {
+  for (const Layer& layer : layers_) out.push_back({layer.pages.data(), layer.resident});
 }
 
 void SlotTable::Advance(uint32_t rows) {

@@ -28,14 +28,19 @@ class SlotTable {
   const std::vector<uint32_t>& pages(LayerIndex layer) const {
     return layers_[layer.value()].pages;
   }
+  kernels::ScoreKind score() const { return score_; }
 
-  // Bookkeeping after `keep[layer]` was gathered to the front.
+  // Moves `keep` of one layer's tokens, ascending, to the front. Layers may do so side by side.
+  void Gather(LayerIndex layer, const std::vector<SlotIndex>& keep) const;
+  // Bookkeeping after `keep[layer]` was gathered in every layer.
   void Shrink(const std::vector<std::vector<SlotIndex>>& keep, const std::vector<uint32_t>& spare);
 
   // Where the next tokens of one layer go: out[i] for the i-th of `rows`, positions from `first`.
   void Place(LayerIndex layer, Position first, uint32_t rows, kernels::AppendSlot* out) const;
   // What they attend to, themselves included.
   kernels::AttentionRun Run(LayerIndex layer, uint32_t first_row, uint32_t rows) const;
+  // Adds every layer's resident tokens to `out`.
+  void ListResident(std::vector<kernels::ResidentRun>& out) const;
   // They are written: in every layer `rows` more tokens are resident.
   void Advance(uint32_t rows);
 

@@ -84,13 +84,14 @@ void Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
       Timed timed(times_.other);
       place(layer, absl::MakeSpan(slots_), absl::MakeSpan(runs_));
     }
-    RunLayer(layer, rows.split, rope);
+    RunLayer(layer, rows, rope);
   }
 }
 
-void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
+void Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
                            const kernels::cpu::RopeTable& rope) {
   const LayerWeights& w = weights_->layers[layer];
+  const RowSplit& split = forward.split;
   const uint32_t rows = split.total();
   const float eps = config().norm_eps;
   const Matrix<float> hidden = hidden_.Floats(rows);
@@ -112,6 +113,7 @@ void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
     Timed timed(times_.attention);
     ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
   }
+  ScoreWindows(forward);
   {
     Timed timed(times_.linear);
     ops_.Linear(threads_, split, attended_.View(rows), *w.out, hidden, true);
@@ -123,6 +125,21 @@ void Transformer::RunLayer(uint32_t layer, const RowSplit& split,
   Timed timed(times_.linear);
   ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
   ops_.Linear(threads_, split, ffn_.View(rows), *w.down, hidden, true);
+}
+
+// The layer's queries, keys and runs are there now.
+void Transformer::ScoreWindows(const ForwardRows& rows) {
+  if (rows.windows.empty()) return;
+  Timed timed(times_.score);
+  windows_.clear();
+  for (const ScoringRows& window : rows.windows) {
+    kernels::AttentionRun run = runs_[window.run];
+    FOLIO_CHECK(window.rows <= run.rows);
+    run.first_row += run.rows - window.rows;
+    run.rows = window.rows;
+    windows_.push_back(run);
+  }
+  ops_.ScoreWindow(threads_, q_.View(rows.split.total()), windows_, shape_, pages_);
 }
 
 void Transformer::AddRoundingLoss(const RowSplit& split) {

@@ -17,12 +17,19 @@
 
 namespace folio::model {
 
+// The last `rows` rows of an attention run score its slots by window attention.
+struct ScoringRows {
+  uint32_t run = 0;
+  uint32_t rows = 0;
+};
+
 // Rows of one forward pass: decode rows, then prompt rows.
 struct ForwardRows {
   kernels::cpu::RowSplit split;
   absl::Span<const uint32_t> ids;  // [rows] tokens, each below the vocabulary
   uint32_t positions = 0;          // one more than the largest logical position
   uint32_t runs = 0;               // attention runs per layer
+  absl::Span<const ScoringRows> windows = {};
 };
 
 // Fills in one layer's slots [rows] and runs [runs].
@@ -65,8 +72,8 @@ class Transformer {
   };
 
   bool rounds() const { return ops_.activation_bytes() == sizeof(kernels::bf16); }
-  void RunLayer(uint32_t layer, const kernels::cpu::RowSplit& split,
-                const kernels::cpu::RopeTable& rope);
+  void RunLayer(uint32_t layer, const ForwardRows& forward, const kernels::cpu::RopeTable& rope);
+  void ScoreWindows(const ForwardRows& rows);
 
   // Adds to qkv_ what was lost when layer 0's input was rounded to bf16. Layer 0's K and V are
   // functions of the token alone, so scores of repeated tokens lie close together there, and
@@ -93,6 +100,7 @@ class Transformer {
   Buffer logits_;    // float [kMaxLogitRows, vocab]
   std::vector<kernels::AppendSlot> slots_;
   std::vector<kernels::AttentionRun> runs_;
+  std::vector<kernels::AttentionRun> windows_;
 };
 
 }  // namespace folio::model

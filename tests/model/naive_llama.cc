@@ -1,5 +1,6 @@
 #include "tests/model/naive_llama.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/views.h"
@@ -81,27 +82,53 @@ void NaiveLlama::Rotate(Numbers& heads) const {
   }
 }
 
+Numbers NaiveLlama::Shares(const Layer& layer, const Numbers& q, size_t head, size_t seen) const {
+  const size_t dim = config_.head_dim;
+  const size_t kv = head / (config_.heads / config_.kv_heads) * dim;
+  Numbers share;
+  double sum = 0;
+  for (size_t t = 0; t < seen; ++t) {
+    double score = 0;
+    for (size_t i = 0; i < dim; ++i) score += q[head * dim + i] * layer.cache[t].key[kv + i];
+    share.push_back(std::exp(score / std::sqrt(double(dim))));
+    sum += share.back();
+  }
+  for (double& s : share) s /= sum;
+  return share;
+}
+
 Numbers NaiveLlama::Attend(const Layer& layer, const Numbers& q) const {
   const size_t dim = config_.head_dim;
   const size_t group = config_.heads / config_.kv_heads;
   Numbers out(q.size());
   for (size_t h = 0; h < config_.heads; ++h) {
-    const size_t kv = h / group * dim;
-    Numbers share;
-    double sum = 0;
-    for (const Entry& entry : layer.cache) {
-      double score = 0;
-      for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * entry.key[kv + i];
-      share.push_back(std::exp(score / std::sqrt(double(dim))));
-      sum += share.back();
-    }
+    const Numbers share = Shares(layer, q, h, layer.cache.size());
     for (size_t t = 0; t < share.size(); ++t) {
       for (size_t i = 0; i < dim; ++i) {
-        out[h * dim + i] += share[t] / sum * layer.cache[t].value[kv + i];
+        out[h * dim + i] += share[t] * layer.cache[t].value[h / group * dim + i];
       }
     }
   }
   return out;
+}
+
+Numbers NaiveLlama::WindowMass(uint32_t layer, uint32_t kv_head, uint32_t rows) const {
+  const std::vector<Entry>& cache = layers_[layer].cache;
+  const size_t group = config_.heads / config_.kv_heads;
+  Numbers mass(cache.size());
+  for (size_t row = cache.size() - rows; row < cache.size(); ++row) {
+    for (size_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+      const Numbers share = Shares(layers_[layer], cache[row].query, h, row + 1);
+      for (size_t t = 0; t <= row; ++t) mass[t] += share[t] / static_cast<double>(rows * group);
+    }
+  }
+  Numbers pooled(mass.size());
+  for (size_t t = 0; t < mass.size(); ++t) {
+    for (size_t other = t < 3 ? 0 : t - 3; other < std::min(mass.size(), t + 4); ++other) {
+      pooled[t] = std::max(pooled[t], mass[other]);
+    }
+  }
+  return pooled;
 }
 
 Numbers NaiveLlama::Feed(uint32_t token) {
@@ -114,7 +141,7 @@ Numbers NaiveLlama::Feed(uint32_t token) {
     Numbers k = Times(layer.k, normed);
     Rotate(q);
     Rotate(k);
-    layer.cache.push_back({Stored(k), Stored(Times(layer.v, normed))});
+    layer.cache.push_back({Stored(k), Stored(Times(layer.v, normed)), q});
     Add(x, Times(layer.out, Attend(layer, q)));
     const Numbers inner = Norm(x, layer.ffn_norm, config_.norm_eps);
     Numbers gate = Times(layer.gate, inner);

@@ -21,16 +21,22 @@ class NaiveLlama {
   Numbers Feed(uint32_t token);
   // Forgets all but these entries (indices into what the layer holds), ascending.
   void Keep(uint32_t layer, const std::vector<uint32_t>& entries);
+  // What the last `rows` tokens attend to, by slot: the mean share of the KV head's queries, then
+  // the largest among 7 neighbours.
+  Numbers WindowMass(uint32_t layer, uint32_t kv_head, uint32_t rows) const;
 
  private:
   struct Entry {
     Numbers key, value;  // [kv_heads * head_dim]
+    Numbers query;       // [heads * head_dim]
   };
   struct Layer {
     Numbers attention_norm, ffn_norm, q, k, v, out, gate, up, down;
     std::vector<Entry> cache;
   };
 
+  // Of one query head among the first `seen` entries.
+  Numbers Shares(const Layer& layer, const Numbers& q, size_t head, size_t seen) const;
   Numbers Attend(const Layer& layer, const Numbers& q) const;
   void Rotate(Numbers& heads) const;
 

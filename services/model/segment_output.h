@@ -1,0 +1,18 @@
+// What a segment's last row of logits becomes: a token and, where wanted, log-probabilities.
+#ifndef FOLIO_SERVICES_MODEL_SEGMENT_OUTPUT_H_
+#define FOLIO_SERVICES_MODEL_SEGMENT_OUTPUT_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "services/model/executor.h"
+
+namespace folio::model {
+
+// `next` is the logical position of the token to choose. INTERNAL if a logit is not finite. Any
+// thread.
+absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
+                        SegmentOutput& output);
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_SEGMENT_OUTPUT_H_

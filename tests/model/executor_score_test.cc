@@ -1,0 +1,278 @@
+// What the score board holds after steps of the executor.
+#include <algorithm>
+#include <cmath>
+
+#include "gtest/gtest.h"
+#include "tests/model/executor_rig.h"
+#include "tests/model/naive_llama.h"
+
+namespace folio::model::testing {
+namespace {
+
+using kernels::ScoreKind;
+
+// A sequence on a rig whose tables the test knows too.
+class Scored {
+ public:
+  Scored(ExecutorRig& rig, ScoreKind kind, uint32_t blocks)
+      : rig_(rig), slot_(rig.executor().Acquire(kind)), tables_(rig.pool().Take(blocks)) {
+    rig.executor().ExtendTables(slot_, tables_);
+  }
+
+  SlotId slot() const { return slot_; }
+  uint32_t resident(uint32_t layer) const {
+    return rig_.executor().resident(slot_, LayerIndex(layer));
+  }
+
+  StepSegment Prompt(const Tokens& tokens, uint32_t first, uint32_t count) const {
+    StepSegment segment = rig_.Prompt(slot_, Tokens(&tokens[first], &tokens[first] + count), first);
+    segment.top_logprobs = -1;
+    return segment;
+  }
+  StepSegment Decode(uint32_t token, uint32_t position) const {
+    StepSegment segment = rig_.Decode(slot_, token, position);
+    segment.top_logprobs = -1;
+    return segment;
+  }
+
+  // The same survivors in every layer but for a shift; pages beyond them and one spare go.
+  void Compact(uint32_t keep) {
+    std::vector<std::vector<SlotIndex>> slots(tables_.size());
+    for (uint32_t l = 0; l < tables_.size(); ++l) {
+      for (uint32_t i = 0; i < keep; ++i) slots[l].emplace_back(l + 2 * i);
+    }
+    rig_.executor().Compact(slot_, slots, std::vector<uint32_t>(tables_.size(), 1));
+  }
+  // Another block of each layer.
+  void DropBlocks() {
+    std::vector<std::optional<BlockIndex>> blocks;
+    for (uint32_t l = 0; l < tables_.size(); ++l) {
+      blocks.emplace_back(BlockIndex(l));
+      tables_[l].erase(tables_[l].begin() + l);
+    }
+    rig_.executor().DropBlocks(slot_, blocks);
+  }
+
+  // [slot][kv_head], up to the end of the last page in use.
+  std::vector<float> Board(uint32_t layer) const {
+    const kernels::PoolView& view = rig_.pool().view();
+    std::vector<float> scores;
+    for (uint32_t block = 0; block < view.geometry.pages_for(resident(layer)); ++block) {
+      const float* page = view.page_scores(tables_[layer][block].page.value());
+      scores.insert(scores.end(), page, page + view.geometry.scores_per_page());
+    }
+    return scores;
+  }
+  Numbers Key(uint32_t layer, uint32_t head, uint32_t slot) const {
+    const kernels::PoolView& view = rig_.pool().view();
+    const CacheGeometry& g = view.geometry;
+    const kernels::bf16* key = view.keys(tables_[layer][slot / g.page_tokens].page.value()) +
+                               (head * g.page_tokens + slot % g.page_tokens) * g.head_dim;
+    Numbers numbers;
+    for (uint32_t i = 0; i < g.head_dim; ++i) numbers.push_back(key[i].ToFloat());
+    return numbers;
+  }
+
+ private:
+  ExecutorRig& rig_;
+  SlotId slot_;
+  std::vector<std::vector<PageRef>> tables_;
+};
+
+constexpr uint32_t kLayers = 2, kHeads = 2;  // of TinyConfig
+
+double Norm(const Numbers& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+void ExpectKeyDifferences(const Scored& sequence) {
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    const std::vector<float> board = sequence.Board(layer);
+    const uint32_t resident = sequence.resident(layer);
+    for (uint32_t head = 0; head < kHeads; ++head) {
+      Numbers mean(sequence.Key(layer, head, 0).size());
+      for (uint32_t slot = 0; slot < resident; ++slot) {
+        const Numbers key = sequence.Key(layer, head, slot);
+        for (size_t i = 0; i < key.size(); ++i) mean[i] += key[i] / Norm(key) / resident;
+      }
+      for (uint32_t slot = 0; slot < resident; ++slot) {
+        const Numbers key = sequence.Key(layer, head, slot);
+        double dot = 0;
+        for (size_t i = 0; i < key.size(); ++i) dot += key[i] * mean[i];
+        ASSERT_NEAR(board[slot * kHeads + head], -dot / Norm(key) / Norm(mean), 1e-5)
+            << "layer " << layer << ", head " << head << ", slot " << slot << " of " << resident;
+      }
+    }
+  }
+}
+
+bool Unscored(float score) { return std::isnan(score); }
+
+class ExecutorScoreTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ExecutorScoreTest, InverseKeyNormsAreThereAsSoonAsTheToken) {
+  ExecutorRig rig(GetParam());
+  const Scored sequence(rig, ScoreKind::kInverseKeyNorm, 3);
+  const Tokens prompt = RandomTokens(20, 101, 1);
+  rig.Run({sequence.Prompt(prompt, 0, 13)});
+  rig.Run({sequence.Prompt(prompt, 13, 7)});
+  rig.Run({sequence.Decode(5, 20)});
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    const std::vector<float> board = sequence.Board(layer);
+    for (uint32_t i = 0; i < board.size(); ++i) {
+      if (i >= 21 * kHeads) {
+        EXPECT_TRUE(Unscored(board[i]));
+        continue;
+      }
+      const double want = 1 / Norm(sequence.Key(layer, i % kHeads, i / kHeads));
+      EXPECT_NEAR(board[i], want, 1e-6 * want);
+    }
+  }
+  EXPECT_EQ(rig.executor().times().score, 0);
+}
+
+TEST_P(ExecutorScoreTest, KeyDifferencesAreOfAllResidentTokensWhenAskedFor) {
+  ExecutorRig rig(GetParam());
+  Scored sequence(rig, ScoreKind::kKeyDifference, 8);
+  const Scored other(rig, ScoreKind::kKeyDifference, 8);
+  const Tokens prompt = RandomTokens(80, 101, 2);
+  rig.Run({sequence.Prompt(prompt, 0, 33)});
+  rig.Run({sequence.Prompt(prompt, 33, 30), other.Prompt(prompt, 0, 20)});
+  for (const float score : sequence.Board(0)) EXPECT_TRUE(Unscored(score));
+  StepSegment last = sequence.Prompt(prompt, 63, 17);
+  last.score_resident = true;
+  rig.Run({other.Prompt(prompt, 20, 20), last});
+  ExpectKeyDifferences(sequence);
+  for (const float score : other.Board(1)) EXPECT_TRUE(Unscored(score));
+
+  // Survivors take their scores along; the next refresh is of them alone.
+  const std::vector<float> before = sequence.Board(1);
+  sequence.Compact(30);
+  const std::vector<float> after = sequence.Board(1);
+  for (uint32_t i = 0; i < 30 * kHeads; ++i) {
+    EXPECT_EQ(after[i], before[(1 + 2 * (i / kHeads)) * kHeads + i % kHeads]);
+  }
+  rig.Run({sequence.Decode(7, 80)});
+  EXPECT_EQ(sequence.Board(1)[5], after[5]);
+  StepSegment refresh = sequence.Decode(9, 81);
+  refresh.score_resident = true;
+  StepSegment third = other.Prompt(prompt, 40, 3);
+  third.score_resident = true;
+  rig.Run({refresh, third});
+  ExpectKeyDifferences(sequence);
+  ExpectKeyDifferences(other);
+
+  sequence.DropBlocks();
+  EXPECT_EQ(sequence.resident(0), 16u);
+  refresh = sequence.Decode(11, 82);
+  refresh.score_resident = true;
+  rig.Run({refresh});
+  ExpectKeyDifferences(sequence);
+  EXPECT_GT(rig.executor().times().score, 0);
+}
+
+// Sum of distances over the sum of what is wanted.
+double RelativeDistance(const std::vector<float>& board, const NaiveLlama& naive, uint32_t layer,
+                        uint32_t rows) {
+  double distance = 0;
+  double total = 0;
+  for (uint32_t head = 0; head < kHeads; ++head) {
+    const Numbers mass = naive.WindowMass(layer, head, rows);
+    for (size_t slot = 0; slot < mass.size(); ++slot) {
+      distance += std::abs(board[slot * kHeads + head] - mass[slot]);
+      total += mass[slot];
+    }
+  }
+  return distance / total;
+}
+
+TEST_P(ExecutorScoreTest, TheWindowOfAPromptScoresAllOfIt) {
+  ExecutorRig rig(GetParam());
+  const Tokens prompt = RandomTokens(150, 101, 3);
+  NaiveLlama naive(rig.model());
+  for (const uint32_t token : prompt) naive.Feed(token);
+  const Scored sequence(rig, ScoreKind::kWindowAttention, 12);
+  rig.Run({sequence.Prompt(prompt, 0, 64)});
+  rig.Run({sequence.Prompt(prompt, 64, 41)});
+  for (const float score : sequence.Board(0)) EXPECT_TRUE(Unscored(score));
+  EXPECT_EQ(rig.executor().times().score, 0);
+  StepSegment last = sequence.Prompt(prompt, 105, 45);
+  last.score_window = 20;
+  rig.Run({last});
+  EXPECT_GT(rig.executor().times().score, 0);
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    // Fast families round the queries, and in layer 1 what came before them.
+    const double tolerance = GetParam() == "plain" ? 0.002 : 0.05;
+    EXPECT_LT(RelativeDistance(sequence.Board(layer), naive, layer, 20), tolerance) << layer;
+    EXPECT_TRUE(Unscored(sequence.Board(layer)[150 * kHeads]));
+  }
+}
+
+// Neither the chunks nor who else is in the step, nor the number of threads.
+TEST_P(ExecutorScoreTest, NothingElseChangesAScore) {
+  const Tokens prompt = RandomTokens(150, 101, 4);
+  const auto run = [&](const std::vector<uint32_t>& chunks, int threads, bool company) {
+    ExecutorRig rig(GetParam(), TinyConfig(), threads);
+    const Scored window(rig, ScoreKind::kWindowAttention, 11);
+    const Scored keys(rig, ScoreKind::kKeyDifference, 11);
+    const Scored others(rig, ScoreKind::kWindowAttention, 11);
+    uint32_t first = 0;
+    for (const uint32_t chunk : chunks) {
+      const bool ends = first + chunk == prompt.size();
+      std::vector<StepSegment> step;
+      if (company) {
+        step.push_back(others.Prompt(prompt, first, std::min(chunk, 30u)));
+        step.back().score_window = std::min(chunk, 3u);
+      }
+      step.push_back(window.Prompt(prompt, first, chunk));
+      step.back().score_window = ends ? 33 : 0;
+      rig.Run(step);
+      step = {keys.Prompt(prompt, first, chunk)};
+      step.back().score_resident = ends;
+      rig.Run(step);
+      first += chunk;
+    }
+    std::vector<float> board;
+    for (const auto& part : {window.Board(0), window.Board(1), keys.Board(0), keys.Board(1)}) {
+      board.insert(board.end(), part.begin(), part.end());
+    }
+    // What nobody wrote is no number, and no number equals itself.
+    for (float& score : board) score = Unscored(score) ? -1 : score;
+    return board;
+  };
+  const std::vector<float> want = run({150}, 1, false);
+  EXPECT_EQ(run({150}, 3, false), want);
+  EXPECT_EQ(run({64, 86}, 2, true), want);
+  EXPECT_EQ(run({1, 7, 100, 9, 33}, 2, true), want);
+}
+
+using ExecutorScoreDeathTest = ExecutorScoreTest;
+
+TEST_P(ExecutorScoreDeathTest, MisuseIsCaught) {
+  ExecutorRig rig(GetParam(), TinyConfig(), 1);
+  const Tokens prompt = RandomTokens(10, 101, 5);
+  const Scored window(rig, ScoreKind::kWindowAttention, 1);
+  const Scored keys(rig, ScoreKind::kKeyDifference, 1);
+  StepSegment segment = window.Prompt(prompt, 0, 10);
+  segment.score_window = 11;  // more than its rows
+  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  segment = window.Decode(1, 0);
+  segment.score_window = 1;
+  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  segment = keys.Prompt(prompt, 0, 10);
+  segment.score_window = 1;
+  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  segment = window.Prompt(prompt, 0, 10);
+  segment.score_resident = true;
+  EXPECT_DEATH(rig.Run({segment}), "check failed");
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ExecutorScoreTest, ::testing::ValuesIn(OpsNames()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Families, ExecutorScoreDeathTest, ::testing::ValuesIn(OpsNames()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace folio::model::testing
