@@ -97,7 +97,7 @@ class Program {
   void Prefill(ServingRig& rig, const std::vector<uint32_t>& prompts, uint32_t budget) {
     std::printf(
         "prefill                tokens/s   GFLOP/s  of peak   time in: products  attention  append "
-        "and score  rest\n");
+        "and score  scoring on demand  rest\n");
     for (const uint32_t length : prompts) {
       Measured run;
       for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
@@ -108,11 +108,14 @@ class Program {
       const double flops =
           2 * layer_weights_ * length + attention_flops_ * length * (length + 1.0) / 2;
       const auto share = [&](double seconds) { return 100 * seconds / best; };
-      const double known = run.times.linear + run.times.attention + run.times.append_score;
+      const double known =
+          run.times.linear + run.times.attention + run.times.append_score + run.times.score;
       std::printf(
-          "  %5u tokens       %9.0f %9.0f  %6.1f %%  %16.1f %%  %7.1f %%  %14.1f %%  %3.1f %%\n",
+          "  %5u tokens       %9.0f %9.0f  %6.1f %%  %16.1f %%  %7.1f %%  %14.1f %%  %15.2f %%  "
+          "%3.1f %%\n",
           length, length / best, flops / best * 1e-9, share(flops / peak_), share(run.times.linear),
-          share(run.times.attention), share(run.times.append_score), share(best - known));
+          share(run.times.attention), share(run.times.append_score), share(run.times.score),
+          share(best - known));
       std::fflush(stdout);
       results_[absl::StrCat("prefill ", length, budget == 0 ? "" : " evict")] = length / best;
     }
@@ -135,20 +138,22 @@ class Program {
   void PrintDecodeHead() const {
     std::printf(
         "decode                          tokens/s   ms/step  of limit  manager wait   time in: "
-        "products  attention  rest\n");
+        "products  attention  scoring  rest\n");
   }
   void PrintDecode(const Case& c, const Measured& run) {
     const double kv = model_->description().kv_bytes_per_token() * run.resident_tokens;
     const double step = run.decode_seconds / run.steps;
     const std::string cache = c.budget == 0 ? "full" : absl::StrCat("budget ", c.budget);
     const auto share = [&](double seconds) { return 100 * seconds / run.decode_seconds; };
-    const double known = run.decode_times.linear + run.decode_times.attention;
+    const double known =
+        run.decode_times.linear + run.decode_times.attention + run.decode_times.score;
     std::printf(
-        "  %2u x %5u  %-12s %12.1f %9.2f  %6.1f %%  %8.2f %%  %16.1f %%  %7.1f %%  %3.1f %%\n",
+        "  %2u x %5u  %-12s %12.1f %9.2f  %6.1f %%  %8.2f %%  %16.1f %%  %7.1f %%  %5.2f %%  %3.1f "
+        "%%\n",
         c.sequences, c.context, cache.c_str(), Speed(run), step * 1e3,
         100 * (step_bytes_ + kv) / bandwidth_ / step, share(run.wait_seconds),
         share(run.decode_times.linear), share(run.decode_times.attention),
-        share(run.decode_seconds - known));
+        share(run.decode_times.score), share(run.decode_seconds - known));
     std::fflush(stdout);
   }
   void Keep(const std::string& name, const Measured& run) { results_[name] = Speed(run); }

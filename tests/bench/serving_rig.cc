@@ -20,7 +20,8 @@ model::ExecutorTimes Since(const model::ExecutorTimes& before, const model::Exec
           .append_score = now.append_score - before.append_score,
           .compact = now.compact - before.compact,
           .sample = now.sample - before.sample,
-          .other = now.other - before.other};
+          .other = now.other - before.other,
+          .score = now.score - before.score};
 }
 
 // Shared by the sequences of one run. Events come on the step loop's thread.
