@@ -98,6 +98,10 @@ bool SetParameter(absl::string_view key, absl::string_view value, v1::Policy* po
   v1::KvCrushPolicy* crush = policy->mutable_kv_crush();
   if (key == "window" && crush->has_snap_kv()) return SetWindow(value, crush->mutable_snap_kv());
   if (key == "anchor") return SetAnchor(value, crush);
+  if (key == "decode" && (value == "base" || value == "crush")) {
+    crush->set_prefill_only(value == "base");
+    return true;
+  }
   if (key == "seed" && absl::SimpleAtoi(value, &seed)) {
     crush->set_seed(seed);
     return true;
@@ -123,10 +127,11 @@ absl::StatusOr<v1::Policy> ParsePolicy(absl::string_view text) {
     const bool base = item.find('=') == absl::string_view::npos;
     if (base && policy.has_kv_crush() && SetBase(item, policy.mutable_kv_crush())) continue;
     if (!base && SetParameter(pair.first, pair.second, &policy)) continue;
-    return Refuse(
-        text, "\"", item, "\" is no parameter of ", parts.first,
-        "; parameters are window=N (snap_kv), seed=N (random, kv_crush), and for "
-        "kv_crush a base, share=0.25 and anchor=mean, alternating, zeros, ones or random");
+    return Refuse(text, "\"", item, "\" is no parameter of ", parts.first,
+                  "; parameters are window=N (snap_kv), seed=N (random, kv_crush), and for "
+                  "kv_crush a base, share=0.25, decode=base or crush, and anchor=mean, "
+                  "alternating, zeros, ones or "
+                  "random");
   }
   return policy;
 }
@@ -158,6 +163,7 @@ std::string PolicyText(const v1::Policy& policy) {
       for (const auto& [word, anchor] : kAnchors) {
         if (anchor == crush.anchor()) parameters.push_back(absl::StrCat("anchor=", word));
       }
+      if (crush.prefill_only()) parameters.emplace_back("decode=base");
       if (crush.seed() != 0) parameters.push_back(absl::StrCat("seed=", crush.seed()));
       break;
     }

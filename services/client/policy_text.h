@@ -3,6 +3,7 @@
 //   full  paged_eviction  streaming_llm  inverse_key_norm  key_diff
 //   snap_kv[:window=64]  random[:seed=0]
 //   kv_crush[:BASE][,share=0.25][,anchor=mean|alternating|zeros|ones|random][,seed=0]
+//           [,decode=base|crush]
 //
 // BASE is one of paged_eviction (the default), inverse_key_norm, key_diff and snap_kv; a window
 // goes with the last as window=64 in the same list. What is left out has the server's default.

@@ -54,11 +54,12 @@ absl::StatusOr<policy::PolicySpec> KvCrushFromProto(const v1::KvCrushPolicy& pol
       spec.base = SnapKvFromProto(policy.snap_kv());
       break;
   }
-  if (policy.has_share()) spec.share = policy.share();
+  if (policy.has_share()) spec.options.share = policy.share();
   auto anchor = AnchorFromProto(policy.anchor());
   if (!anchor.ok()) return anchor.status();
-  spec.anchor = *anchor;
-  spec.seed = policy.seed();
+  spec.options.anchor = *anchor;
+  spec.options.seed = policy.seed();
+  spec.options.prefill_only = policy.prefill_only();
   return spec;
 }
 
@@ -169,9 +170,10 @@ void PolicyWriter::operator()(const Spec& spec) const {
 void PolicyWriter::operator()(const policy::KvCrushSpec& spec) const {
   v1::KvCrushPolicy* crush = out->mutable_kv_crush();
   std::visit(BaseWriter<v1::KvCrushPolicy>{crush}, spec.base);
-  crush->set_share(spec.share);
-  crush->set_anchor(static_cast<v1::CrushAnchor>(static_cast<int>(spec.anchor) + 1));
-  crush->set_seed(spec.seed);
+  crush->set_share(spec.options.share);
+  crush->set_anchor(static_cast<v1::CrushAnchor>(static_cast<int>(spec.options.anchor) + 1));
+  crush->set_seed(spec.options.seed);
+  crush->set_prefill_only(spec.options.prefill_only);
 }
 
 // The protocol's numbers are ours, after an unset one.

@@ -13,13 +13,13 @@
 namespace folio::policy {
 namespace {
 
-Signatures MakeAnchor(CrushAnchor anchor, uint64_t seed, const Signatures& all,
+Signatures MakeAnchor(const KvCrush::Options& options, const Signatures& all,
                       const std::vector<uint32_t>& candidates) {
   Signatures point(1, all.bits());
-  SplitMix64 random(seed);
+  SplitMix64 random(options.seed);
   for (uint32_t bit = 0; bit < all.bits(); ++bit) {
     bool set = false;
-    switch (anchor) {
+    switch (options.anchor) {
       case CrushAnchor::kMean: {
         const auto ones = std::count_if(candidates.begin(), candidates.end(),
                                         [&](uint32_t item) { return all.Get(item, bit); });
@@ -72,18 +72,15 @@ uint32_t Scored(const RankingPolicy& base, const LayerScores& scores) {
 
 }  // namespace
 
-KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, float share, CrushAnchor anchor,
-                 uint64_t seed)
+KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options)
     : base_(std::move(base)),
-      share_(share),
-      anchor_(anchor),
-      seed_(seed),
+      options_(options),
       name_(absl::StrCat("kv_crush(", base_->name(), ")")) {
-  FOLIO_CHECK(share_ >= 0 && share_ < 1);
+  FOLIO_CHECK(options_.share >= 0 && options_.share < 1);
 }
 
 TokenCount KvCrush::Representatives(TokenCount budget) const {
-  return TokenCount(static_cast<uint32_t>(std::floor(double{share_} * budget.value())));
+  return TokenCount(static_cast<uint32_t>(std::floor(double{options_.share} * budget.value())));
 }
 
 std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
@@ -100,7 +97,7 @@ std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
   const std::vector<uint32_t> candidates =
       Lowest(middle, static_cast<uint32_t>(middle.size()) - top);
   const Signatures all = RankSignatures(scores, begin, end, Scored(*base_, scores), 1);
-  const Signatures anchor = MakeAnchor(anchor_, seed_, all, candidates);
+  const Signatures anchor = MakeAnchor(options_, all, candidates);
 
   std::vector<bool> goes(scores.tokens.value(), false);
   for (const uint32_t item : candidates) goes[begin + item] = true;
@@ -114,19 +111,20 @@ std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
 }
 
 BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits) const {
+  if (options_.prefill_only) return base_->SelectDecode(scores, limits);
   const uint32_t page_tokens = scores.page_tokens;
   const std::vector<float> blocks = base_->BlockScores(scores);
   const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
   const uint32_t unprotected = range.end - range.begin;
-  const auto share =
-      static_cast<uint32_t>(std::floor(double{share_} * (limits.budget.value() / page_tokens)));
+  const auto share = static_cast<uint32_t>(
+      std::floor(double{options_.share} * (limits.budget.value() / page_tokens)));
   const uint32_t reps = std::min(share, unprotected - 1);
   // One goes: what is not represented of one more than may be.
   const std::vector<uint32_t> candidates =
       Lowest(absl::MakeConstSpan(blocks).subspan(range.begin, unprotected), reps + 1);
   const Signatures all = RankSignatures(scores, range.begin * page_tokens, range.end * page_tokens,
                                         Scored(*base_, scores), page_tokens);
-  const Signatures anchor = MakeAnchor(anchor_, seed_, all, candidates);
+  const Signatures anchor = MakeAnchor(options_, all, candidates);
   std::vector<uint32_t> stay = Represent(all, candidates, anchor, reps);
   std::sort(stay.begin(), stay.end());
   std::vector<uint32_t> left;

@@ -7,7 +7,8 @@
 // the base keeps all that may stay but `reps`, and what it leaves are candidates. They are sorted
 // by (Hamming distance of the signature to the anchor, slot), and representative i of k is entry
 // floor(i * (n - 1) / (k - 1)) of the n sorted ones: both ends, and evenly between (k = 1: the
-// first). Anchors are taken over the candidates' signatures.
+// first). Anchors are taken over the candidates' signatures. With `prefill_only` decode is the
+// base's.
 //
 // Cost: one selection per KV head over the layer's scores and one sort of the candidates, all on
 // the manager; nothing from the worker but the base's scores.
@@ -32,9 +33,15 @@ enum class CrushAnchor : uint8_t {
 
 class KvCrush final : public Policy {
  public:
-  // `base` reads scores per head. `share` in [0, 1).
-  KvCrush(std::shared_ptr<const RankingPolicy> base, float share, CrushAnchor anchor,
-          uint64_t seed);
+  struct Options {
+    float share = 0.25F;  // in [0, 1)
+    CrushAnchor anchor = CrushAnchor::kMean;
+    uint64_t seed = 0;  // of CrushAnchor::kRandom
+    bool prefill_only = false;
+  };
+
+  // `base` reads scores per head.
+  KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options);
 
   absl::string_view name() const override { return name_; }  // "kv_crush(paged_eviction)"
   bool evicts() const override { return true; }
@@ -56,9 +63,7 @@ class KvCrush final : public Policy {
 
  private:
   const std::shared_ptr<const RankingPolicy> base_;
-  const float share_;
-  const CrushAnchor anchor_;
-  const uint64_t seed_;
+  const Options options_;
   const std::string name_;
 };
 

@@ -27,8 +27,8 @@ struct LayerScores {
   uint32_t page_tokens = 16;
   uint32_t kv_heads = 1;
   TokenCount tokens = {};
-  // How many of them, the oldest, are tokens of the prompt; told to policies whose scores are written
-  // at the prompt's end.
+  // How many of them, the oldest, are tokens of the prompt; told to policies whose scores are
+  // written at the prompt's end.
   TokenCount prompt_tokens = {};
   LayerIndex layer = {};
   // Tokens that the model has seen: differs at every decision of a sequence in decode.

@@ -40,8 +40,7 @@ struct Maker {
     return std::make_shared<const Random>(spec.seed);
   }
   std::shared_ptr<const Policy> operator()(const KvCrushSpec& spec) const {
-    return std::make_shared<const KvCrush>(std::visit(BaseMaker(), spec.base), spec.share,
-                                           spec.anchor, spec.seed);
+    return std::make_shared<const KvCrush>(std::visit(BaseMaker(), spec.base), spec.options);
   }
   // What can be a base can stand alone.
   template <typename Spec>

@@ -30,9 +30,7 @@ struct KvCrushSpec {
   // Policies that score each KV head.
   using Base = std::variant<PagedEvictionSpec, InverseKeyNormSpec, KeyDiffSpec, SnapKvSpec>;
   Base base = PagedEvictionSpec{};
-  float share = 0.25F;
-  CrushAnchor anchor = CrushAnchor::kMean;
-  uint64_t seed = 0;  // of CrushAnchor::kRandom
+  KvCrush::Options options = {};
 };
 
 // Which policy, with its parameters: the typed twin of the protocol's `Policy` message.

@@ -28,8 +28,9 @@ struct CheckParameters {
   }
   absl::Status operator()(const KvCrushSpec& spec) const {
     // Written so that NaN fails too.
-    if (!(spec.share >= 0 && spec.share < 1)) {
-      return Refuse("kv_crush.share ", spec.share, " must be at least 0 and below 1");
+    const float share = spec.options.share;
+    if (!(share >= 0 && share < 1)) {
+      return Refuse("kv_crush.share ", share, " must be at least 0 and below 1");
     }
     return std::visit(*this, spec.base);
   }

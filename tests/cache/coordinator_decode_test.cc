@@ -157,15 +157,15 @@ INSTANTIATE_TEST_SUITE_P(
             kRefused, "exceeds prompt and max_new_tokens, 11"},
         BadCommit{"FilledMissing", 7,
                   [](CommitRequest& c, const WorkerSequence&) { c.filled.clear(); }, kRefused,
-                  "filled must name 2 pages, got 0"},
+                  "filled must name page 1 generation 1, got 0 pages"},
         BadCommit{"FilledOfOneLayer", 7,
                   [](CommitRequest& c, const WorkerSequence&) { c.filled.pop_back(); }, kRefused,
-                  "filled must name 2 pages, got 1"},
+                  "filled must name page 4 generation 1, got 1 pages"},
         BadCommit{"FilledTooEarly", 6,
                   [](CommitRequest& c, const WorkerSequence& s) {
                     c.filled = {s.tables[0][1], s.tables[1][1]};
                   },
-                  kRefused, "no page became full"},
+                  kRefused, "filled names 2 pages, but 0 became full"},
         BadCommit{"FilledOtherPage", 7,
                   [](CommitRequest& c, const WorkerSequence& s) { c.filled[1] = s.tables[1][0]; },
                   kRefused, "filled of layer 1 must be page"},

@@ -15,7 +15,7 @@ TEST(PolicyText, GoesThereAndBack) {
         "snap_kv:window=32", "random", "random:seed=18446744073709551615",
         "kv_crush:paged_eviction", "kv_crush:key_diff,share=0.125,anchor=alternating",
         "kv_crush:snap_kv,window=16,share=0.5,anchor=random,seed=7",
-        "kv_crush:inverse_key_norm,anchor=zeros"}) {
+        "kv_crush:inverse_key_norm,anchor=zeros", "kv_crush:key_diff,share=0.5,decode=base"}) {
     const auto policy = ParsePolicy(text);
     ASSERT_TRUE(policy.ok()) << policy.status();
     EXPECT_EQ(PolicyText(*policy), text);

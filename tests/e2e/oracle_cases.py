@@ -1,14 +1,13 @@
-"""The cases of tests/oracle that this version can run, and what a worker makes of them."""
+"""The cases of tests/oracle, and what a worker makes of them."""
 
 import functools
 import json
 from dataclasses import dataclass
 
 from node import cache, tokens
-from stubs import ROOT, inference_pb2
+from stubs import ROOT, inference_pb2, types_pb2
 
 ORACLE = ROOT / "tests/oracle"
-POLICIES = {"full", "paged_eviction", "streaming_llm"}
 PAGE = 16  # of the oracle: page size, sink and recent
 
 
@@ -17,6 +16,7 @@ class Case:
     index: int
     name: str
     policy: str
+    crush: tuple | None  # share and anchor of KVCrush over the policy
     budget: int
     prompt: tuple
     tokens: tuple
@@ -31,7 +31,8 @@ class Case:
 
     @property
     def id(self):
-        return f"{self.name}-{self.policy}-{self.budget}"
+        crush = f"-crush-{self.crush[0]}-{self.crush[1]}" if self.crush else ""
+        return f"{self.name}-{self.policy}{crush}-{self.budget}"
 
     @property
     def evicts(self):
@@ -40,7 +41,16 @@ class Case:
     def cache(self):
         if self.policy == "full":
             return cache("full")
-        return cache(self.policy, self.budget, sink=PAGE, recent=PAGE)
+        options = cache(self.policy, self.budget, sink=PAGE, recent=PAGE)
+        if self.crush:
+            share, anchor = self.crush
+            # In decode the oracle lets the base choose pages.
+            crush = types_pb2.KvCrushPolicy(
+                share=share, anchor=f"CRUSH_ANCHOR_{anchor.upper()}", prefill_only=True
+            )
+            getattr(crush, self.policy).SetInParent()
+            options.policy.CopyFrom(types_pb2.Policy(kv_crush=crush))
+        return options
 
     def certain(self, gap):
         """Greedy steps before the first whose two best tokens are closer than `gap`."""
@@ -50,13 +60,13 @@ class Case:
 def load():
     cases = []
     for index, raw in enumerate(json.loads((ORACLE / "generation.json").read_text())):
-        if raw["kv_crush"] is not None or raw["policy"] not in POLICIES:
-            continue
+        crush = raw["kv_crush"]
         cases.append(
             Case(
                 index,
                 raw["name"],
                 raw["policy"],
+                (crush["share"], crush["anchor"]) if crush else None,
                 raw["budget"] or 0,
                 tuple(raw["prompt_ids"]),
                 tuple(raw["tokens"]),
@@ -107,6 +117,14 @@ class Judge:
             assert len(kept) == len(expected), f"layer {layer} keeps {len(kept)} tokens"
             shares[layer] = len(set(kept) & set(expected)) / len(expected)
         return shares
+
+    def kept_distances(self, case):
+        """Layer -> mean distance, in positions, of the i-th kept token from the oracle's i-th."""
+        (compaction,) = [event for event in self.score(case).evictions if event.step == -1]
+        return {
+            layer: sum(abs(a - b) for a, b in zip(compaction.layers[layer].kept, expected, strict=True)) / len(expected)
+            for layer, expected in case.kept.items()
+        }
 
     def drops(self, case):
         """[(step, [block per layer])] as it happened."""

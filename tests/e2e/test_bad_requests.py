@@ -33,6 +33,14 @@ def cached(policy, budget=0, **fields):
     return generate(cache=cache(policy, budget, **fields))
 
 
+def with_policy(name, budget=512, policy=None, **fields):
+    """A policy with parameters of its own, and other fields of CacheOptions."""
+    kind = types_pb2.Policy(**{name: policy} if policy is not None else {})
+    if policy is None:
+        getattr(kind, name).SetInParent()
+    return generate(cache=types_pb2.CacheOptions(policy=kind, budget_tokens=budget, **fields))
+
+
 NO_MODE = types_pb2.CacheOptions()
 NO_MODE.eviction_mode = 77
 
@@ -82,6 +90,56 @@ REQUESTS = {
         cached("paged_eviction", 64, sink=2**32 - 16, recent=2**32 - 16),
         INVALID,
         ["sink_tokens", "budget_tokens"],
+    ),
+    "no policy of a kind": (generate(cache=types_pb2.CacheOptions(policy=types_pb2.Policy())), INVALID, ["kv_crush"]),
+    "share above one": (with_policy("key_diff", 0, budget_share=1.5), INVALID, ["budget_share 1.5", "at most 1"]),
+    "share below zero": (with_policy("key_diff", 0, budget_share=-1), INVALID, ["budget_share -1", "above 0"]),
+    "share not a number": (with_policy("random", 0, budget_share=math.nan), INVALID, ["budget_share nan"]),
+    "share and tokens": (with_policy("random", 64, budget_share=0.5), INVALID, ["budget_share", "give one"]),
+    "one layer's budget": (with_policy("random", 0, layer_budget_tokens=[64]), INVALID, ["has 1 entries", "30 layers"]),
+    "a layer without budget": (
+        with_policy("random", 0, layer_budget_tokens=[64] * 29 + [0]),
+        INVALID,
+        ["layer_budget_tokens[29]", "missing"],
+    ),
+    "a layer's budget in between": (
+        with_policy("key_diff", 0, layer_budget_tokens=[64] * 3 + [33] + [64] * 26),
+        INVALID,
+        ["layer_budget_tokens[3] 33", "32 or 48"],
+    ),
+    "layer budgets with full": (with_policy("full", 0, layer_budget_tokens=[64] * 30), INVALID, ["full", "leave it out"]),
+    "unknown schedule": (with_policy("random", budget_schedule=9), INVALID, ["budget_schedule", "9"]),
+    "window of nothing": (with_policy("snap_kv", policy=types_pb2.SnapKvPolicy(window=0)), INVALID, ["window 0"]),
+    "window above the budget": (
+        with_policy("snap_kv", 64, types_pb2.SnapKvPolicy(window=64)),
+        INVALID,
+        ["window 64", "= 80", "to 80"],
+    ),
+    "window above the chunk": (
+        generate(
+            input=tokens([5] * 1000),
+            cache=types_pb2.CacheOptions(
+                policy=types_pb2.Policy(snap_kv=types_pb2.SnapKvPolicy(window=600)), budget_tokens=960
+            ),
+        ),
+        INVALID,
+        ["window 600", "--prefill_chunk 512"],
+    ),
+    "crush share of one": (with_policy("kv_crush", policy=types_pb2.KvCrushPolicy(share=1)), INVALID, ["share 1", "below 1"]),
+    "crush share below zero": (
+        with_policy("kv_crush", policy=types_pb2.KvCrushPolicy(share=-0.1)),
+        INVALID,
+        ["kv_crush.share -0.1"],
+    ),
+    "crush representatives over budget": (
+        with_policy("kv_crush", 64, types_pb2.KvCrushPolicy(share=0.75)),
+        INVALID,
+        ["representatives 48", "to 128"],
+    ),
+    "unknown anchor": (
+        with_policy("kv_crush", policy=types_pb2.KvCrushPolicy(anchor=9)),
+        INVALID,
+        ["kv_crush.anchor", "unknown value 9"],
     ),
     "unknown eviction mode": (generate(cache=NO_MODE), INVALID, ["eviction_mode", "77"]),
     "score without input": (score(input=None), INVALID, ["input"]),

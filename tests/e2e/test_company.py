@@ -17,8 +17,17 @@ CANCELLED, EXPIRED = grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDE
 
 def make_request(rng):
     begin = rng.randrange(0, 600)
-    policy = rng.choice(["full", "paged_eviction", "streaming_llm"])
-    budget = 0 if policy == "full" else rng.choice([32, 64, 128, 256])
+    kinds = ["full", "paged_eviction", "streaming_llm", "inverse_key_norm", "key_diff", "snap_kv", "random", "kv_crush"]
+    policy = rng.choice(kinds)
+    budget = 0 if policy == "full" else rng.choice([64, 128, 256])
+    options = cache(policy, budget, "synchronous")
+    if policy == "snap_kv":
+        options.policy.snap_kv.window = rng.choice([1, 16, 32])
+    if policy == "kv_crush":
+        options.policy.kv_crush.share = rng.choice([0.125, 0.25, 0.5])
+        options.policy.kv_crush.key_diff.SetInParent()
+    if policy != "full" and rng.random() < 0.3:
+        options.budget_schedule = types_pb2.BUDGET_SCHEDULE_PYRAMID
     sampling = types_pb2.SamplingParams()
     if rng.random() < 0.7:
         sampling = types_pb2.SamplingParams(
@@ -27,7 +36,7 @@ def make_request(rng):
     return inference_pb2.GenerateRequest(
         input=tokens(PROSE[begin : begin + rng.randrange(1, 400)]),
         # When a pipelined plan takes effect depends on timing, and so may what it leads to.
-        cache=cache(policy, budget, "synchronous"),
+        cache=options,
         sampling=sampling,
         max_tokens=rng.randrange(20, 90),
         ignore_eos=rng.random() < 0.5,

@@ -133,6 +133,42 @@ def test_sequences_and_page_maps(folioctl, bfloat16):
     assert "NOT_FOUND" in folioctl("sequence", sequence, code=4)
 
 
+def test_explain_changes_nothing(folioctl, bfloat16):
+    """What the next eviction would take is what it takes."""
+    request = inference_pb2.GenerateRequest(
+        input=tokens(NEEDLES.prompt), cache=cache("paged_eviction", 256), max_tokens=6000, ignore_eos=True,
+        report_evictions=True,
+    )
+    call = bfloat16.stub.Generate(request)
+    try:
+        sequence = next(event for event in call if event.HasField("started")).started.sequence_id
+        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, 20, "the prompt is compacted")
+        table = folioctl("explain", sequence)
+        assert "paged_eviction, budget 256" in table and table.count("page ") >= 30
+        own = json.loads(folioctl("explain", sequence, "--output", "json"))
+        assert len(own["layers"]) == 30 and not own["due"]
+        for layer in own["layers"]:
+            scores = layer["scores"]
+            # The lowest of those that are neither sink nor recent.
+            assert layer["drop_block"] == scores.index(min(scores[1:-1])) and "drop_tokens" in layer
+            assert layer["budget_tokens"] == 256
+        tighter = json.loads(
+            folioctl("explain", sequence, "--policy", "kv_crush:share=0.25", "--budget", 64, "--output", "json")
+        )
+        assert tighter["due"]
+        for layer in tighter["layers"]:
+            dropped = sum(part["end"] - part["begin"] for part in layer["drop_tokens"])
+            assert dropped == layer["resident_tokens"] - 64 and len(layer["scores"]) == layer["resident_tokens"]
+        assert "tokens: " in folioctl("explain", sequence, "--policy", "streaming_llm", "--budget", "0.05")
+        assert "writes the scores of policy paged_eviction" in folioctl(
+            "explain", sequence, "--policy", "key_diff", "--budget", 64, code=8
+        )
+        assert "not a multiple" in folioctl("explain", sequence, "--policy", "random", "--budget", 65, code=5)
+    finally:
+        call.cancel()
+    assert "NOT_FOUND" in folioctl("explain", 10**9, code=4)
+
+
 def test_score(folioctl):
     output = folioctl("score", "The capital of France is", "--continuation", " Paris.", "--top", 3)
     assert '" Paris"' in output and "perplexity" in output

@@ -64,7 +64,8 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   const uint64_t page = geometry_.page_tokens;
   const uint64_t sink = s.cache.sink.value();
   const auto* snap = std::get_if<policy::SnapKvSpec>(&s.cache.policy);
-  const uint64_t own = std::max<uint64_t>(s.cache.recent.value(), snap != nullptr ? snap->window : 0);
+  const uint64_t own =
+      std::max<uint64_t>(s.cache.recent.value(), snap != nullptr ? snap->window : 0);
   const size_t listed = s.cache.layer_budgets.size();
   bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
   for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {

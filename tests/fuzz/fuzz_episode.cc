@@ -122,7 +122,7 @@ OpenRequest Episode::RandomOpen() {
       policy::FullSpec(),          policy::PagedEvictionSpec(),
       policy::StreamingLlmSpec(),  policy::InverseKeyNormSpec(),
       policy::KeyDiffSpec(),       policy::SnapKvSpec{1},
-      policy::RandomSpec{Pick(9)}, policy::KvCrushSpec{.share = 0.0F}};
+      policy::RandomSpec{Pick(9)}, policy::KvCrushSpec{.options = {.share = 0.0F}}};
   const uint32_t spec = OneIn(3) ? Pick(3) : Pick(8);
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,

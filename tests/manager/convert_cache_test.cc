@@ -41,8 +41,8 @@ TEST(CachePolicy, DefaultsOfParameters) {
   config = CacheConfigFromProto(options, kRules, kRequest);
   const auto& crush = std::get<policy::KvCrushSpec>(config->policy);
   EXPECT_TRUE(std::holds_alternative<policy::PagedEvictionSpec>(crush.base));
-  EXPECT_EQ(crush.share, 0.25F);
-  EXPECT_EQ(crush.anchor, policy::CrushAnchor::kMean);
+  EXPECT_EQ(crush.options.share, 0.25F);
+  EXPECT_EQ(crush.options.anchor, policy::CrushAnchor::kMean);
 }
 
 TEST(CacheBudget, AShareOfThePromptInWholePages) {

@@ -72,8 +72,8 @@ TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
       policy::KeyDiffSpec{},
       policy::SnapKvSpec{9},
       policy::RandomSpec{77},
-      policy::KvCrushSpec{policy::SnapKvSpec{5}, 0.125F, policy::CrushAnchor::kRandom, 3},
-      policy::KvCrushSpec{policy::KeyDiffSpec{}, 0.5F, policy::CrushAnchor::kZeros, 0}};
+      policy::KvCrushSpec{policy::SnapKvSpec{5}, {0.125F, policy::CrushAnchor::kRandom, 3, true}},
+      policy::KvCrushSpec{policy::KeyDiffSpec{}, {0.5F, policy::CrushAnchor::kZeros, 0, false}}};
   for (const policy::PolicySpec& spec : kPolicies) {
     for (const auto mode : {policy::EvictionMode::kPipelined, policy::EvictionMode::kSynchronous}) {
       policy::CacheConfig config;

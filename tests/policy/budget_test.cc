@@ -45,11 +45,11 @@ TEST(LeastBudget, HoldsWhatIsProtectedAndRepresented) {
   EXPECT_EQ(LeastBudget(config, 16), TokenCount(48));
   config.policy = SnapKvSpec{33};
   EXPECT_EQ(LeastBudget(config, 16), TokenCount(64));  // 49, in whole pages
-  config.policy = KvCrushSpec{.share = 0.5F};
+  config.policy = KvCrushSpec{.options = {.share = 0.5F}};
   EXPECT_EQ(LeastBudget(config, 16), TokenCount(96));
   // The first multiple of 16 that holds is the least.
   for (const float share : {0.1F, 0.25F, 0.6F, 0.9F}) {
-    config.policy = KvCrushSpec{.share = share};
+    config.policy = KvCrushSpec{.options = {.share = share}};
     config.budget = LeastBudget(config, 16);
     EXPECT_TRUE(Validate(config, 16, 1).ok()) << share;
     config.budget = config.budget - TokenCount(16);

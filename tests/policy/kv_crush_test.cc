@@ -25,7 +25,7 @@ const std::map<std::string, CrushAnchor> kAnchors = {{"zeros", CrushAnchor::kZer
                                                      {"mean", CrushAnchor::kMean}};
 
 std::shared_ptr<const Policy> Crush(float share, CrushAnchor anchor, uint64_t seed = 0) {
-  return MakePolicy(KvCrushSpec{.share = share, .anchor = anchor, .seed = seed});
+  return MakePolicy(KvCrushSpec{.options = {share, anchor, seed}});
 }
 
 // Eight tokens of two heads; 0, 1 are sinks and 6, 7 recent. The budget of 6 leaves 2 of the
@@ -110,6 +110,11 @@ TEST_F(KvCrushDecode, OneRepresentative) {
 TEST_F(KvCrushDecode, NoRepresentativeIsTheBase) {
   EXPECT_EQ(Drop(0.0F, CrushAnchor::kZeros), 1U);
   EXPECT_EQ(Drop(0.19F, CrushAnchor::kOnes), 1U);
+}
+
+TEST_F(KvCrushDecode, PrefillOnlyIsTheBase) {
+  const auto policy = MakePolicy(KvCrushSpec{.options = {.share = 0.4F, .prefill_only = true}});
+  EXPECT_EQ(policy->SelectDecode(table_.view(), MakeLimits(10, 2, 2)).value(), 1U);
 }
 
 // More representatives than pages may be chosen from: one goes all the same.

@@ -20,7 +20,7 @@ TEST(EngineEvictions, HappenWhenThePageFills) {
   EngineRig rig;
   rig.Start();
   const auto got = rig.Run(
-      Make({.prompt = 36, .seed = 2, .max_new_tokens = 50, .kind = Kind::kPaged, .budget = 32}));
+      Make({.prompt = 36, .seed = 2, .max_new_tokens = 50, .policy = kPaged, .budget = 32}));
   ASSERT_TRUE(got->status.ok()) << got->status;
   std::vector<int> steps;
   for (const v1::EvictionEvent& event : got->eviction_events) {

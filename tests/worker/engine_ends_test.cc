@@ -32,14 +32,14 @@ INSTANTIATE_TEST_SUITE_P(Depths, EngineEnds, ::testing::Values(0, 1));
 TEST_P(EngineEnds, CancelledSequencesGiveTheirPagesBack) {
   EngineRig rig(Options());
   rig.Start();
-  for (const Kind kind : {Kind::kFull, Kind::kPaged}) {
+  for (const std::string policy : {kFull, kPaged}) {
     const Ask bystander = {.prompt = 30, .seed = 9, .max_new_tokens = 200};
     Recorder cancelled, expired, other;
     auto one = rig.Push(Make({.prompt = 80,
                               .seed = 1,
                               .max_new_tokens = 1900,
-                              .kind = kind,
-                              .budget = kind == Kind::kFull ? 0u : 48u}),
+                              .policy = policy,
+                              .budget = policy == kFull ? 0u : 48u}),
                         &cancelled);
     auto two = rig.Push(Make({.prompt = 300, .seed = 2, .max_new_tokens = 1700}), &expired);
     rig.Push(Make(bystander), &other);
@@ -126,7 +126,7 @@ TEST_P(EngineEnds, AFullPoolRefusesAndLetsOthersRun) {
 TEST(EngineRefusals, OfTheManagerPassThrough) {
   EngineRig rig;
   rig.Start();
-  const auto got = rig.Run(Make({.prompt = 50, .kind = Kind::kPaged, .budget = 40}));
+  const auto got = rig.Run(Make({.prompt = 50, .policy = kPaged, .budget = 40}));
   EXPECT_TRUE(absl::IsInvalidArgument(got->status)) << got->status;
   EXPECT_THAT(std::string(got->status.message()), HasSubstr("budget"));
   EXPECT_TRUE(got->tokens.empty());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "services/client/policy_text.h"
 #include "services/common/check.h"
 #include "tests/testing/scratch_directory.h"
 #include "tests/testing/tiny_model.h"
@@ -207,17 +208,10 @@ SequenceRequest Make(const Ask& ask) {
     request.prompt.push_back(TokenId(3 + random() % (folio::testing::kTinyVocab - 3)));
   }
   request.max_new_tokens = ask.max_new_tokens;
-  switch (ask.kind) {
-    case Kind::kFull:
-      request.cache.mutable_policy()->mutable_full();
-      break;
-    case Kind::kPaged:
-      request.cache.mutable_policy()->mutable_paged_eviction();
-      break;
-    case Kind::kStreaming:
-      request.cache.mutable_policy()->mutable_streaming_llm();
-      break;
-  }
+  const auto policy = client::ParsePolicy(ask.policy);
+  FOLIO_CHECK(policy.ok());
+  *request.cache.mutable_policy() = *policy;
+  if (ask.pyramid) request.cache.set_budget_schedule(v1::BUDGET_SCHEDULE_PYRAMID);
   request.cache.set_budget_tokens(ask.budget);
   request.cache.set_eviction_mode(ask.synchronous ? v1::EVICTION_MODE_SYNCHRONOUS
                                                   : v1::EVICTION_MODE_PIPELINED);

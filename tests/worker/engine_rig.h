@@ -104,14 +104,19 @@ class EngineRig {
   absl::Status result_;
 };
 
+// As in services/client/policy_text.h.
+inline constexpr char kFull[] = "full";
+inline constexpr char kPaged[] = "paged_eviction";
+inline constexpr char kStreaming[] = "streaming_llm";
+
 // Requests of random tokens.
-enum class Kind { kFull, kPaged, kStreaming };
 struct Ask {
   uint32_t prompt = 50;
   uint64_t seed = 1;  // of the prompt and of the sampling
   uint32_t max_new_tokens = 40;
-  Kind kind = Kind::kFull;
+  std::string policy = kFull;
   uint32_t budget = 0;
+  bool pyramid = false;  // the budget falls from layer to layer
   bool synchronous = true;
   float temperature = 0;
 };

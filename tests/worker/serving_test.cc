@@ -76,12 +76,12 @@ TEST_F(ServingTest, AnswersAsInProcess) {
   ASSERT_TRUE(serving.Start(Never).ok());
   EngineRig rig;
   rig.Start();
-  for (const Kind kind : {Kind::kFull, Kind::kPaged, Kind::kStreaming}) {
+  for (const std::string policy : {kFull, kPaged, kStreaming}) {
     const Ask ask = {.prompt = 120,
                      .seed = 6,
                      .max_new_tokens = 80,
-                     .kind = kind,
-                     .budget = kind == Kind::kFull ? 0u : 64u,
+                     .policy = policy,
+                     .budget = policy == kFull ? 0u : 64u,
                      .temperature = 0.8f};
     Recorder recorder;
     Push(Make(ask), &recorder);
@@ -125,8 +125,7 @@ TEST_F(ServingTest, AttachesAnewToANewManager) {
   Serving serving(Options(), &TinyLoadedModel(), &queue_);
   ASSERT_TRUE(serving.Start(Never).ok());
   Recorder before, cut, after;
-  const Ask ask = {
-      .prompt = 100, .seed = 3, .max_new_tokens = 60, .kind = Kind::kPaged, .budget = 64};
+  const Ask ask = {.prompt = 100, .seed = 3, .max_new_tokens = 60, .policy = kPaged, .budget = 64};
   Push(Make(ask), &before);
   ASSERT_TRUE(before.Wait());
   Push(Make({.prompt = 10, .max_new_tokens = 2000}), &cut);
