@@ -37,4 +37,4 @@ def divergence(reference, other):
 
 def mean_divergence(reference, other):
     """Over the places of two lists of `known`s."""
-    return sum(map(divergence, reference, other, strict=True)) / len(reference)
+    return sum(divergence(*pair) for pair in zip(reference, other, strict=True)) / len(reference)

@@ -13,6 +13,7 @@ import folio
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 START_SECONDS = 300
 STOP_SECONDS = 15
+REQUEST_SECONDS = 1800  # what takes longer hangs, and fails its cell
 
 
 class NodeError(Exception):
@@ -62,7 +63,8 @@ class Node:
         self._directory = tempfile.TemporaryDirectory(prefix="folio-eval.")
         self._path = pathlib.Path(self._directory.name)
         self._daemons = []
-        self.client = folio.Client(f"unix:{self._path}/worker.sock", f"unix:{self._path}/manager.sock")
+        addresses = f"unix:{self._path}/worker.sock", f"unix:{self._path}/manager.sock"
+        self.client = folio.Client(*addresses, timeout=REQUEST_SECONDS)
         try:
             self._start("folio-manager", [f"--listen={self.client.manager_address}"]
                         + ([f"--pool_bytes={pool}"] if pool else []))  # fmt: skip
@@ -115,7 +117,7 @@ class Elsewhere:
     """Running processes of somebody else, in the place of a Node."""
 
     def __init__(self, address, manager=None):
-        self.client = folio.Client(address, manager)
+        self.client = folio.Client(address, manager, timeout=REQUEST_SECONDS)
         try:
             self.client.model(timeout=10)
         except folio.FolioError as error:

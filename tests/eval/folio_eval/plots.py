@@ -145,13 +145,16 @@ def protected(results, length, measure):
 
 
 def maps(results, task, length, budget):
-    """Which positions each policy kept: layers from top to bottom, positions from left to right."""
+    """Which positions each policy kept: layers from top to bottom, positions from left to right. Of many variants of
+    KVCrush, one for each base."""
     seen = {}
     for line in results.maps:
         if (line["task"], line["length"], line.get("budget")) == (task, length, budget):
             seen.setdefault(line["policy"], line["kept"])
     if not seen:
         return None
+    bands, lines = look.crush_bands(list(seen))
+    seen = {policy: seen[policy] for policy in [*lines, *(names[0] for names in bands.values())]}
     figure, axes = look.panels(len(seen), columns=3, width=3.7, height=2.3)
     for one, (policy, rows) in zip(axes, seen.items()):
         shades = [[int(digit) / 9 for digit in row] for row in rows]

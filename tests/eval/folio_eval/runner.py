@@ -9,7 +9,7 @@ import time
 
 from folio_eval import store as lines
 from folio_eval.asking import Asker, Place
-from folio_eval.tasks import find, is_file
+from folio_eval.tasks import find
 
 WEIGHTS = {"long_generation": 6000, "long_generation_prompt": 6000, "perplexity": 1600, "decode_speed": 6000}
 
@@ -70,17 +70,14 @@ def weight(cell):
 
 
 def plan(cells, prompts, store):
-    """{cell: Progressing} of what is not in the store yet. A file's prompts differ by index alone, so that all
-    of them belong to its first seed."""
-    seeds = len({cell.seed for cell in cells})
-    first_seed = min((cell.seed for cell in cells), default=0)
+    """{cell: Progressing} of what is not in the store yet. Where a task has only so many records, and no seed in them,
+    all that are wanted belong to the first seed."""
+    seeds = sorted({cell.seed for cell in cells})
     todo = {}
     for cell in cells:
-        count = prompts
-        if is_file(cell.task):
-            if cell.seed != first_seed:
-                continue
-            count = min(find(cell.task)[0].records, prompts * seeds)
+        count, records = prompts, getattr(find(cell.task)[0], "records", None)
+        if records is not None:
+            count = min(records, prompts * len(seeds)) if cell.seed == seeds[0] else 0
         done = store.done.get(cell, 0)
         if done < count:
             todo[cell] = Progressing(done, count - done)

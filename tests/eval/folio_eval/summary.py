@@ -4,7 +4,7 @@ import functools
 
 from folio_eval import stats
 from folio_eval.cells import FULL
-from folio_eval.store import gather, read_lines
+from folio_eval.store import cell_of, gather, read_lines
 
 HIGH_IS_GOOD = {"score": True, "nll": False, "kl": False}
 
@@ -21,13 +21,10 @@ class Results:
                 merged.update({(cell.seed, prompt): value for prompt, value in values.items()})
         self.maps = [line for line in lines if line.get("kept")]
         self.seconds = [line for line in lines if line.get("seconds")]
-        done = {(line["task"], line["length"], line["policy"], line.get("budget"), line["seed"]) for line in lines if "error" not in line}
-        self.failed = [
-            line for line in lines
-            if "error" in line
-            and (line["task"], line["length"], line["policy"], line.get("budget"), line["seed"]) not in done
-        ]  # fmt: skip
+        done = {cell_of(line) for line in lines if "measures" in line}
+        self.failed = [line for line in lines if "error" in line and cell_of(line) not in done]
 
+    @functools.cache
     def _column(self, at, measure):
         return list(dict.fromkeys(key[at] for key in self._values if measure in (None, key[3])))
 
@@ -59,8 +56,11 @@ class Results:
 
     def setting(self, series, budget):
         """None when it was not run."""
-        wanted = None if series == FULL else budget
-        return next((one for one in self.settings() if one.series == series and one.budget == wanted), None)
+        return self._by_name.get((series, None if series == FULL else budget))
+
+    @functools.cached_property
+    def _by_name(self):
+        return {(one.series, one.budget): one for one in self.settings()}
 
     def values(self, task, length, setting, measure):
         return self._values.get((task, length, setting, measure), {})

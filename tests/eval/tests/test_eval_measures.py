@@ -31,6 +31,7 @@ def test_divergence_of_distributions_that_are_known_whole():
     q = {1: math.log(0.25), 2: math.log(0.75)}
     assert measures.divergence(p, q) == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3), abs=1e-6)
     assert measures.divergence(p, p) == 0
+    assert measures.mean_divergence([p, p], [p, q]) == pytest.approx(measures.divergence(p, q) / 2)
 
 
 def test_divergence_of_parts_is_a_lower_bound_and_uses_the_rest():

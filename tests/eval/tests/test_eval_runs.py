@@ -140,6 +140,15 @@ def test_what_must_run_alone_runs_alone(tmp_path):
     assert most["decode_speed"] == 1 < most["needle_4"]
 
 
+def test_records_without_a_seed_belong_to_the_first(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps({"input": str(at), "outputs": ["1"]}) + "\n" for at in range(7)))
+    wanted = grid([f"ruler:{path}"], ["full"], [], [1024], [5, 6])
+    store = Store(tmp_path / "results.jsonl")
+    assert [(cell.seed, state.count) for cell, state in runner.plan(wanted, 3, store).items()] == [(5, 6)]
+    assert [(cell.seed, state.count) for cell, state in runner.plan(wanted, 9, store).items()] == [(5, 7)]
+
+
 def test_the_grid():
     full = [cell for cell in cells() if cell.setting.policy == "full"]
     assert len(full) == 2 and {cell.setting for cell in full} == {Setting("full")}

@@ -2,8 +2,8 @@
 
 A task has `item(subject, rng, length, index, blind)`, which makes prompt number `index` and repeats from the rng, and
 may have `measure(asker, item, setting, place, report)`, where judging a given answer (Asker.judged) is not what it
-wants; `exclusive`, when nothing may run beside it; `records`, how many prompts there are at most; `one_form`,
-when it has no query-blind form.
+wants; `exclusive`, when nothing may run beside it; `records`, how many prompts there are at most, whatever the seed;
+`one_form`, when it has no query-blind form.
 """
 
 import functools
@@ -54,6 +54,3 @@ def find(name):
         raise TaskError(f"{bare} has no query-blind form")
     return task, blind
 
-
-def is_file(name):
-    return name.partition(":")[0] in FILES

@@ -48,6 +48,7 @@ class DecodeSpeed:
     """`decode_rate`: tokens per second of four streams together, each with a prompt of `length` behind it."""
 
     exclusive = one_form = True
+    records = 3
 
     def __init__(self):
         self._prose = Perplexity()

@@ -4,7 +4,6 @@ from folio_eval.items import Question, Value, ask_after
 from folio_eval.tasks.needles import THINGS, Filler, depth, mix
 
 LETTERS = "ABCDEFGHKLMNPRSTUVWXYZ"
-HEX = "0123456789abcdef"
 
 
 class VariableTracking:
@@ -70,22 +69,18 @@ class CommonWords:
 
 
 class KeyValue:
-    """Random keys with random values as one JSON object; the value of one key is asked for."""
+    """Keys of two words with random numbers as one JSON object; the number of one key is asked for."""
 
     def item(self, subject, rng, length, index, blind):
-        def word():
-            return "".join(rng.choice(HEX) for _ in range(6))
-
-        pairs = [(word(), word())]
-        deep, (key, value) = depth(rng, index), pairs[0]
+        keys = [f"{one}-{other}" for one in THINGS for other in THINGS]
+        rng.shuffle(keys)
+        pairs = [f'"{key}": "{rng.randrange(10000, 100000)}"' for key in keys]
+        deep, (key, value) = depth(rng, index), pairs[0].replace('"', "").split(": ")
 
         def context(units):
-            while len(pairs) <= units:
-                pairs.append((word(), word()))
             rest = pairs[1 : units + 1]
             at = round(deep * len(rest))
-            text = ", ".join(f'"{one}": "{other}"' for one, other in [*rest[:at], pairs[0], *rest[at:]])
-            return f"Below is a JSON object.\n\n{{{text}}}"
+            return f"Below is a JSON object.\n\n{{{', '.join([*rest[:at], pairs[0], *rest[at:]])}}}"
 
         question = Question(
             context,
