@@ -227,7 +227,7 @@ def by_default(nothing_lost, monkeypatch):
     monkeypatch.setenv("FOLIO_MANAGER_ADDRESS", nothing_lost.manager_address)
 
 
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def test_the_readmes_examples(by_default):
