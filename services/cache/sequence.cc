@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/check.h"
 
 namespace folio::cache {
@@ -124,98 +123,6 @@ LayerPageLists Sequence::GrantPages(PagePool& pool) {
   }
   if (!any) granted.clear();
   return granted;
-}
-
-TokenCount Sequence::PromptTokens(const BlockTable& table) const {
-  const Position end(prompt_tokens_);
-  uint32_t count = 0;
-  for (const PositionRange& run : table.positions()) {
-    if (run.begin >= end) break;
-    count += (std::min(run.end, end) - run.begin).value();
-  }
-  return TokenCount(count);
-}
-
-bool Sequence::OverBudget(size_t layer) const {
-  return FullTokens(layers_[layer]) > cache_.layer_budget(layer).value();
-}
-
-DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
-                                             const policy::Policy& policy,
-                                             const policy::CacheConfig& cache,
-                                             const float* board) const {
-  const BlockTable& table = layers_[at];
-  DecisionInput::Layer layer;
-  layer.tokens = tokens;
-  layer.limits = cache.limits(at);
-  if (!policy.needs_scores()) return layer;
-  if (policy.score_need().time == policy::ScoreTime::kPromptEnd) {
-    layer.prompt_tokens = std::min(PromptTokens(table), tokens);
-  }
-  const uint32_t pages = geometry_.pages_for(tokens.value());
-  layer.pages.reserve(pages);
-  for (uint32_t block = 0; block < pages; ++block) {
-    const size_t page = table.pages()[block].page.value();
-    layer.pages.push_back(board + page * geometry_.scores_per_page());
-  }
-  return layer;
-}
-
-DecisionInput Sequence::Snapshot(const float* board) const {
-  DecisionInput input;
-  input.sequence = id_;
-  input.policy = policy_;
-  input.page_tokens = geometry_.page_tokens;
-  input.kv_heads = geometry_.num_kv_heads;
-  input.logical_length = TokenCount(logical_length_);
-  input.compact = must_compact_ && !compacted_;
-  for (size_t at = 0; at < layers_.size(); ++at) {
-    const BlockTable& table = layers_[at];
-    const uint64_t budget = cache_.layer_budget(at).value();
-    const TokenCount tokens = input.compact ? table.resident() : TokenCount(FullTokens(table));
-    DecisionInput::Layer layer = SnapshotLayer(at, tokens, *policy_, cache_, board);
-    layer.over = input.compact ? tokens.value() > budget : OverBudget(at);
-    if (input.compact) {
-      const uint64_t kept = std::min<uint64_t>(tokens.value(), budget);
-      const uint64_t pages = geometry_.pages_for(static_cast<uint32_t>(kept));
-      const uint64_t wanted = footprints_[at].Now(kept, remaining());
-      const uint64_t stay = std::min<uint64_t>(wanted, table.pages().size());
-      layer.spare = PageCount(static_cast<uint32_t>(stay - pages));
-    }
-    input.layers.push_back(std::move(layer));
-  }
-  return input;
-}
-
-absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache,
-                                                const float* board) const {
-  DecisionInput input;
-  input.sequence = id_;
-  input.policy = policy::MakePolicy(cache.policy);
-  const policy::ScoreNeed need = input.policy->score_need();
-  if (in_prompt()) return Refuse("its prompt is still in prefill; ask again when it decodes");
-  if (need.kind != policy::ScoreKind::kNone && need != policy_->score_need()) {
-    return Refuse(absl::StrCat("its worker writes the scores of policy ", policy_->name(),
-                               ", which policy ", input.policy->name(), " does not read"));
-  }
-  input.page_tokens = geometry_.page_tokens;
-  input.kv_heads = geometry_.num_kv_heads;
-  input.logical_length = TokenCount(logical_length_);
-  for (size_t at = 0; at < layers_.size(); ++at) {
-    input.layers.push_back(SnapshotLayer(at, layers_[at].resident(), *input.policy, cache, board));
-  }
-  return input;
-}
-
-std::optional<DecisionInput> Sequence::BeginDecision(const float* board) {
-  if (!policy_->evicts() || plan_in_flight() || logical_length_ < prompt_tokens_) {
-    return std::nullopt;
-  }
-  bool due = must_compact_ && !compacted_;
-  for (size_t layer = 0; layer < layers_.size(); ++layer) due = due || OverBudget(layer);
-  if (!due) return std::nullopt;
-  deciding_ = true;
-  return Snapshot(board);
 }
 
 const Plan& Sequence::FinishDecision(Action action) {

@@ -81,7 +81,8 @@ class SessionTranslatorTest : public ::testing::Test {
   cache::Coordinator coordinator_{TranslatorOptions(board_, clock_)};
   WorkerId worker_ = coordinator_.AddWorker("test");
   absl::Status gate_;
-  SessionTranslator translator_{coordinator_, worker_, CacheRules{16, 2, {}}, [this] { return gate_; }};
+  SessionTranslator translator_{coordinator_, worker_, CacheRules{16, 2, {}},
+                                [this] { return gate_; }};
   uint64_t step_ = 0;
   uint64_t tag_ = 0;
 };

@@ -2,8 +2,8 @@
 
 namespace folio::testing {
 
-InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker, const manager::CacheRules& rules,
-                             uint32_t lag)
+InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker,
+                             const manager::CacheRules& rules, uint32_t lag)
     : translator_(coordinator, worker, rules), lag_(lag) {}
 
 uint64_t InProcessLink::Send(v1::SessionRequest request) {

@@ -21,8 +21,8 @@ class InProcessLink final : public worker::ManagerLink {
  public:
   // `lag`: a reply can be received only after TryReceive was called that many times in vain, so
   // that tests can make a slow manager that is equally slow each time. Waiting does not lag.
-  InProcessLink(cache::Coordinator& coordinator, WorkerId worker,
-                const manager::CacheRules& rules, uint32_t lag = 0);
+  InProcessLink(cache::Coordinator& coordinator, WorkerId worker, const manager::CacheRules& rules,
+                uint32_t lag = 0);
 
   uint64_t Send(v1::SessionRequest request) override;
   std::optional<v1::SessionReply> TryReceive() override;
