@@ -17,23 +17,30 @@ absl::Status FromWire(int32_t code, const std::string& message) {
   return {static_cast<absl::StatusCode>(code), message};
 }
 
+// The scores that this worker can write, and when.
+struct KnownScore {
+  v1::ScoreKind kind;
+  v1::ScoreTime time;
+  kernels::ScoreKind score;
+};
+constexpr KnownScore kKnownScores[] = {
+    {v1::SCORE_KIND_UNSPECIFIED, v1::SCORE_TIME_UNSPECIFIED, kernels::ScoreKind::kNone},
+    {v1::SCORE_KIND_NORM_RATIO, v1::SCORE_TIME_APPEND, kernels::ScoreKind::kNormRatio},
+    {v1::SCORE_KIND_INVERSE_KEY_NORM, v1::SCORE_TIME_APPEND, kernels::ScoreKind::kInverseKeyNorm},
+    {v1::SCORE_KIND_KEY_DIFFERENCE, v1::SCORE_TIME_DECISION, kernels::ScoreKind::kKeyDifference},
+    {v1::SCORE_KIND_WINDOW_ATTENTION, v1::SCORE_TIME_PROMPT_END,
+     kernels::ScoreKind::kWindowAttention},
+};
+
 absl::StatusOr<kernels::ScoreKind> ScoreKindOf(const v1::ScoreNeed& need) {
-  switch (need.kind()) {
-    case v1::SCORE_KIND_UNSPECIFIED:
-      return kernels::ScoreKind::kNone;
-    case v1::SCORE_KIND_NORM_RATIO:
-      return kernels::ScoreKind::kNormRatio;
-    case v1::SCORE_KIND_INVERSE_KEY_NORM:
-      return kernels::ScoreKind::kInverseKeyNorm;
-    case v1::SCORE_KIND_KEY_DIFFERENCE:
-      return kernels::ScoreKind::kKeyDifference;
-    case v1::SCORE_KIND_WINDOW_ATTENTION:
-      return kernels::ScoreKind::kWindowAttention;
-    default:
-      return absl::InternalError(absl::StrCat("the manager wants scores of a kind, ",
-                                              static_cast<int>(need.kind()),
-                                              ", that this worker does not know"));
+  const bool windowed = need.kind() == v1::SCORE_KIND_WINDOW_ATTENTION;
+  for (const KnownScore& known : kKnownScores) {
+    if (need.kind() == known.kind && need.time() == known.time && windowed == (need.window() > 0)) {
+      return known.score;
+    }
   }
+  return absl::InternalError(absl::StrCat(
+      "the manager wants scores that this worker cannot write: ", need.ShortDebugString()));
 }
 
 }  // namespace
