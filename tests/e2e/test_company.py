@@ -23,6 +23,8 @@ def make_request(rng):
     options = cache(policy, budget, "synchronous")
     if policy == "snap_kv":
         options.policy.snap_kv.window = rng.choice([1, 16, 32])
+    if policy == "random":
+        options.policy.random.seed = rng.randrange(2**63)  # unset, it is the sampling seed, which may be drawn
     if policy == "kv_crush":
         options.policy.kv_crush.share = rng.choice([0.125, 0.25, 0.5])
         options.policy.kv_crush.key_diff.SetInParent()
