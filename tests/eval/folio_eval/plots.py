@@ -79,8 +79,8 @@ def against_budget(results, length, measure):
         one.set_title(name)
         if measure == "score":
             one.set_ylim(-0.03, 1.03)
-        elif measure in ("nll", "kl"):
-            one.set_ylim(bottom=0)
+        elif measure == "kl" or (measure == "nll" and name != "perplexity"):
+            one.set_ylim(bottom=0)  # nats of prose hardly move, far above 0
         one.set_xlabel("budget, tokens per layer")
         one.set_ylabel(look.LABELS.get(measure, measure))
     look.legend_below(figure, axes)

@@ -158,7 +158,8 @@ class Run:
             self._store.append({**line, "error": state.error})
             return
         rows = [state.outcomes[at] for at in sorted(state.outcomes)]
-        line["measures"] = {name: [round(row[name], 5) for row in rows] for name in rows[0]}
+        names = dict.fromkeys(name for row in rows for name in row)  # a file's records may differ in kind
+        line["measures"] = {name: [round(row[name], 5) if name in row else None for row in rows] for name in names}
         line["seconds"] = {name: round(value, 3) for name, value in state.seconds.items()}
         if state.kept:
             line["kept"] = state.kept

@@ -1,6 +1,6 @@
 """Results as JSON lines: appended while a run goes on, read by the next run and by the report.
 
-A line is what one cell gave for prompts `first` and after, each measure a list with one number per prompt:
+A line is what one cell gave for prompts `first` and after, each measure a list with one number (or null) per prompt:
 
     {"task": "needle_prose", "length": 1024, "policy": "key_diff", "budget": 256, "seed": 0, "first": 0,
      "measures": {"score": [1.0, 0.0], "nll": [0.02, 1.3]}, "seconds": {...}, "kept": [...]}
@@ -87,5 +87,6 @@ def gather(lines):
         if "measures" in line:
             measures = cells.setdefault(cell_of(line), {})
             for name, values in line["measures"].items():
-                measures.setdefault(name, {}).update(enumerate(values, line["first"]))
+                known = {at: value for at, value in enumerate(values, line["first"]) if value is not None}
+                measures.setdefault(name, {}).update(known)
     return cells

@@ -149,6 +149,13 @@ def test_records_without_a_seed_belong_to_the_first(tmp_path):
     assert [(cell.seed, state.count) for cell, state in runner.plan(wanted, 9, store).items()] == [(5, 7)]
 
 
+def test_prompts_of_a_cell_may_measure_different_things(tmp_path):
+    path, wanted = tmp_path / "results.jsonl", cells()[:1]
+    go(path, lambda cell, index, report: Outcome({"score": 1.0, "acc_norm": 0.5} if index else {"score": 0.0}), wanted=wanted)
+    assert read_lines(path)[0]["measures"] == {"score": [0.0, 1.0, 1.0], "acc_norm": [None, 0.5, 0.5]}
+    assert gather(read_lines(path))[wanted[0]]["acc_norm"] == {1: 0.5, 2: 0.5}
+
+
 def test_the_grid():
     full = [cell for cell in cells() if cell.setting.policy == "full"]
     assert len(full) == 2 and {cell.setting for cell in full} == {Setting("full")}

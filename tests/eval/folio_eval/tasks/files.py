@@ -34,6 +34,11 @@ def cut_middle(ids, room):
     return tuple(ids) if len(ids) <= room else (*ids[: room // 2], *ids[len(ids) - (room - room // 2) :])
 
 
+def behind(text, answer):
+    """The answer as it follows a text: with a space, unless there is one."""
+    return answer if text[-1:].isspace() else " " + answer
+
+
 class FileTask:
     """Records in one shuffled order that every run has; `length` is the most tokens of a prompt."""
 
@@ -95,10 +100,11 @@ class LongBench(FileTask):
     def item(self, subject, rng, length, index, blind):
         record = self.record(index)
         _, most, _, plain = published.LONGBENCH[self.dataset(record)]
-        answer = subject.ids(" " + record["answers"][0])[: published.LONGBENCH[self.dataset(record)][1]]
+        between = subject.turns[1] if blind or not plain else ""
+        answer = subject.ids(behind(between, record["answers"][0]))[:most]
         if blind:
             # The question is decoded after the compaction, so that what is written begins behind it.
-            start, between = subject.ids(subject.turns[0]), subject.turns[1]
+            start = subject.ids(subject.turns[0])
             forced = subject.ids(f"{ANSWER_IN_BLIND} {record['input']}{between}")
             room = length - len(forced) - len(start)
             context = self.wrap(subject, record["context"], room, answer, most, chat=False).prompt
@@ -135,10 +141,11 @@ class Ruler(FileTask):
     def item(self, subject, rng, length, index, blind):
         record = self.record(index)
         most = self.TOKENS[self._kind]
-        answer = subject.ids(" " + ", ".join(record["outputs"]))[:most]
         marks = [part.strip() for part in subject.turns if part.strip()]
         templated = any(mark in record["input"] for mark in marks)
         lead = record.get("answer_prefix", "")
+        before = (record["input"] if templated else subject.turns[1]) + lead
+        answer = subject.ids(behind(before, ", ".join(record["outputs"])))[:most]
         item = self.wrap(subject, record["input"], length, answer, most, lead, chat=not templated)
         return Written(item, most, record)
 
@@ -188,7 +195,7 @@ class LmEval(FileTask):
     def item(self, subject, rng, length, index, blind):
         context, choices, gold, how = self.parse(self.record(index))
         if choices is None:
-            answer = subject.ids(gold)
+            answer = subject.ids(behind(context, gold))
             most = int(how.get("max_gen_toks", self.MOST))
             item = self.wrap(subject, context, length, answer, most, chat=False)
             return Written(item, most, {"target": gold, "until": how.get("until", ["\n\n"])})
