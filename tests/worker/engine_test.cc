@@ -192,6 +192,27 @@ TEST_P(EngineOnDevice, PipelinedAnswersAreWholeAndRepeatAlone) {
   ExpectEqual(*a, *b, "repeated");
 }
 
+// A budget that holds the whole sequence costs nothing, whoever would choose.
+TEST_P(EngineOnDevice, ABudgetOfTheWholeLengthLosesNothing) {
+  EngineRig rig(Options());
+  rig.Start();
+  const Ask full = {.prompt = 60, .seed = 9, .max_new_tokens = 69, .temperature = 1};
+  const auto expected = rig.Run(Make(full));
+  for (const char* policy :
+       {kPaged, kStreaming, "inverse_key_norm", "key_diff", "snap_kv:window=16", "random",
+        "kv_crush", "kv_crush:key_diff,share=0.5,anchor=ones"}) {
+    Ask ask = full;
+    ask.policy = policy;
+    ask.budget = 128;  // 60 and 68 that are fed
+    const auto got = rig.Run(Make(ask));
+    ExpectEqual(*got, *expected, policy);
+    EXPECT_EQ(got->finished.cache().plans(), 0u) << policy;
+    // With two pages less something goes.
+    ask.budget = 96;
+    EXPECT_GT(rig.Run(Make(ask))->finished.cache().plans(), 0u) << policy;
+  }
+}
+
 // Scoring what was generated gives the same log-probabilities by the same evictions.
 TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
   for (const char* policy :
