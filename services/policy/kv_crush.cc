@@ -116,8 +116,8 @@ BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits
   const std::vector<float> blocks = base_->BlockScores(scores);
   const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
   const uint32_t unprotected = range.end - range.begin;
-  const auto share = static_cast<uint32_t>(
-      std::floor(double{options_.share} * (limits.budget.value() / page_tokens)));
+  const uint32_t budget_pages = limits.budget.value() / page_tokens;
+  const auto share = static_cast<uint32_t>(std::floor(double{options_.share} * budget_pages));
   const uint32_t reps = std::min(share, unprotected - 1);
   // One goes: what is not represented of one more than may be.
   const std::vector<uint32_t> candidates =
