@@ -219,8 +219,7 @@ absl::Status Engine::CarryCompact(Sequence* sequence, const v1::CompactPlan& pla
 absl::Status Engine::CarryDrop(Sequence* sequence, const v1::DropPagePlan& plan) {
   const CacheGeometry& geometry = options_.geometry;
   CacheLedger& ledger = sequence->ledger;
-  const absl::Status malformed =
-      absl::InternalError("the manager's plan does not fit the sequence");
+  absl::Status malformed = absl::InternalError("the manager's plan does not fit the sequence");
   const int named =
       plan.layer().empty() ? static_cast<int>(geometry.num_layers) : plan.layer_size();
   if (sequence->phase != Phase::kDecode || plan.block_index_size() != named) return malformed;

@@ -46,6 +46,7 @@ Numbers Naive(RandomPool& pages, const Tokens& tokens, uint32_t head) {
 
 void Score(const CpuOps& ops, int threads, RandomPool& pages, const std::vector<Tokens>& all) {
   std::vector<ResidentRun> runs;
+  runs.reserve(all.size());
   for (const Tokens& tokens : all) runs.push_back({tokens.table.data(), tokens.count});
   ThreadPool pool(threads);
   ops.ScoreResident(pool, runs, pages.view());

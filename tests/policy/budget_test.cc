@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 
 std::vector<uint32_t> Values(const std::vector<TokenCount>& budgets) {
   std::vector<uint32_t> values;
+  values.reserve(budgets.size());
   for (const TokenCount budget : budgets) values.push_back(budget.value());
   return values;
 }
