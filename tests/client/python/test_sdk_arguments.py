@@ -93,6 +93,7 @@ OTHERS = {
     "share below zero": (lambda c: folio.KvCrush(share=-0.1), ValueError, "share must be a number at least 0"),
     "anchor": (lambda c: folio.KvCrush(anchor="middle"), ValueError, "anchor must be one of mean, alternating, zeros"),
     "base without scores": (lambda c: folio.KvCrush(folio.StreamingLlm()), TypeError, "base must be a policy that scores"),
+    "prefill_only": (lambda c: folio.KvCrush(prefill_only=1), TypeError, "prefill_only must be a bool"),
     "base by its name": (lambda c: folio.KvCrush("key_diff"), TypeError, "base must be a policy"),
     "address": (lambda c: folio.Client("/run/x.sock"), ValueError, 'address "/run/x.sock": for a Unix socket write unix:'),
     "manager's address": (lambda c: folio.Client(manager="host"), ValueError, 'manager "host" is neither'),
@@ -126,6 +127,8 @@ POLICY_TEXTS = {
     "kv_crush:key_diff,anchor=left": "anchor must be one of",
     "kv_crush:key_diff,window=3": "no parameter 'window=3'",
     "kv_crush:key_diff,snap_kv": "no parameter 'snap_kv'",
+    "kv_crush:decode=later": "decode must be one of crush, base",
+    "kv_crush:prefill_only=1": "no parameter 'prefill_only=1'",
     "kv_crush:kv_crush": "base must be a policy that scores",
 }
 

@@ -26,6 +26,7 @@ POLICIES = {
     "kv_crush:key_diff,share=0.1": folio.KvCrush(folio.KeyDiff(), share=0.1),
     "kv_crush:inverse_key_norm,share=0,anchor=zeros": folio.KvCrush(folio.InverseKeyNorm(), 0, "zeros"),
     "kv_crush:snap_kv,window=8,anchor=random,seed=5": folio.KvCrush(folio.SnapKv(8), anchor="random", seed=5),
+    "kv_crush:key_diff,share=0.5,decode=base": folio.KvCrush(folio.KeyDiff(), 0.5, prefill_only=True),
 }
 
 
@@ -55,7 +56,7 @@ def test_every_policy_of_the_protocol_is_there():
 def test_a_base_may_come_later():
     assert folio.policy("kv_crush:share=0.5,key_diff") == folio.KvCrush(folio.KeyDiff(), 0.5)
     assert folio.policy(" kv_crush: seed=1 , window=4, snap_kv ") == folio.KvCrush(folio.SnapKv(4), seed=1)
-    assert folio.policy("kv_crush") == folio.KvCrush()
+    assert folio.policy("kv_crush") == folio.policy("kv_crush:decode=crush") == folio.KvCrush()
 
 
 def test_kv_crush_lets_the_manager_choose():

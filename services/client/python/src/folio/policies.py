@@ -3,11 +3,11 @@
 A policy is a frozen dataclass, and has a text form for command lines and labels:
 
     >>> KvCrush(base=KeyDiff(), share=0.25)
-    KvCrush(base=KeyDiff(), share=0.25, anchor=None, seed=0)
+    KvCrush(base=KeyDiff(), share=0.25, anchor=None, seed=0, prefill_only=False)
     >>> str(KvCrush(base=KeyDiff(), share=0.25))
     'kv_crush:key_diff,share=0.25'
     >>> policy("kv_crush:key_diff,share=0.25,anchor=mean")
-    KvCrush(base=KeyDiff(), share=0.25, anchor='mean', seed=0)
+    KvCrush(base=KeyDiff(), share=0.25, anchor='mean', seed=0, prefill_only=False)
     >>> policy("snap_kv:window=32")
     SnapKv(window=32)
     >>> policy("paged_evictoin")
@@ -130,6 +130,7 @@ class KvCrush(Policy):
     `base` scores each KV head: PagedEviction, InverseKeyNorm, KeyDiff or SnapKv. `share` is in [0, 1);
     None lets the manager choose (0.25). `anchor` is what representatives are near to or far from: mean,
     alternating, zeros, ones or random; None lets the manager choose (mean). `seed` is that of anchor random.
+    With `prefill_only` the base alone drops pages in decode; its text form is decode=base.
     """
 
     kind: ClassVar[str] = "kv_crush"
@@ -137,6 +138,7 @@ class KvCrush(Policy):
     share: float | None = None
     anchor: str | None = None
     seed: int = 0
+    prefill_only: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, (PagedEviction, InverseKeyNorm, KeyDiff, SnapKv)):
@@ -152,8 +154,11 @@ class KvCrush(Policy):
         if self.anchor is not None:
             checks.choice("anchor", self.anchor, ANCHORS)
         object.__setattr__(self, "seed", checks.integer("seed", self.seed, most=checks.UINT64))
+        checks.flag("prefill_only", self.prefill_only)
 
     def _item(self, item: dataclasses.Field[Any]) -> str:
+        if item.name == "prefill_only":
+            return "decode=base" if self.prefill_only else ""
         return str(self.base).replace(":", ",") if item.name == "base" else super()._item(item)
 
     def _write(self, message: Any) -> None:
@@ -164,6 +169,7 @@ class KvCrush(Policy):
         if self.anchor is not None:
             message.anchor = ANCHORS[self.anchor]
         message.seed = self.seed
+        message.prefill_only = self.prefill_only
 
 
 KINDS: dict[str, type[Policy]] = {
@@ -237,9 +243,13 @@ def _value(kind: type[Policy], item: str) -> tuple[str, Any]:
     """A parameter and its value, of "name=value"."""
     name, equals, value = (part.strip() for part in item.partition("="))
     types = {one.name: str(one.type) for one in dataclasses.fields(kind) if one.name != "base"}
+    if types.pop("prefill_only", None):
+        types["decode"] = ""
     if not equals or name not in types:
         known = ", ".join(f"{one}=" for one in types)
         raise ValueError(f"no parameter {item!r}; " + (f"there are {known}" if known else "it takes none"))
+    if name == "decode":
+        return "prefill_only", bool(checks.choice("decode", value, {"crush": 0, "base": 1}))
     convert: type[int] | type[float] | type[str]
     convert = next(one for one in (int, float, str) if one.__name__ in types[name])
     try:
