@@ -6,7 +6,7 @@ import pkgutil
 
 import folio
 import pytest
-from node import cache, side_by_side, tokens, wait_until
+from node import Node, cache, side_by_side, tokens, wait_until
 from oracle_cases import CASES
 from stubs import ROOT, inference_pb2
 
@@ -140,6 +140,25 @@ def test_what_the_manager_knows(client, bfloat16):
     with pytest.raises(folio.NotFound) as missing:
         client.sequence(2**64 - 1)
     assert str(2**64 - 1) in missing.value.details and bfloat16.manager_address in str(missing.value)
+
+
+def test_a_client_that_came_first_meets_a_server_that_comes_later():
+    with Node() as node:
+        with folio.Client(node.worker_address("late"), retries=0) as early:
+            with pytest.raises(folio.Unavailable):
+                early.model()
+            with pytest.raises(folio.Unavailable):
+                early.generate("Once", max_tokens=1).text()
+            node.launch_worker("late")
+
+            def served():
+                try:
+                    return early.model().architecture == "llama"
+                except folio.Unavailable:
+                    return False
+
+            wait_until(served, 60, "the early client meets the worker")
+            assert early.generate("Once upon a", max_tokens=2).text()
 
 
 def test_refusals_say_what_the_server_said(client, bfloat16):

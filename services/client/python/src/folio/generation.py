@@ -113,9 +113,10 @@ class Generation(Progress, Iterator[Chunk]):
         self._start()
 
     def _start(self) -> None:
-        call = self._server.stub().Generate(self._request, timeout=self._deadline.left())
+        stub = self._server.stub()
+        call = stub.Generate(self._request, timeout=self._deadline.left())
         with self._lock:
-            self._call = call
+            self._stub, self._call = stub, call
             if self._cancelled or self._closed:
                 call.cancel()
 
@@ -130,6 +131,8 @@ class Generation(Progress, Iterator[Chunk]):
                 self._end()
                 break
             except grpc.RpcError as error:
+                if never_connected(error):
+                    self._server.met_nobody(self._stub)
                 pause = self._pause_after(error)
                 if pause is None:
                     break

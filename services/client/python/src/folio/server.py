@@ -128,6 +128,13 @@ class Server:
                 self._stub = self._make_stub(self._channel)
             return self._stub
 
+    def met_nobody(self, stub: Any) -> None:
+        """The next call gets a channel of its own. One that met no server connects again only while a call is
+        there to drive it, and calls fail before it has."""
+        with self._lock:
+            if self._stub is stub:
+                self._channel, self._stub = None, None
+
     def start_in_loop(self, method: str, request: Any, timeout: float | None) -> Any:
         """A call in the running event loop; RuntimeError when there is none."""
         loop = asyncio.get_running_loop()
@@ -163,9 +170,12 @@ class Server:
         deadline = Deadline(timeout)
         retries = Retries(self.retries, deadline, safe)
         while True:
+            stub = self.stub()
             try:
-                return getattr(self.stub(), method)(request, timeout=deadline.left())
+                return getattr(stub, method)(request, timeout=deadline.left())
             except grpc.RpcError as error:
+                if never_connected(error):
+                    self.met_nobody(stub)
                 pause = retries.pause_after(error)
                 if pause is None:
                     raise from_rpc(error, self.name) from error
