@@ -1,13 +1,52 @@
 #include "services/policy/signature.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "services/common/check.h"
 
 namespace folio::policy {
+namespace {
+
+// The k-th largest of the values, none of which is NaN; 1 <= k <= values.size(). Selection among
+// values in random order is what this policy would spend its time on, so they are counted into bins
+// first, and only the bin that holds it is searched.
+float KthLargest(absl::Span<const float> values, uint32_t k, std::vector<float>& scratch) {
+  constexpr int kBins = 256;
+  float low = std::numeric_limits<float>::max();
+  float high = std::numeric_limits<float>::lowest();
+  for (const float value : values) {
+    low = std::isfinite(value) ? std::min(low, value) : low;
+    high = std::isfinite(value) ? std::max(high, value) : high;
+  }
+  const float width = high - low;
+  const float scale = width > 0 && std::isfinite(width) ? kBins / width : 0;
+  // Never falls as the value grows, so bins are in order.
+  const auto bin = [&](float value) {
+    return static_cast<int>(std::clamp((value - low) * scale, 0.0F, float{kBins - 1}));
+  };
+  scratch.assign(values.begin(), values.end());
+  if (!(scale > 0) || !std::isfinite(scale)) {
+    std::nth_element(scratch.begin(), scratch.begin() + (k - 1), scratch.end(), std::greater<>());
+    return scratch[k - 1];
+  }
+  std::array<uint32_t, kBins> counts = {};
+  for (const float value : values) ++counts[bin(value)];
+  int at = kBins - 1;
+  for (; counts[at] < k; --at) k -= counts[at];
+  scratch.clear();
+  for (const float value : values) {
+    if (bin(value) == at) scratch.push_back(value);
+  }
+  std::nth_element(scratch.begin(), scratch.begin() + (k - 1), scratch.end(), std::greater<>());
+  return scratch[k - 1];
+}
+
+}  // namespace
 
 Signatures::Signatures(uint32_t count, uint32_t bits)
     : count_(count), bits_(bits), stride_((bits + 63) / 64), words_(size_t{count} * stride_) {}
@@ -27,20 +66,25 @@ Signatures RankSignatures(const LayerScores& scores, uint32_t begin, uint32_t en
   FOLIO_CHECK(tokens % item_tokens == 0);
   Signatures signatures(tokens / item_tokens, item_tokens * scores.kv_heads);
   std::vector<float> by_slot(tokens);
-  std::vector<uint32_t> order(tokens);
-  for (uint32_t head = 0; head < scores.kv_heads; ++head) {
+  std::vector<float> scratch;
+  const uint32_t upper = tokens / 2;
+  for (uint32_t head = 0; head < scores.kv_heads && upper > 0; ++head) {
     for (uint32_t i = 0; i < tokens; ++i) {
       const uint32_t slot = begin + i;
       const float score = slot < scored ? scores.row(SlotIndex(slot))[head] : NAN;
       by_slot[i] = std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
-      order[i] = i;
     }
-    const auto upper_end = order.begin() + tokens / 2;
-    std::nth_element(order.begin(), upper_end, order.end(), [&](uint32_t a, uint32_t b) {
-      return by_slot[a] != by_slot[b] ? by_slot[a] > by_slot[b] : a > b;
-    });
-    for (auto it = order.begin(); it != upper_end; ++it) {
-      signatures.Set(*it / item_tokens, *it % item_tokens * scores.kv_heads + head);
+    // The least score of the upper half: whoever is above it is in, and of those equal to it the
+    // newer.
+    const float least = KthLargest(by_slot, upper, scratch);
+    uint32_t equal = upper;
+    for (const float score : by_slot) equal -= score > least ? 1 : 0;
+    for (uint32_t i = tokens; i-- > 0;) {
+      const bool ties = by_slot[i] == least && equal > 0;
+      if (ties) --equal;
+      if (ties || by_slot[i] > least) {
+        signatures.Set(i / item_tokens, i % item_tokens * scores.kv_heads + head);
+      }
     }
   }
   return signatures;

@@ -18,9 +18,11 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "folio/v1/types.pb.h"
 #include "kernels/cpu/thread_pool.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/bench/policy_costs.h"
 #include "tests/bench/serving_rig.h"
 #include "tests/bench/step_costs.h"
 
@@ -40,6 +42,8 @@ ABSL_FLAG(uint32_t, decode_steps, 48, "measured steps");
 ABSL_FLAG(int, repeats, 2, "the best of so many runs counts");
 ABSL_FLAG(bool, peer_cases, false, "only the cases of tests/bench/peers");
 ABSL_FLAG(bool, manager_cost, true, "measure waiting, round trip, scoring, deciding, compacting");
+ABSL_FLAG(std::vector<std::string>, policies, {},
+          "policies whose cost is measured, as in folioctl (; for , inside one); all: one of each");
 ABSL_FLAG(std::string, json, "", "also write tokens/s by case to this file");
 
 namespace folio::bench {
@@ -185,6 +189,18 @@ class Program {
   nlohmann::json results_ = nlohmann::json::object();
 };
 
+std::vector<std::string> Policies() {
+  std::vector<std::string> policies = absl::GetFlag(FLAGS_policies);
+  if (policies == std::vector<std::string>{"all"}) {
+    return {"paged_eviction",    "kv_crush:paged_eviction",
+            "kv_crush:key_diff", "streaming_llm",
+            "inverse_key_norm",  "key_diff",
+            "snap_kv",           "random"};
+  }
+  for (std::string& policy : policies) absl::StrReplaceAll({{";", ","}}, &policy);
+  return policies;
+}
+
 std::string ManagerBinary() {
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
@@ -238,6 +254,10 @@ int Main() {
   }
   if (absl::GetFlag(FLAGS_manager_cost) && !absl::GetFlag(FLAGS_peer_cases))
     PrintManagerCost(*model, threads, absl::GetFlag(FLAGS_kernels), make, start);
+  if (!absl::GetFlag(FLAGS_policies).empty()) {
+    PrintPolicyCosts(*model, threads, absl::GetFlag(FLAGS_kernels), Policies(),
+                     [&] { return start(make(ManagerKind::kInProcess)); });
+  }
   if (!absl::GetFlag(FLAGS_json).empty()) program.WriteJson(absl::GetFlag(FLAGS_json));
   return 0;
 }

@@ -1,8 +1,12 @@
 // KVCrush by hand, then against tests/oracle/policies.json.
 #include "services/policy/kv_crush.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -156,6 +160,39 @@ TEST(Signatures, SpanWords) {
   EXPECT_EQ(all.Distance(1, anchor), 3U);
   EXPECT_TRUE(all.Get(1, 129));
   EXPECT_FALSE(all.Get(0, 129));
+}
+
+// Random scores, many of them equal, some no number: the upper half of a stable sort.
+TEST(RankSignatures, AgreesWithAFullSort) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (int round = 0; round < 400; ++round) {
+    const uint32_t tokens = 1 + random() % 90;
+    const uint32_t heads = 1 + random() % 4;
+    const float spread = round % 3 == 0 ? 1e30F : round % 3 == 1 ? 3.0F : 1e-3F;
+    std::vector<std::vector<float>> rows(tokens, std::vector<float>(heads));
+    for (auto& row : rows) {
+      for (float& score : row) {
+        const float value = spread * static_cast<float>(static_cast<int>(random() % 9) - 4);
+        const uint32_t kind = random() % 40;
+        score = kind == 0 ? kInf : kind == 1 ? -kInf : kind == 2 ? NAN : value;
+      }
+    }
+    const ScoreTable table(rows, 4);
+    const Signatures got = RankSignatures(table.view(), 0, tokens, tokens, 1);
+    for (uint32_t head = 0; head < heads; ++head) {
+      std::vector<std::pair<float, uint32_t>> order;
+      for (uint32_t slot = 0; slot < tokens; ++slot) {
+        order.emplace_back(std::isnan(rows[slot][head]) ? -kInf : rows[slot][head], slot);
+      }
+      std::sort(order.rbegin(), order.rend());
+      for (uint32_t i = 0; i < tokens; ++i) {
+        EXPECT_EQ(got.Get(order[i].second, head), i < tokens / 2) << "round " << round;
+      }
+    }
+  }
 }
 
 TEST(EvenlySpaced, TakesBothEnds) {

@@ -1,0 +1,18 @@
+// What scores that are written with each token cost, timed alone.
+#ifndef FOLIO_TESTS_BENCH_APPEND_COST_H_
+#define FOLIO_TESTS_BENCH_APPEND_COST_H_
+
+#include <string>
+
+#include "kernels/views.h"
+#include "services/model/model_source.h"
+
+namespace folio::bench {
+
+// Microseconds a token over all layers, with the kernels called `kernels`.
+double ScoringMicros(const model::ModelConfig& config, int threads, const std::string& kernels,
+                     kernels::ScoreKind score);
+
+}  // namespace folio::bench
+
+#endif  // FOLIO_TESTS_BENCH_APPEND_COST_H_
