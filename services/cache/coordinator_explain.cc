@@ -43,20 +43,23 @@ std::vector<PositionRange> DroppedPositions(const std::vector<PositionRange>& re
   return dropped;
 }
 
-ExplainedLayer ExplainLayer(const DecisionInput& input, size_t at, const LayerTableInfo& table) {
+// Sets `due` if the layer is over its budget.
+ExplainedLayer ExplainLayer(const DecisionInput& input, size_t at, const LayerTableInfo& table,
+                            bool* due) {
   const policy::Limits& limits = input.layers[at].limits;
   policy::LayerScores scores = input.Scores(at);
-  const uint32_t blocks = scores.tokens.value() / input.page_tokens;
+  const uint32_t full = scores.tokens.value() / input.page_tokens * input.page_tokens;
   ExplainedLayer layer;
   layer.budget = limits.budget;
   layer.resident = scores.tokens;
   if (!input.policy->evicts()) return layer;
-  if (blocks * input.page_tokens > limits.budget.value() + input.page_tokens) {
+  *due = *due || full > limits.budget.value();
+  if (full > limits.budget.value() + input.page_tokens) {
     layer.scores = input.policy->TokenScores(scores);
     layer.drop = DroppedPositions(table.kept, input.policy->SelectPrefill(scores, limits));
     return layer;
   }
-  scores.tokens = TokenCount(blocks * input.page_tokens);
+  scores.tokens = TokenCount(full);
   scores.prompt_tokens = std::min(scores.prompt_tokens, scores.tokens);
   layer.scores = input.policy->BlockScores(scores);
   if (uint64_t{limits.sink.value()} + limits.recent.value() < scores.tokens.value()) {
@@ -65,31 +68,29 @@ ExplainedLayer ExplainLayer(const DecisionInput& input, size_t at, const LayerTa
   return layer;
 }
 
-bool SamePages(const std::vector<LayerTableInfo>& a, const std::vector<LayerTableInfo>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.pages.size() <= y.pages.size() &&
-           std::equal(x.pages.begin(), x.pages.end(), y.pages.begin());
-  });
+// No plan was made in between, and what was read lies where it lay.
+bool SameRows(const SequenceDetail& before, const SequenceDetail& after) {
+  return before.info.plan_epoch == after.info.plan_epoch &&
+         std::equal(before.layers.begin(), before.layers.end(), after.layers.begin(),
+                    after.layers.end(), [](const auto& x, const auto& y) {
+                      return x.pages.size() <= y.pages.size() &&
+                             std::equal(x.pages.begin(), x.pages.end(), y.pages.begin());
+                    });
 }
 
 }  // namespace
 
 absl::StatusOr<Coordinator::State::Imagined> Coordinator::State::Imagine(
     SequenceId id, const std::optional<policy::CacheConfig>& cache) const {
+  const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
-  const auto it = sequences_.find(id);
-  if (it == sequences_.end()) {
-    return absl::NotFoundError(absl::StrCat("sequence ", id.value(), " is not open"));
-  }
-  const Sequence& sequence = *it->second;
-  Imagined imagined;
-  imagined.cache = cache.value_or(sequence.cache());
-  auto input = sequence.Imagine(imagined.cache, options_.score_board);
+  const absl::StatusOr<Sequence*> found = Find(id);
+  if (!found.ok()) return found.status();
+  const Sequence& sequence = **found;
+  const policy::CacheConfig asked = cache.value_or(sequence.cache());
+  auto input = sequence.Imagine(asked, options_.score_board);
   if (!input.ok()) return input.status();
-  imagined.input = *std::move(input);
-  imagined.plan_epoch = sequence.last_plan();
-  imagined.tables = sequence.Layers();
-  return imagined;
+  return Imagined{*std::move(input), asked, {sequence.Info(now), sequence.Layers()}};
 }
 
 absl::StatusOr<Explanation> Coordinator::State::Explain(
@@ -105,20 +106,14 @@ absl::StatusOr<Explanation> Coordinator::State::Explain(
     absl::StatusOr<Imagined> before = Imagine(id, cache);
     if (!before.ok()) return before.status();
     const std::vector<std::vector<float>> copies = CopyScores(before->input);
-    const absl::StatusOr<Imagined> after = Imagine(id, cache);
+    const absl::StatusOr<SequenceDetail> after = sequence(id);
     if (!after.ok()) return after.status();
-    if (after->plan_epoch != before->plan_epoch || !SamePages(before->tables, after->tables)) {
-      continue;
-    }
+    if (!SameRows(before->detail, *after)) continue;
     Explanation explanation;
     explanation.cache = before->cache;
-    for (size_t layer = 0; layer < before->tables.size(); ++layer) {
-      explanation.layers.push_back(ExplainLayer(before->input, layer, before->tables[layer]));
-      const ExplainedLayer& explained = explanation.layers.back();
-      const uint32_t page_tokens = options_.geometry.page_tokens;
-      explanation.due |=
-          before->input.policy->evicts() &&
-          explained.resident.value() / page_tokens * page_tokens > explained.budget.value();
+    for (size_t layer = 0; layer < before->detail.layers.size(); ++layer) {
+      explanation.layers.push_back(
+          ExplainLayer(before->input, layer, before->detail.layers[layer], &explanation.due));
     }
     return explanation;
   }

@@ -38,11 +38,9 @@ std::vector<SequenceInfo> Coordinator::State::sequences() const {
 absl::StatusOr<SequenceDetail> Coordinator::State::sequence(SequenceId id) const {
   const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
-  const auto it = sequences_.find(id);
-  if (it == sequences_.end()) {
-    return absl::NotFoundError(absl::StrCat("sequence ", id.value(), " is not open"));
-  }
-  return SequenceDetail{it->second->Info(now), it->second->Layers()};
+  const absl::StatusOr<Sequence*> found = Find(id);
+  if (!found.ok()) return found.status();
+  return SequenceDetail{(*found)->Info(now), (*found)->Layers()};
 }
 
 absl::Status Coordinator::State::CheckInvariants() const {

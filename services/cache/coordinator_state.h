@@ -50,13 +50,14 @@ class Coordinator::State {
   struct Imagined {
     DecisionInput input;
     policy::CacheConfig cache;
-    PlanEpoch plan_epoch;
-    std::vector<LayerTableInfo> tables;
+    SequenceDetail detail;
   };
   absl::StatusOr<Imagined> Imagine(SequenceId id,
                                    const std::optional<policy::CacheConfig>& cache) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // NOT_FOUND when it is not open.
+  absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The sequence, if `worker` may change it now; renews the worker's lease.
   absl::StatusOr<Sequence*> Claim(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

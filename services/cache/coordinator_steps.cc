@@ -92,16 +92,20 @@ absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
   return opened;
 }
 
+absl::StatusOr<Sequence*> Coordinator::State::Find(SequenceId id) const {
+  const auto it = sequences_.find(id);
+  if (it != sequences_.end()) return it->second.get();
+  return absl::NotFoundError(absl::StrCat("sequence ", id.value(), " is not open"));
+}
+
 absl::StatusOr<Sequence*> Coordinator::State::Claim(WorkerId worker, SequenceId id,
                                                     LeaseEpoch lease_epoch) {
   // A fenced worker's sequences are gone; that it was fenced says more than that.
   const absl::Status lease = leases_.Renew(worker, options_.clock->Now());
   if (absl::IsFailedPrecondition(lease)) return lease;
-  const auto it = sequences_.find(id);
-  if (it == sequences_.end()) {
-    return absl::NotFoundError(absl::StrCat("sequence ", id.value(), " is not open"));
-  }
-  Sequence& sequence = *it->second;
+  const absl::StatusOr<Sequence*> found = Find(id);
+  if (!found.ok()) return found.status();
+  Sequence& sequence = **found;
   if (sequence.worker() != worker) {
     return absl::FailedPreconditionError(absl::StrCat("sequence ", id.value(), ": worker ",
                                                       sequence.worker().value(),

@@ -47,7 +47,6 @@ class Sequence {
   // A policy is reading the sequence's scores; its pages must stay where they are.
   bool deciding() const { return deciding_; }
   const std::optional<Plan>& plan() const { return plan_; }
-  PlanEpoch last_plan() const { return last_plan_; }
 
   // OK, or FAILED_PRECONDITION saying what was expected and what came. Changes nothing.
   absl::Status CheckCommit(const CommitRequest& request) const;
@@ -100,6 +99,8 @@ class Sequence {
   // Of the layer's resident tokens, those of the prompt.
   TokenCount PromptTokens(const BlockTable& table) const;
   bool OverBudget(size_t layer) const;
+  // Without layers.
+  DecisionInput EmptyInput(std::shared_ptr<const policy::Policy> policy) const;
   DecisionInput::Layer SnapshotLayer(size_t layer, TokenCount tokens, const policy::Policy& policy,
                                      const policy::CacheConfig& cache, const float* board) const;
   DecisionInput Snapshot(const float* board) const;

@@ -43,13 +43,18 @@ DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
   return layer;
 }
 
-DecisionInput Sequence::Snapshot(const float* board) const {
+DecisionInput Sequence::EmptyInput(std::shared_ptr<const policy::Policy> policy) const {
   DecisionInput input;
   input.sequence = id_;
-  input.policy = policy_;
+  input.policy = std::move(policy);
   input.page_tokens = geometry_.page_tokens;
   input.kv_heads = geometry_.num_kv_heads;
   input.logical_length = TokenCount(logical_length_);
+  return input;
+}
+
+DecisionInput Sequence::Snapshot(const float* board) const {
+  DecisionInput input = EmptyInput(policy_);
   input.compact = must_compact_ && !compacted_;
   for (size_t at = 0; at < layers_.size(); ++at) {
     const BlockTable& table = layers_[at];
@@ -71,18 +76,13 @@ DecisionInput Sequence::Snapshot(const float* board) const {
 
 absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache,
                                                 const float* board) const {
-  DecisionInput input;
-  input.sequence = id_;
-  input.policy = policy::MakePolicy(cache.policy);
+  DecisionInput input = EmptyInput(policy::MakePolicy(cache.policy));
   const policy::ScoreNeed need = input.policy->score_need();
   if (in_prompt()) return Refuse("its prompt is still in prefill; ask again when it decodes");
   if (need.kind != policy::ScoreKind::kNone && need != policy_->score_need()) {
     return Refuse(absl::StrCat("its worker writes the scores of policy ", policy_->name(),
                                ", which policy ", input.policy->name(), " does not read"));
   }
-  input.page_tokens = geometry_.page_tokens;
-  input.kv_heads = geometry_.num_kv_heads;
-  input.logical_length = TokenCount(logical_length_);
   for (size_t at = 0; at < layers_.size(); ++at) {
     input.layers.push_back(SnapshotLayer(at, layers_[at].resident(), *input.policy, cache, board));
   }

@@ -80,7 +80,28 @@ KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& optio
 }
 
 TokenCount KvCrush::Representatives(TokenCount budget) const {
-  return TokenCount(static_cast<uint32_t>(std::floor(double{options_.share} * budget.value())));
+  return TokenCount(Share(budget.value()));
+}
+
+uint32_t KvCrush::Share(uint32_t budget) const {
+  return static_cast<uint32_t>(std::floor(double{options_.share} * budget));
+}
+
+std::vector<uint32_t> KvCrush::Unrepresented(const LayerScores& scores,
+                                             absl::Span<const float> item_scores,
+                                             uint32_t first_slot, uint32_t item_tokens,
+                                             uint32_t lowest, uint32_t reps) const {
+  const std::vector<uint32_t> candidates = Lowest(item_scores, lowest);
+  const auto tokens = static_cast<uint32_t>(item_scores.size()) * item_tokens;
+  const Signatures all =
+      RankSignatures(scores, first_slot, first_slot + tokens, Scored(*base_, scores), item_tokens);
+  const Signatures anchor = MakeAnchor(options_, all, candidates);
+  std::vector<uint32_t> stay = Represent(all, candidates, anchor, reps);
+  std::sort(stay.begin(), stay.end());
+  std::vector<uint32_t> go;
+  std::set_difference(candidates.begin(), candidates.end(), stay.begin(), stay.end(),
+                      std::back_inserter(go));
+  return go;
 }
 
 std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
@@ -88,24 +109,22 @@ std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
   const Limits own = base_->PrefillLimits(limits);
   const uint32_t begin = own.sink.value();
   const uint32_t end = (scores.tokens - own.recent).value();
-  const uint32_t reps = Representatives(own.budget).value();
+  const uint32_t reps = Share(own.budget.value());
   FOLIO_CHECK(begin + own.recent.value() + reps <= own.budget.value());
-  const uint32_t top = own.budget.value() - begin - own.recent.value() - reps;
+  const uint32_t over = (scores.tokens - own.budget).value();
 
   const std::vector<float> token_scores = base_->TokenScores(scores);
   const absl::Span<const float> middle(&token_scores[begin], end - begin);
-  const std::vector<uint32_t> candidates =
-      Lowest(middle, static_cast<uint32_t>(middle.size()) - top);
-  const Signatures all = RankSignatures(scores, begin, end, Scored(*base_, scores), 1);
-  const Signatures anchor = MakeAnchor(options_, all, candidates);
-
-  std::vector<bool> goes(scores.tokens.value(), false);
-  for (const uint32_t item : candidates) goes[begin + item] = true;
-  for (const uint32_t item : Represent(all, candidates, anchor, reps)) goes[begin + item] = false;
+  const std::vector<uint32_t> go = Unrepresented(scores, middle, begin, 1, over + reps, reps);
   std::vector<SlotIndex> keep;
   keep.reserve(own.budget.value());
-  for (uint32_t slot = 0; slot < goes.size(); ++slot) {
-    if (!goes[slot]) keep.push_back(SlotIndex(slot));
+  auto gone = go.begin();
+  for (uint32_t slot = 0; slot < scores.tokens.value(); ++slot) {
+    if (gone != go.end() && begin + *gone == slot) {
+      ++gone;
+    } else {
+      keep.emplace_back(slot);
+    }
   }
   return keep;
 }
@@ -116,22 +135,13 @@ BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits
   const std::vector<float> blocks = base_->BlockScores(scores);
   const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
   const uint32_t unprotected = range.end - range.begin;
-  const uint32_t budget_pages = limits.budget.value() / page_tokens;
-  const auto share = static_cast<uint32_t>(std::floor(double{options_.share} * budget_pages));
-  const uint32_t reps = std::min(share, unprotected - 1);
+  const uint32_t reps = std::min(Share(limits.budget.value() / page_tokens), unprotected - 1);
   // One goes: what is not represented of one more than may be.
-  const std::vector<uint32_t> candidates =
-      Lowest(absl::MakeConstSpan(blocks).subspan(range.begin, unprotected), reps + 1);
-  const Signatures all = RankSignatures(scores, range.begin * page_tokens, range.end * page_tokens,
-                                        Scored(*base_, scores), page_tokens);
-  const Signatures anchor = MakeAnchor(options_, all, candidates);
-  std::vector<uint32_t> stay = Represent(all, candidates, anchor, reps);
-  std::sort(stay.begin(), stay.end());
-  std::vector<uint32_t> left;
-  std::set_difference(candidates.begin(), candidates.end(), stay.begin(), stay.end(),
-                      std::back_inserter(left));
-  FOLIO_CHECK(left.size() == 1);
-  return BlockIndex(range.begin + left[0]);
+  const std::vector<uint32_t> go =
+      Unrepresented(scores, absl::MakeConstSpan(blocks).subspan(range.begin, unprotected),
+                    range.begin * page_tokens, page_tokens, reps + 1, reps);
+  FOLIO_CHECK(go.size() == 1);
+  return BlockIndex(range.begin + go[0]);
 }
 
 }  // namespace folio::policy

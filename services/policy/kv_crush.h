@@ -62,6 +62,14 @@ class KvCrush final : public Policy {
   }
 
  private:
+  // floor(share * budget).
+  uint32_t Share(uint32_t budget) const;
+  // Of the items that begin at `first_slot`, `item_tokens` tokens each, those that go: the base's
+  // `lowest` but for `reps` that stay for them. Ascending.
+  std::vector<uint32_t> Unrepresented(const LayerScores& scores,
+                                      absl::Span<const float> item_scores, uint32_t first_slot,
+                                      uint32_t item_tokens, uint32_t lowest, uint32_t reps) const;
+
   const std::shared_ptr<const RankingPolicy> base_;
   const Options options_;
   const std::string name_;

@@ -90,9 +90,7 @@ class Node:
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                # A new one each time: a channel that met no server takes its time to look again.
-                with folio.Client(self.client.address, retries=0) as attempt:
-                    attempt.model(timeout=30)
+                self.client.model(timeout=30)
                 return
             except folio.FolioError as error:
                 self.check()
