@@ -155,10 +155,9 @@ template <class V, int R>
   }
 }
 
-template <class V, int R>
-void FlashGroup(const FlashTile& t, uint32_t row) {
-  using F = typename V::F;
-  constexpr uint32_t kLanes = V::kLanes;
+// Keys of a tile that some of R rows see; 0: none. `masked`: not all rows see all.
+template <int R>
+uint32_t SeenKeys(const FlashTile& t, uint32_t row, bool* masked) {
   int32_t most = 0;
   int32_t least = kKeyTile;
   for (int r = 0; r < R; ++r) {
@@ -166,14 +165,23 @@ void FlashGroup(const FlashTile& t, uint32_t row) {
     most = valid > most ? valid : most;
     least = valid < least ? valid : least;
   }
-  if (most == 0) return;
-  const uint32_t seen = most < static_cast<int32_t>(kKeyTile) ? most : kKeyTile;
+  *masked = least < static_cast<int32_t>(kKeyTile);
+  return most < static_cast<int32_t>(kKeyTile) ? most : kKeyTile;
+}
+
+template <class V, int R>
+void FlashGroup(const FlashTile& t, uint32_t row) {
+  using F = typename V::F;
+  constexpr uint32_t kLanes = V::kLanes;
+  bool masked = false;
+  const uint32_t seen = SeenKeys<R>(t, row, &masked);
+  if (seen == 0) return;
   const uint32_t panels = (seen + 2 * kLanes - 1) / (2 * kLanes);
 
   GroupTile<V, R> g;
   F lane_peak[R];
   Scores<V, R>(t, row, panels, g, lane_peak);
-  if (least < static_cast<int32_t>(kKeyTile)) [[unlikely]] {
+  if (masked) [[unlikely]] {
     MaskScores<V, R>(t, row, panels * 2 * kLanes, g, lane_peak);
   }
   MovePeaks<V, R>(t, row, g, lane_peak);
@@ -215,15 +223,22 @@ void AnyFlashGroup(uint32_t rows, const FlashTile& t, uint32_t row) {
   }
 }
 
-template <class V>
-void FlashKernel(const FlashTile& t) {
-  const uint32_t groups = (t.rows + V::kGroupRows - 1) / V::kGroupRows;
+// body(rows, first) for groups of nearly equal size.
+template <class V, class Body>
+void ForRowGroups(uint32_t rows, Body body) {
+  const uint32_t groups = (rows + V::kGroupRows - 1) / V::kGroupRows;
   uint32_t row = 0;
   for (uint32_t g = 0; g < groups; ++g) {
-    const uint32_t rows = (t.rows - row) / (groups - g);
-    AnyFlashGroup<V, V::kGroupRows>(rows, t, row);
-    row += rows;
+    const uint32_t count = (rows - row) / (groups - g);
+    body(count, row);
+    row += count;
   }
+}
+
+template <class V>
+void FlashKernel(const FlashTile& t) {
+  ForRowGroups<V>(
+      t.rows, [&](uint32_t rows, uint32_t row) { AnyFlashGroup<V, V::kGroupRows>(rows, t, row); });
 }
 
 template <class V>

@@ -134,19 +134,10 @@ void ProjectKernel(const Projection& t) {
   Project<V, 0>(t);
 }
 
-// Keys of a tile that some of R rows see, in whole panels; 0: none. `masked`: not all rows see all.
+// SeenKeys, in whole panels.
 template <int R>
 uint32_t SeenWidth(const FlashTile& t, uint32_t row, uint32_t panel_columns, bool* masked) {
-  int32_t most = 0;
-  int32_t least = kKeyTile;
-  for (int r = 0; r < R; ++r) {
-    const int32_t valid = t.valid[row + r];
-    most = valid > most ? valid : most;
-    least = valid < least ? valid : least;
-  }
-  *masked = least < static_cast<int32_t>(kKeyTile);
-  const uint32_t seen = most < static_cast<int32_t>(kKeyTile) ? most : kKeyTile;
-  return (seen + panel_columns - 1) / panel_columns * panel_columns;
+  return (SeenKeys<R>(t, row, masked) + panel_columns - 1) / panel_columns * panel_columns;
 }
 
 template <class V, int R>
@@ -204,18 +195,6 @@ void AnyAddSharesGroup(uint32_t rows, const ShareTile& t, uint32_t row) {
     AddSharesGroup<V, R>(t, row);
   } else if constexpr (R > 1) {
     AnyAddSharesGroup<V, R - 1>(rows, t, row);
-  }
-}
-
-// body(rows, first) for groups of nearly equal size.
-template <class V, class Body>
-void ForRowGroups(uint32_t rows, Body body) {
-  const uint32_t groups = (rows + V::kGroupRows - 1) / V::kGroupRows;
-  uint32_t row = 0;
-  for (uint32_t g = 0; g < groups; ++g) {
-    const uint32_t count = (rows - row) / (groups - g);
-    body(count, row);
-    row += count;
   }
 }
 
