@@ -60,7 +60,7 @@ ExplainedLayer ExplainLayer(const DecisionInput& input, size_t at, const LayerTa
     return layer;
   }
   scores.tokens = TokenCount(full);
-  scores.prompt_tokens = std::min(scores.prompt_tokens, scores.tokens);
+  scores.scored = std::min(scores.scored, scores.tokens);
   layer.scores = input.policy->BlockScores(scores);
   if (uint64_t{limits.sink.value()} + limits.recent.value() < scores.tokens.value()) {
     layer.block = input.policy->SelectDecode(scores, limits);

@@ -52,7 +52,7 @@ policy::LayerScores DecisionInput::Scores(size_t layer) const {
           .page_tokens = page_tokens,
           .kv_heads = kv_heads,
           .tokens = layers[layer].tokens,
-          .prompt_tokens = layers[layer].prompt_tokens,
+          .scored = layers[layer].scored,
           .layer = LayerIndex(static_cast<uint32_t>(layer)),
           .logical_length = logical_length};
 }

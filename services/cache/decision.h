@@ -18,7 +18,7 @@ struct DecisionInput {
   struct Layer {
     std::vector<const float*> pages;  // float[page_tokens][kv_heads] each
     TokenCount tokens;
-    TokenCount prompt_tokens;  // of these
+    TokenCount scored;  // of these
     policy::Limits limits;
     bool over = false;  // it loses something; else it stays as it is
     PageCount spare;    // with compact

@@ -31,9 +31,8 @@ DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
   layer.tokens = tokens;
   layer.limits = cache.limits(at);
   if (!policy.needs_scores()) return layer;
-  if (policy.score_need().time == policy::ScoreTime::kPromptEnd) {
-    layer.prompt_tokens = std::min(PromptTokens(table), tokens);
-  }
+  const bool at_prompt_end = policy.score_need().time == policy::ScoreTime::kPromptEnd;
+  layer.scored = at_prompt_end ? std::min(PromptTokens(table), tokens) : tokens;
   const uint32_t pages = geometry_.pages_for(tokens.value());
   layer.pages.reserve(pages);
   for (uint32_t block = 0; block < pages; ++block) {

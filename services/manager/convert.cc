@@ -7,13 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/common/protocol.h"
+#include "services/common/refuse.h"
 
 namespace folio::manager {
 namespace {
-
-absl::Status BadField(absl::string_view field, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", why));
-}
 
 void WritePages(const cache::PageList& pages, v1::LayerPages* out) {
   out->mutable_pages()->Reserve(static_cast<int>(pages.size()));
@@ -58,18 +55,18 @@ absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams
   record.seed = sampling.seed();
   // Written so that NaN fails too.
   if (!(record.temperature >= 0) || std::isinf(record.temperature)) {
-    return BadField("sampling.temperature", "must be a finite number, 0 or more");
+    return Refuse("sampling.temperature: must be a finite number, 0 or more");
   }
   if (!(record.top_p > 0 && record.top_p <= 1)) {
-    return BadField("sampling.top_p", "must be above 0 and at most 1");
+    return Refuse("sampling.top_p: must be above 0 and at most 1");
   }
   if (!(record.min_p >= 0 && record.min_p <= 1)) {
-    return BadField("sampling.min_p", "must be from 0 to 1");
+    return Refuse("sampling.min_p: must be from 0 to 1");
   }
   if (record.temperature > 0 && !sampling.has_seed()) {
-    return BadField("sampling.seed",
-                    "must be set when temperature is above 0, so that another "
-                    "worker can continue the sequence");
+    return Refuse(
+        "sampling.seed: must be set when temperature is above 0, so that another "
+        "worker can continue the sequence");
   }
   return record;
 }
@@ -77,8 +74,7 @@ absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams
 absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, WorkerId worker,
                                                  const CacheRules& rules) {
   if (open.label().size() > kMaxLabelBytes) {
-    return BadField("label",
-                    absl::StrCat("has ", open.label().size(), " bytes; at most ", kMaxLabelBytes));
+    return Refuse("label: has ", open.label().size(), " bytes; at most ", kMaxLabelBytes);
   }
   auto sampling = SamplingFromProto(open.sampling());
   if (!sampling.ok()) return sampling.status();

@@ -38,6 +38,15 @@ v1::SequenceState StateToProto(cache::SequenceState state) {
 std::string Shown(const std::string& text) { return absl::StrCat("\"", text, "\""); }
 uint32_t Shown(uint32_t number) { return number; }
 
+void WriteRanges(const std::vector<cache::PositionRange>& ranges,
+                 google::protobuf::RepeatedPtrField<v1::PositionRange>* out) {
+  for (const cache::PositionRange& range : ranges) {
+    v1::PositionRange* to = out->Add();
+    to->set_begin(range.begin.value());
+    to->set_end(range.end.value());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<CacheGeometry> GeometryFromProto(const v1::ModelLayout& layout) {
@@ -118,11 +127,7 @@ v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
       page->set_page(ref.page.value());
       page->set_generation(ref.generation.value());
     }
-    for (const cache::PositionRange& range : table.kept) {
-      v1::PositionRange* kept = layer->add_kept();
-      kept->set_begin(range.begin.value());
-      kept->set_end(range.end.value());
-    }
+    WriteRanges(table.kept, layer->mutable_kept());
   }
   return out;
 }
@@ -135,11 +140,7 @@ v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explana
     v1::ExplainedLayer* layer = out.add_layers();
     layer->set_budget_tokens(from.budget.value());
     layer->set_resident_tokens(from.resident.value());
-    for (const cache::PositionRange& range : from.drop) {
-      v1::PositionRange* drop = layer->add_drop_tokens();
-      drop->set_begin(range.begin.value());
-      drop->set_end(range.end.value());
-    }
+    WriteRanges(from.drop, layer->mutable_drop_tokens());
     if (from.block.has_value()) layer->set_drop_block(from.block->value());
     layer->mutable_scores()->Add(from.scores.begin(), from.scores.end());
   }

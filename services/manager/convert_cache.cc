@@ -1,16 +1,11 @@
 // A sequence's cache settings: policies, budgets, protected tokens.
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "services/common/refuse.h"
 #include "services/manager/convert.h"
 
 namespace folio::manager {
 namespace {
-
-template <typename... Parts>
-absl::Status BadField(absl::string_view field, const Parts&... why) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", why...));
-}
 
 policy::SnapKvSpec SnapKvFromProto(const v1::SnapKvPolicy& policy) {
   policy::SnapKvSpec spec;
@@ -32,8 +27,8 @@ absl::StatusOr<policy::CrushAnchor> AnchorFromProto(v1::CrushAnchor anchor) {
     case v1::CRUSH_ANCHOR_RANDOM:
       return policy::CrushAnchor::kRandom;
     default:
-      return BadField("cache.policy.kv_crush.anchor", "unknown value ", static_cast<int>(anchor),
-                      "; use CRUSH_ANCHOR_MEAN, _ALTERNATING, _ZEROS, _ONES or _RANDOM");
+      return Refuse("cache.policy.kv_crush.anchor: ", "unknown value ", static_cast<int>(anchor),
+                    "; use CRUSH_ANCHOR_MEAN, _ALTERNATING, _ZEROS, _ONES or _RANDOM");
   }
 }
 
@@ -88,18 +83,18 @@ absl::StatusOr<policy::PolicySpec> PolicyFromProto(const v1::CacheOptions& optio
     case v1::Policy::KIND_NOT_SET:
       break;
   }
-  return BadField("cache.policy",
-                  "no known kind is set; use full, paged_eviction, streaming_llm, "
-                  "inverse_key_norm, key_diff, snap_kv, random or kv_crush");
+  return Refuse("cache.policy: ",
+                "no known kind is set; use full, paged_eviction, streaming_llm, "
+                "inverse_key_norm, key_diff, snap_kv, random or kv_crush");
 }
 
 // The cache keeps every token under `full`, so that there is nothing to protect: whoever asks for
 // it means another policy. 0 says as much as leaving it out.
 absl::Status CheckUnprotected(absl::string_view field, uint32_t tokens) {
   if (tokens == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " ", tokens, " does not go with policy full, which keeps every token: leave ", field,
-      " out or choose a policy that evicts"));
+  return Refuse(field, " ", tokens,
+                " does not go with policy full, which keeps every token: leave ", field,
+                " out or choose a policy that evicts");
 }
 
 absl::StatusOr<policy::EvictionMode> ModeFromProto(v1::EvictionMode mode) {
@@ -110,8 +105,8 @@ absl::StatusOr<policy::EvictionMode> ModeFromProto(v1::EvictionMode mode) {
     case v1::EVICTION_MODE_SYNCHRONOUS:
       return policy::EvictionMode::kSynchronous;
     default:
-      return BadField("cache.eviction_mode", "unknown value ", static_cast<int>(mode),
-                      "; use EVICTION_MODE_PIPELINED or EVICTION_MODE_SYNCHRONOUS");
+      return Refuse("cache.eviction_mode: ", "unknown value ", static_cast<int>(mode),
+                    "; use EVICTION_MODE_PIPELINED or EVICTION_MODE_SYNCHRONOUS");
   }
 }
 
@@ -132,9 +127,9 @@ absl::StatusOr<policy::BudgetRequest> BudgetFromProto(const v1::CacheOptions& op
       budget.schedule = policy::BudgetSchedule::kPyramid;
       return budget;
     default:
-      return BadField("cache.budget_schedule", "unknown value ",
-                      static_cast<int>(options.budget_schedule()),
-                      "; use BUDGET_SCHEDULE_UNIFORM or BUDGET_SCHEDULE_PYRAMID");
+      return Refuse("cache.budget_schedule: ", "unknown value ",
+                    static_cast<int>(options.budget_schedule()),
+                    "; use BUDGET_SCHEDULE_UNIFORM or BUDGET_SCHEDULE_PYRAMID");
   }
 }
 

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
+#include "services/common/refuse.h"
 
 namespace folio::policy {
 namespace {
-
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 TokenCount RoundUp(double tokens, uint32_t page_tokens) {
   return TokenCount(static_cast<uint32_t>(std::ceil(tokens / page_tokens)) * page_tokens);

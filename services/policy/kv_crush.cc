@@ -65,11 +65,6 @@ std::vector<uint32_t> Lowest(absl::Span<const float> scores, uint32_t lowest) {
   return items;
 }
 
-uint32_t Scored(const RankingPolicy& base, const LayerScores& scores) {
-  const bool prompt_only = base.score_need().time == ScoreTime::kPromptEnd;
-  return (prompt_only ? std::min(scores.prompt_tokens, scores.tokens) : scores.tokens).value();
-}
-
 }  // namespace
 
 KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options)
@@ -93,8 +88,7 @@ std::vector<uint32_t> KvCrush::Unrepresented(const LayerScores& scores,
                                              uint32_t lowest, uint32_t reps) const {
   const std::vector<uint32_t> candidates = Lowest(item_scores, lowest);
   const auto tokens = static_cast<uint32_t>(item_scores.size()) * item_tokens;
-  const Signatures all =
-      RankSignatures(scores, first_slot, first_slot + tokens, Scored(*base_, scores), item_tokens);
+  const Signatures all = RankSignatures(scores, first_slot, first_slot + tokens, item_tokens);
   const Signatures anchor = MakeAnchor(options_, all, candidates);
   std::vector<uint32_t> stay = Represent(all, candidates, anchor, reps);
   std::sort(stay.begin(), stay.end());

@@ -27,9 +27,9 @@ struct LayerScores {
   uint32_t page_tokens = 16;
   uint32_t kv_heads = 1;
   TokenCount tokens = {};
-  // How many of them, the oldest, are tokens of the prompt; told to policies whose scores are
-  // written at the prompt's end.
-  TokenCount prompt_tokens = {};
+  // How many of them, the oldest, have a row on the board: all, or those of the prompt where scores
+  // are written at its end.
+  TokenCount scored = {};
   LayerIndex layer = {};
   // Tokens that the model has seen: differs at every decision of a sequence in decode.
   TokenCount logical_length = {};

@@ -60,8 +60,9 @@ uint32_t Signatures::Distance(uint32_t item, const Signatures& other, uint32_t o
   return static_cast<uint32_t>(distance);
 }
 
-Signatures RankSignatures(const LayerScores& scores, uint32_t begin, uint32_t end, uint32_t scored,
+Signatures RankSignatures(const LayerScores& scores, uint32_t begin, uint32_t end,
                           uint32_t item_tokens) {
+  const uint32_t scored = scores.scored.value();
   const uint32_t tokens = end - begin;
   FOLIO_CHECK(tokens % item_tokens == 0);
   Signatures signatures(tokens / item_tokens, item_tokens * scores.kv_heads);

@@ -36,10 +36,9 @@ class Signatures {
 };
 
 // Signatures of the items of `item_tokens` tokens each that lie in slots [begin, end): bit
-// t * kv_heads + h is token t's rank by head h. Rows that the board does not hold (slots at or
-// behind `scored`) and scores that are no number rank lowest. `end - begin` is a multiple of
-// `item_tokens`.
-Signatures RankSignatures(const LayerScores& scores, uint32_t begin, uint32_t end, uint32_t scored,
+// t * kv_heads + h is token t's rank by head h. Tokens without a row on the
+// board and scores that are no number rank lowest. `end - begin` is a multiple of `item_tokens`.
+Signatures RankSignatures(const LayerScores& scores, uint32_t begin, uint32_t end,
                           uint32_t item_tokens);
 
 // Entry floor(i * (n - 1) / (wanted - 1)) of the `sorted`, i = 0 .. wanted - 1; the first if one is

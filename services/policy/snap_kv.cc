@@ -1,6 +1,5 @@
 #include "services/policy/snap_kv.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "services/policy/ranking.h"
@@ -10,27 +9,23 @@ namespace {
 
 constexpr float kUnseen = std::numeric_limits<float>::infinity();
 
-uint32_t Seen(const LayerScores& scores) {
-  return std::min(scores.prompt_tokens, scores.tokens).value();
-}
-
 }  // namespace
 
 std::vector<float> SnapKv::TokenScores(const LayerScores& scores) const {
-  std::vector<float> means(scores.tokens.value(), kUnseen);
-  for (uint32_t slot = 0; slot < Seen(scores); ++slot) {
-    means[slot] = TokenScore(scores.row(SlotIndex(slot)));
-  }
+  LayerScores seen = scores;
+  seen.tokens = scores.scored;
+  std::vector<float> means = HeadMeans(seen);
+  means.resize(scores.tokens.value(), kUnseen);
   return means;
 }
 
 std::vector<float> SnapKv::BlockScores(const LayerScores& scores) const {
   const uint32_t page_tokens = scores.page_tokens;
   const std::vector<float> tokens = TokenScores(scores);
-  const uint32_t whole = Seen(scores) / page_tokens;
+  const uint32_t whole = scores.scored.value() / page_tokens;
   std::vector<float> blocks = BlockMeans({tokens.data(), size_t{whole} * page_tokens}, page_tokens);
   // The block that the prompt ends in, if decode went on in it.
-  const uint32_t rest = Seen(scores) % page_tokens;
+  const uint32_t rest = scores.scored.value() % page_tokens;
   if (rest > 0 && (whole + 1) * page_tokens <= tokens.size()) {
     blocks.push_back(BlockMeans({&tokens[size_t{whole} * page_tokens], rest}, rest)[0]);
   }

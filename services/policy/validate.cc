@@ -3,15 +3,11 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/refuse.h"
 #include "services/policy/registry.h"
 
 namespace folio::policy {
 namespace {
-
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 absl::Status CheckMultiple(absl::string_view field, TokenCount tokens, uint32_t page_tokens) {
   const uint64_t value = tokens.value();

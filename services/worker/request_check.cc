@@ -8,17 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/common/protocol.h"
+#include "services/common/refuse.h"
 
 namespace folio::worker {
 
 namespace v1 = folio::v1;
 
 namespace {
-
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // A longer text cannot fit: no tokenizer has many tokens of this length.
 size_t MaxTextBytes(const ModelLimits& limits) {

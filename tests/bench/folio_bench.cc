@@ -22,6 +22,7 @@
 #include "folio/v1/types.pb.h"
 #include "kernels/cpu/thread_pool.h"
 #include "tests/bench/machine_limits.h"
+#include "tests/bench/or_die.h"
 #include "tests/bench/policy_costs.h"
 #include "tests/bench/serving_rig.h"
 #include "tests/bench/step_costs.h"
@@ -64,15 +65,6 @@ std::vector<uint32_t> Numbers(const std::vector<std::string>& texts) {
     out.push_back(value);
   }
   return out;
-}
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "folio_bench: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
 }
 
 class Program {

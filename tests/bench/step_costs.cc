@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "folio/v1/kv_manager.pb.h"
 #include "tests/bench/append_cost.h"
+#include "tests/bench/or_die.h"
 
 namespace folio::bench {
 
@@ -29,12 +30,8 @@ Workload Evicting(bool synchronous) {
 Measured BestOf(ServingRig& rig, const Workload& work) {
   Measured best;
   for (int i = 0; i < kRepeats; ++i) {
-    const auto run = rig.Run(work);
-    if (!run.ok()) {
-      std::fprintf(stderr, "folio_bench: %s\n", run.status().ToString().c_str());
-      std::exit(1);
-    }
-    if (i == 0 || run->decode_seconds < best.decode_seconds) best = *run;
+    const Measured run = OrDie(rig.Run(work));
+    if (i == 0 || run.decode_seconds < best.decode_seconds) best = run;
   }
   return best;
 }

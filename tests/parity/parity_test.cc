@@ -51,7 +51,7 @@ Rows OneHeadOf(const Rows& rows, uint32_t head) {
 std::vector<uint32_t> Kept(const Policy& policy, const Rows& rows, const policy::Limits& limits) {
   const policy::ScoreTable table(rows, kPageTokens);
   policy::LayerScores view = table.view();
-  view.prompt_tokens = view.tokens;
+  view.scored = view.tokens;
   return policy::Values(policy.SelectPrefill(view, limits));
 }
 

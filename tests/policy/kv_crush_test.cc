@@ -181,7 +181,7 @@ TEST(RankSignatures, AgreesWithAFullSort) {
       }
     }
     const ScoreTable table(rows, 4);
-    const Signatures got = RankSignatures(table.view(), 0, tokens, tokens, 1);
+    const Signatures got = RankSignatures(table.view(), 0, tokens, 1);
     for (uint32_t head = 0; head < heads; ++head) {
       std::vector<std::pair<float, uint32_t>> order;
       for (uint32_t slot = 0; slot < tokens; ++slot) {

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 LayerScores WithPrompt(LayerScores scores, uint32_t prompt_tokens) {
-  scores.prompt_tokens = TokenCount(prompt_tokens);
+  scores.scored = TokenCount(prompt_tokens);
   return scores;
 }
 

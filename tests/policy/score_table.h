@@ -34,12 +34,13 @@ class ScoreTable {
     return {.pages = pages_,
             .page_tokens = page_tokens_,
             .kv_heads = kv_heads_,
-            .tokens = TokenCount(tokens_)};
+            .tokens = TokenCount(tokens_),
+            .scored = TokenCount(tokens_)};
   }
   // Only the tokens of whole pages.
   LayerScores whole_pages() const {
     LayerScores whole = view();
-    whole.tokens = TokenCount(tokens_ / page_tokens_ * page_tokens_);
+    whole.tokens = whole.scored = TokenCount(tokens_ / page_tokens_ * page_tokens_);
     return whole;
   }
 
