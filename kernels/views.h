@@ -37,7 +37,7 @@ struct Matrix {
 // One rank's pages and score board, as mapped here.
 struct PoolView {
   std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16
-  float* scores = nullptr;     // [page][token][kv_head]; null: nobody scores
+  float* scores = nullptr;     // [plane][page][token][kv_head]; null: nobody scores
   uint32_t num_pages = 0;
   CacheGeometry geometry;
 
@@ -49,7 +49,9 @@ struct PoolView {
     return keys(page) + size_t{geometry.num_kv_heads} * geometry.page_tokens * geometry.head_dim;
   }
   // [token][kv_head] of one page.
-  float* page_scores(uint32_t page) const { return scores + page * geometry.scores_per_page(); }
+  float* page_scores(uint32_t page, uint32_t plane = 0) const {
+    return scores + (size_t{plane} * num_pages + page) * geometry.scores_per_page();
+  }
 };
 
 // Which importance the score board holds for a sequence's tokens, one float per KV head, from K and
@@ -59,7 +61,9 @@ enum class ScoreKind : uint8_t {
   kNormRatio,        // ||v||2 / ||k||2
   kInverseKeyNorm,   // 1 / ||k||2
   kKeyDifference,    // -cos(k, mean of the normalised keys of the resident tokens)
-  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled over 7 neighbours
+  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled over neighbours
+  // -cos(k, mean of a sample of normalised keys), the keys' rotation undone
+  kUnrotatedDifference,
 };
 
 constexpr bool ScoredAtAppend(ScoreKind kind) {
@@ -88,6 +92,23 @@ struct AttentionRun {
 struct ResidentRun {
   const uint32_t* pages = nullptr;  // the layer's table
   uint32_t tokens = 0;
+};
+
+// The last query rows of a prompt, whose attention scores all resident tokens of one layer.
+struct WindowRun {
+  AttentionRun queries;
+  uint32_t neighbours = 0;  // on each side, of which a token takes the maximum
+  uint32_t plane = 0;       // of the score board
+};
+
+// Tokens [first, tokens) of one sequence, in one layer, to be scored against the keys of every
+// `stride`-th token behind the first page.
+struct UnrotatedRun {
+  const uint32_t* pages = nullptr;      // the layer's table
+  const uint32_t* positions = nullptr;  // [tokens] logical positions: RoPE angles
+  uint32_t tokens = 0;                  // resident
+  uint32_t first = 0;
+  uint32_t stride = 1;
 };
 
 }  // namespace folio::kernels

@@ -9,6 +9,7 @@
 #include "kernels/cpu/fast/prompt_gemm.h"
 #include "kernels/cpu/fast/scoring.h"
 #include "kernels/cpu/fast/select.h"
+#include "kernels/cpu/fast/unrotated.h"
 #include "kernels/cpu/ops.h"
 #include "services/common/check.h"
 
@@ -41,6 +42,7 @@ class FastOps final : public CpuOps {
       : kernels_(kernels),
         attention_(kernels),
         scoring_(kernels),
+        unrotated_(kernels),
         prompts_(fast::PromptGemm::Make(kernels)) {}
 
   absl::string_view name() const override { return kernels_.name; }
@@ -135,7 +137,12 @@ class FastOps final : public CpuOps {
     scoring_.Resident(pool, runs, pages);
   }
 
-  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                      const PoolView& pages) const override {
+    unrotated_.Score(pool, runs, rope, pages);
+  }
+
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
                    const AttentionShape& shape, const PoolView& pages) const override {
     scoring_.Window(pool, static_cast<const bf16*>(q.data), runs, shape, pages);
   }
@@ -212,6 +219,7 @@ class FastOps final : public CpuOps {
   mutable fast::WeightArena arena_;
   mutable fast::PagedAttention attention_;     // holds scratch; one step at a time
   mutable fast::BoardScoring scoring_;         // likewise
+  mutable fast::UnrotatedScoring unrotated_;   // likewise
   std::unique_ptr<fast::PromptGemm> prompts_;  // null: the own kernels do all
 };
 

@@ -116,16 +116,22 @@ class CpuOps {
   virtual void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
                              const PoolView& pages) const = 0;
 
+  // kUnrotatedDifference of the slots [first, tokens) of each run: -cos(x, m) per KV head, x being
+  // the stored key turned back by its position's angles, m the mean of x / ||x|| over the slots
+  // page_tokens - 1 + i * stride, i >= 1, below `tokens`. Vanishing keys and means count as in
+  // ScoreResident.
+  virtual void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
+                              const RopeTable& rope, const PoolView& pages) const = 0;
+
   // kWindowAttention of every slot of each run: softmax(q k^T / sqrt(head_dim)) of the run's rows,
   // which attend as in Attention, averaged over them and over the query heads of a KV head; then
-  // the maximum over 7 neighbouring slots, 3 on each side (Li et al., SnapKV, arXiv 2404.14469). q
-  // as RopeAppendScore left it.
-  virtual void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+  // the maximum over the run's neighbouring slots on each side (Li et al., SnapKV, arXiv
+  // 2404.14469). q as RopeAppendScore left it.
+  virtual void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
                            const AttentionShape& shape, const PoolView& pages) const = 0;
 };
 
-inline constexpr double kLeastMeanNorm = 1e-6;    // of kKeyDifference
-inline constexpr uint32_t kWindowNeighbours = 3;  // of kWindowAttention, on each side
+inline constexpr double kLeastMeanNorm = 1e-6;  // of kKeyDifference and kUnrotatedDifference
 
 // The reference: float32 activations, plain loops.
 std::unique_ptr<CpuOps> MakePlainOps();

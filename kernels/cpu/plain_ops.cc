@@ -214,7 +214,12 @@ class PlainOps final : public CpuOps {
     plain::ScoreResident(pool, runs, pages);
   }
 
-  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const AttentionRun> runs,
+  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                      const PoolView& pages) const override {
+    plain::ScoreUnrotated(pool, runs, rope, pages);
+  }
+
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
                    const AttentionShape& shape, const PoolView& pages) const override {
     plain::ScoreWindow(pool, ConstFloats(q), runs, shape, pages);
   }

@@ -29,35 +29,91 @@ double Squares(const bf16* key, uint32_t dim) {
   return sum;
 }
 
-// body(key, score) for each token of one KV head.
-template <typename Body>
-void ForTokens(const PoolView& pages, const uint32_t* table, uint32_t tokens, uint32_t head,
-               Body body) {
-  const CacheGeometry& geometry = pages.geometry;
-  for (uint32_t t = 0; t < tokens; ++t) {
-    const uint32_t page = table[t / geometry.page_tokens];
-    const uint32_t offset = t % geometry.page_tokens;
-    body(HeadRows(pages.keys(page), geometry, head, geometry.page_tokens).row(offset),
-         pages.page_scores(page)[size_t{offset} * geometry.num_kv_heads + head]);
+// One KV head of one sequence, in one layer.
+struct HeadTokens {
+  const PoolView& pages;
+  const uint32_t* table;
+  uint32_t head;
+
+  const bf16* key(uint32_t slot) const {
+    const CacheGeometry& geometry = pages.geometry;
+    return HeadRows(pages.keys(table[slot / geometry.page_tokens]), geometry, head,
+                    geometry.page_tokens)
+        .row(slot % geometry.page_tokens);
   }
+  float& score(uint32_t slot, uint32_t plane = 0) const {
+    const CacheGeometry& geometry = pages.geometry;
+    return pages.page_scores(
+        table[slot / geometry.page_tokens],
+        plane)[size_t{slot % geometry.page_tokens} * geometry.num_kv_heads + head];
+  }
+};
+
+// Divides a sum of `count` unit vectors by its length, or clears it where it tells no direction.
+void Normalise(std::vector<double>& sum, uint32_t count) {
+  double squares = 0;
+  for (const double x : sum) squares += x * x;
+  const double norm = std::sqrt(squares);
+  for (double& x : sum) x *= norm == 0 || norm < kLeastMeanNorm * count ? 0 : 1 / norm;
 }
 
 void ScoreHead(const ResidentRun& run, uint32_t head, const PoolView& pages,
                std::vector<double>& direction) {
   const uint32_t dim = pages.geometry.head_dim;
+  const HeadTokens tokens{pages, run.pages, head};
   direction.assign(dim, 0);
-  ForTokens(pages, run.pages, run.tokens, head, [&](const bf16* key, float&) {
+  for (uint32_t slot = 0; slot < run.tokens; ++slot) {
+    const bf16* key = tokens.key(slot);
     const double inverse = InverseNorm(Squares(key, dim));
     for (uint32_t i = 0; i < dim; ++i) direction[i] += key[i].ToFloat() * inverse;
-  });
-  double squares = 0;
-  for (const double x : direction) squares += x * x;
-  const double norm = std::sqrt(squares);
-  for (double& x : direction) x *= norm < kLeastMeanNorm * run.tokens ? 0 : 1 / norm;
-  ForTokens(pages, run.pages, run.tokens, head, [&](const bf16* key, float& score) {
+  }
+  Normalise(direction, run.tokens);
+  for (uint32_t slot = 0; slot < run.tokens; ++slot) {
+    const bf16* key = tokens.key(slot);
     const double cosine = Dot(key, direction.data(), dim) * InverseNorm(Squares(key, dim));
-    score = static_cast<float>(-cosine);
-  });
+    tokens.score(slot) = static_cast<float>(-cosine);
+  }
+}
+
+// The key turned back by the angles of `position`, of length 1, or zeros if it has no direction.
+void Unrotate(const bf16* key, uint32_t position, const RopeTable& rope, uint32_t dim,
+              std::vector<double>& out) {
+  const uint32_t half = dim / 2;
+  const double inverse = InverseNorm(Squares(key, dim));
+  out.resize(dim);
+  for (uint32_t i = 0; i < half; ++i) {
+    const double cos = rope.cos[size_t{position} * half + i];
+    const double sin = rope.sin[size_t{position} * half + i];
+    const double a = key[i].ToFloat();
+    const double b = key[half + i].ToFloat();
+    out[i] = (a * cos + b * sin) * inverse;
+    out[half + i] = (b * cos - a * sin) * inverse;
+  }
+}
+
+struct UnrotatedScratch {
+  std::vector<double> key, direction;
+};
+
+void ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t head, const RopeTable& rope,
+                        const PoolView& pages, UnrotatedScratch& scratch) {
+  const uint32_t dim = pages.geometry.head_dim;
+  const HeadTokens tokens{pages, run.pages, head};
+  std::vector<double>& key = scratch.key;
+  scratch.direction.assign(dim, 0);
+  uint32_t sample = 0;
+  for (uint32_t slot = pages.geometry.page_tokens - 1 + run.stride; slot < run.tokens;
+       slot += run.stride, ++sample) {
+    Unrotate(tokens.key(slot), run.positions[slot], rope, dim, key);
+    for (uint32_t i = 0; i < dim; ++i) scratch.direction[i] += key[i];
+  }
+  Normalise(scratch.direction, sample);
+  for (uint32_t slot = run.first; slot < run.tokens; ++slot) {
+    Unrotate(tokens.key(slot), run.positions[slot], rope, dim, key);
+    double cosine = 0;
+    for (uint32_t i = 0; i < dim; ++i) cosine += key[i] * scratch.direction[i];
+    tokens.score(slot) = static_cast<float>(-cosine);
+  }
 }
 
 // Adds to `mass` what one query gives to each slot it sees.
@@ -88,8 +144,9 @@ struct WindowScratch {
   std::vector<float> score;  // of one query
 };
 
-void WindowHead(Matrix<const float> q, const AttentionRun& run, uint32_t kv_head,
+void WindowHead(Matrix<const float> q, const WindowRun& window, uint32_t kv_head,
                 const AttentionShape& shape, const PoolView& pages, WindowScratch& scratch) {
+  const AttentionRun& run = window.queries;
   const uint32_t group = shape.heads / shape.kv_heads;
   scratch.mass.assign(run.context, 0);
   for (uint32_t i = 0; i < run.rows; ++i) {
@@ -100,15 +157,15 @@ void WindowHead(Matrix<const float> q, const AttentionRun& run, uint32_t kv_head
                 scratch.mass);
     }
   }
-  uint32_t slot = 0;
   const double queries = static_cast<double>(run.rows) * group;
-  ForTokens(pages, run.pages, run.context, kv_head, [&](const bf16*, float& score) {
-    const uint32_t first = slot - std::min(slot, kWindowNeighbours);
-    const uint32_t end = std::min(run.context, slot + kWindowNeighbours + 1);
-    score = static_cast<float>(*std::max_element(&scratch.mass[first], scratch.mass.data() + end) /
-                               queries);
-    ++slot;
-  });
+  const HeadTokens tokens{pages, run.pages, kv_head};
+  for (uint32_t slot = 0; slot < run.context; ++slot) {
+    const uint32_t first = slot - std::min(slot, window.neighbours);
+    const uint32_t end = static_cast<uint32_t>(
+        std::min<uint64_t>(run.context, uint64_t{slot} + window.neighbours + 1));
+    const double* highest = std::max_element(&scratch.mass[first], scratch.mass.data() + end);
+    tokens.score(slot, window.plane) = static_cast<float>(*highest / queries);
+  }
 }
 
 }  // namespace
@@ -122,15 +179,25 @@ void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const P
   });
 }
 
-void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                    const PoolView& pages) {
+  if (pages.scores == nullptr) return;
+  const uint32_t heads = pages.geometry.num_kv_heads;
+  std::vector<UnrotatedScratch> scratch(pool.threads());
+  pool.ParallelFor(static_cast<int>(runs.size() * heads), [&](int task, int thread) {
+    ScoreUnrotatedHead(runs[task / heads], task % heads, rope, pages, scratch[thread]);
+  });
+}
+
+void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowRun> runs,
                  const AttentionShape& shape, const PoolView& pages) {
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && pages.geometry.head_dim == shape.head_dim &&
               pages.geometry.num_kv_heads == shape.kv_heads);
   if (pages.scores == nullptr) return;
   std::vector<WindowScratch> scratch(pool.threads());
   pool.ParallelFor(static_cast<int>(runs.size() * shape.kv_heads), [&](int task, int thread) {
-    const AttentionRun& run = runs[task / shape.kv_heads];
-    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
+    const WindowRun& run = runs[task / shape.kv_heads];
+    FOLIO_CHECK(run.queries.rows > 0 && run.queries.context >= run.queries.rows);
     WindowHead(q, run, task % shape.kv_heads, shape, pages, scratch[thread]);
   });
 }

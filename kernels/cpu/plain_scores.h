@@ -10,8 +10,12 @@ namespace folio::kernels::cpu::plain {
 // As CpuOps::ScoreResident.
 void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
 
+// As CpuOps::ScoreUnrotated.
+void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                    const PoolView& pages);
+
 // As CpuOps::ScoreWindow. q [rows, heads * head_dim].
-void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowRun> runs,
                  const AttentionShape& shape, const PoolView& pages);
 
 }  // namespace folio::kernels::cpu::plain

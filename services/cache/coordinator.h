@@ -28,7 +28,7 @@ struct CoordinatorOptions {
   CacheGeometry geometry;
   PageCount num_pages;
   absl::Duration lease_ttl = absl::Seconds(10);
-  // Score board of the pool, `num_pages * geometry.scores_per_page()` floats; borrowed. Workers of
+  // Score board of the pool, `geometry.score_board_floats(num_pages)` floats; borrowed. Workers of
   // other processes write it; rows are read only after the commit that covers them.
   const float* score_board = nullptr;
   const Clock* clock = nullptr;  // borrowed

@@ -88,7 +88,7 @@ absl::StatusOr<Coordinator::State::Imagined> Coordinator::State::Imagine(
   if (!found.ok()) return found.status();
   const Sequence& sequence = **found;
   const policy::CacheConfig asked = cache.value_or(sequence.cache());
-  auto input = sequence.Imagine(asked, options_.score_board);
+  auto input = sequence.Imagine(asked, board());
   if (!input.ok()) return input.status();
   return Imagined{*std::move(input), asked, {sequence.Info(now), sequence.Layers()}};
 }

@@ -46,6 +46,10 @@ class Coordinator::State {
   absl::Status CheckInvariants() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  ScoreBoard board() const {
+    return {options_.score_board, options_.num_pages.value(), options_.geometry.scores_per_page()};
+  }
+
   // A sequence as a policy would see it, and as it was then.
   struct Imagined {
     DecisionInput input;

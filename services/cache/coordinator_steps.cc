@@ -88,6 +88,7 @@ absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
   opened.cache = request.cache;
   opened.pages = sequence->GrantPages(pool_);
   opened.scores = policy->score_need();
+  opened.prompt_scores = policy->prompt_score_need();
   sequences_.emplace(opened.sequence, std::move(sequence));
   return opened;
 }
@@ -120,7 +121,7 @@ absl::StatusOr<Sequence*> Coordinator::State::Claim(WorkerId worker, SequenceId 
 }
 
 std::optional<DecisionInput> Coordinator::State::Advance(Sequence& sequence, Outcome& outcome) {
-  std::optional<DecisionInput> input = sequence.BeginDecision(options_.score_board);
+  std::optional<DecisionInput> input = sequence.BeginDecision(board());
   if (!input.has_value()) outcome.granted = sequence.GrantPages(pool_);
   return input;
 }
@@ -175,7 +176,7 @@ absl::StatusOr<Outcome> Coordinator::State::Ack(WorkerId worker, SequenceId id,
     sequence.ApplyPlan(pool_);
     // The page ahead was held back by this plan; decoding goes on in it while a next plan waits.
     outcome.granted = sequence.GrantPages(pool_);
-    input = sequence.BeginDecision(options_.score_board);
+    input = sequence.BeginDecision(board());
   }
   return DecideAndInstall(input, std::move(outcome));
 }

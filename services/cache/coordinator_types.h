@@ -39,6 +39,7 @@ struct Opened {
   policy::CacheConfig cache;
   LayerPageLists pages;  // the whole prompt and one page ahead
   policy::ScoreNeed scores;
+  policy::ScoreNeed prompt_scores;  // on the board's second plane
 };
 
 struct CommitRequest {

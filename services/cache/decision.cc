@@ -49,6 +49,7 @@ std::optional<BlockIndex> Drop(const DecisionInput& input, size_t at) {
 
 policy::LayerScores DecisionInput::Scores(size_t layer) const {
   return {.pages = layers[layer].pages,
+          .prompt_pages = layers[layer].prompt_pages,
           .page_tokens = page_tokens,
           .kv_heads = kv_heads,
           .tokens = layers[layer].tokens,

@@ -16,7 +16,8 @@ namespace folio::cache {
 // decision ends; the coordinator sees to that.
 struct DecisionInput {
   struct Layer {
-    std::vector<const float*> pages;  // float[page_tokens][kv_heads] each
+    std::vector<const float*> pages;         // float[page_tokens][kv_heads] each
+    std::vector<const float*> prompt_pages;  // of the second plane, where the policy reads it
     TokenCount tokens;
     TokenCount scored;  // of these
     policy::Limits limits;

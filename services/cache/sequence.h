@@ -19,6 +19,7 @@
 #include "services/cache/decision.h"
 #include "services/cache/footprint.h"
 #include "services/cache/page_pool.h"
+#include "services/cache/score_board.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
 #include "services/policy/policy.h"
@@ -60,12 +61,13 @@ class Sequence {
   // What a policy with the settings `cache` would be told if it had to decide now: all resident
   // tokens, every layer. Changes nothing. FAILED_PRECONDITION in the prompt, or when the board
   // holds scores of another kind than the policy reads.
-  absl::StatusOr<DecisionInput> Imagine(const policy::CacheConfig& cache, const float* board) const;
+  absl::StatusOr<DecisionInput> Imagine(const policy::CacheConfig& cache,
+                                        const ScoreBoard& board) const;
   const policy::CacheConfig& cache() const { return cache_; }
 
   // What the policy is to decide now, if anything; from here to FinishDecision the sequence is
   // `deciding`. `board` is the pool's score board.
-  std::optional<DecisionInput> BeginDecision(const float* board);
+  std::optional<DecisionInput> BeginDecision(const ScoreBoard& board);
   // Numbers the plan and keeps it until it is acknowledged.
   const Plan& FinishDecision(Action action);
 
@@ -102,8 +104,9 @@ class Sequence {
   // Without layers.
   DecisionInput EmptyInput(std::shared_ptr<const policy::Policy> policy) const;
   DecisionInput::Layer SnapshotLayer(size_t layer, TokenCount tokens, const policy::Policy& policy,
-                                     const policy::CacheConfig& cache, const float* board) const;
-  DecisionInput Snapshot(const float* board) const;
+                                     const policy::CacheConfig& cache,
+                                     const ScoreBoard& board) const;
+  DecisionInput Snapshot(const ScoreBoard& board) const;
 
   absl::Status CheckPromptCommit(const CommitRequest& request) const;
   absl::Status CheckDecodeCommit(const CommitRequest& request) const;

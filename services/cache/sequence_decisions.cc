@@ -25,7 +25,7 @@ bool Sequence::OverBudget(size_t layer) const {
 DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
                                              const policy::Policy& policy,
                                              const policy::CacheConfig& cache,
-                                             const float* board) const {
+                                             const ScoreBoard& board) const {
   const BlockTable& table = layers_[at];
   DecisionInput::Layer layer;
   layer.tokens = tokens;
@@ -34,11 +34,7 @@ DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
   const bool at_prompt_end = policy.score_need().time == policy::ScoreTime::kPromptEnd;
   layer.scored = at_prompt_end ? std::min(PromptTokens(table), tokens) : tokens;
   const uint32_t pages = geometry_.pages_for(tokens.value());
-  layer.pages.reserve(pages);
-  for (uint32_t block = 0; block < pages; ++block) {
-    const size_t page = table.pages()[block].page.value();
-    layer.pages.push_back(board + page * geometry_.scores_per_page());
-  }
+  layer.pages = board.Rows(absl::MakeConstSpan(table.pages()).first(pages), 0);
   return layer;
 }
 
@@ -52,7 +48,7 @@ DecisionInput Sequence::EmptyInput(std::shared_ptr<const policy::Policy> policy)
   return input;
 }
 
-DecisionInput Sequence::Snapshot(const float* board) const {
+DecisionInput Sequence::Snapshot(const ScoreBoard& board) const {
   DecisionInput input = EmptyInput(policy_);
   input.compact = must_compact_ && !compacted_;
   for (size_t at = 0; at < layers_.size(); ++at) {
@@ -67,6 +63,10 @@ DecisionInput Sequence::Snapshot(const float* board) const {
       const uint64_t wanted = footprints_[at].Now(kept, remaining());
       const uint64_t stay = std::min<uint64_t>(wanted, table.pages().size());
       layer.spare = PageCount(static_cast<uint32_t>(stay - pages));
+      if (policy_->prompt_score_need().kind != policy::ScoreKind::kNone) {
+        layer.prompt_pages =
+            board.Rows(absl::MakeConstSpan(table.pages()).first(layer.pages.size()), 1);
+      }
     }
     input.layers.push_back(std::move(layer));
   }
@@ -74,7 +74,7 @@ DecisionInput Sequence::Snapshot(const float* board) const {
 }
 
 absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache,
-                                                const float* board) const {
+                                                const ScoreBoard& board) const {
   DecisionInput input = EmptyInput(policy::MakePolicy(cache.policy));
   const policy::ScoreNeed need = input.policy->score_need();
   if (in_prompt()) return Refuse("its prompt is still in prefill; ask again when it decodes");
@@ -88,7 +88,7 @@ absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache
   return input;
 }
 
-std::optional<DecisionInput> Sequence::BeginDecision(const float* board) {
+std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   if (!policy_->evicts() || plan_in_flight() || logical_length_ < prompt_tokens_) {
     return std::nullopt;
   }

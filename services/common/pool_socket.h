@@ -15,7 +15,7 @@ namespace folio {
 
 struct PoolDescriptors {
   UniqueFd pool;         // [page][K, V][kv_head][token][head_dim]; sealed against resizing
-  UniqueFd score_board;  // float [page][token][kv_head]; sealed likewise
+  UniqueFd score_board;  // float [plane][page][token][kv_head]; sealed likewise
 };
 
 // Worker's side: fetches the descriptors with the token that Attach gave. PERMISSION_DENIED for a

@@ -115,6 +115,7 @@ v1::OpenResult OpenedToProto(const cache::Opened& opened) {
   *result.mutable_cache() = CacheConfigToProto(opened.cache);
   for (const cache::PageList& pages : opened.pages) WritePages(pages, result.add_layers());
   *result.mutable_scores() = ScoreNeedToProto(opened.scores);
+  *result.mutable_prompt_scores() = ScoreNeedToProto(opened.prompt_scores);
   return result;
 }
 

@@ -10,6 +10,15 @@ namespace {
 policy::SnapKvSpec SnapKvFromProto(const v1::SnapKvPolicy& policy) {
   policy::SnapKvSpec spec;
   if (policy.has_window()) spec.window = policy.window();
+  if (policy.has_pool()) spec.pool = policy.pool();
+  return spec;
+}
+
+policy::QueryDiffSpec QueryDiffFromProto(const v1::QueryDiffPolicy& policy) {
+  policy::QueryDiffSpec spec;
+  if (policy.has_share()) spec.options.share = policy.share();
+  if (policy.has_window()) spec.options.window = policy.window();
+  if (policy.has_pool()) spec.options.pool = policy.pool();
   return spec;
 }
 
@@ -80,12 +89,14 @@ absl::StatusOr<policy::PolicySpec> PolicyFromProto(const v1::CacheOptions& optio
                                                            : sampling_seed};
     case v1::Policy::kKvCrush:
       return KvCrushFromProto(policy.kv_crush());
+    case v1::Policy::kQueryDiff:
+      return QueryDiffFromProto(policy.query_diff());
     case v1::Policy::KIND_NOT_SET:
       break;
   }
   return Refuse("cache.policy: ",
                 "no known kind is set; use full, paged_eviction, streaming_llm, "
-                "inverse_key_norm, key_diff, snap_kv, random or kv_crush");
+                "inverse_key_norm, key_diff, snap_kv, query_diff, random or kv_crush");
 }
 
 // The cache keeps every token under `full`, so that there is nothing to protect: whoever asks for
@@ -140,6 +151,12 @@ struct PolicyWriter {
   void operator()(const policy::RandomSpec& spec) const {
     out->mutable_random()->set_seed(spec.seed);
   }
+  void operator()(const policy::QueryDiffSpec& spec) const {
+    v1::QueryDiffPolicy* query_diff = out->mutable_query_diff();
+    query_diff->set_share(spec.options.share);
+    query_diff->set_window(spec.options.window);
+    query_diff->set_pool(spec.options.pool);
+  }
   void operator()(const policy::KvCrushSpec& spec) const;
   template <typename Spec>
   void operator()(const Spec& spec) const;
@@ -154,6 +171,7 @@ struct BaseWriter {
   void operator()(const policy::KeyDiffSpec&) const { out->mutable_key_diff(); }
   void operator()(const policy::SnapKvSpec& spec) const {
     out->mutable_snap_kv()->set_window(spec.window);
+    out->mutable_snap_kv()->set_pool(spec.pool);
   }
 };
 
@@ -174,9 +192,9 @@ void PolicyWriter::operator()(const policy::KvCrushSpec& spec) const {
 // The protocol's numbers are ours, after an unset one.
 static_assert(static_cast<int>(policy::CrushAnchor::kMean) + 1 == v1::CRUSH_ANCHOR_MEAN &&
               static_cast<int>(policy::CrushAnchor::kRandom) + 1 == v1::CRUSH_ANCHOR_RANDOM);
-static_assert(static_cast<int>(policy::ScoreKind::kWindowAttention) ==
-                  v1::SCORE_KIND_WINDOW_ATTENTION &&
-              static_cast<int>(policy::ScoreTime::kDecision) == v1::SCORE_TIME_DECISION);
+static_assert(static_cast<int>(policy::ScoreKind::kUnrotatedDifference) ==
+                  v1::SCORE_KIND_UNROTATED_DIFFERENCE &&
+              static_cast<int>(policy::ScoreTime::kPageFill) == v1::SCORE_TIME_PAGE_FILL);
 
 }  // namespace
 
@@ -230,6 +248,7 @@ v1::ScoreNeed ScoreNeedToProto(const policy::ScoreNeed& need) {
   out.set_kind(static_cast<v1::ScoreKind>(need.kind));
   out.set_time(static_cast<v1::ScoreTime>(need.time));
   out.set_window(need.window);
+  out.set_pool(need.pool);
   return out;
 }
 

@@ -69,7 +69,7 @@ absl::StatusOr<PoolExport::Region> PoolExport::MakeRegion(const char* name, size
 
 absl::StatusOr<PoolExport> PoolExport::Create(const CacheGeometry& geometry, PageCount num_pages) {
   const size_t pool_bytes = size_t{num_pages.value()} * geometry.page_bytes();
-  const size_t board_bytes = size_t{num_pages.value()} * geometry.score_bytes_per_page();
+  const size_t board_bytes = geometry.score_board_floats(num_pages.value()) * sizeof(float);
   if (pool_bytes == 0 || board_bytes == 0) {
     return absl::InvalidArgumentError("a pool needs at least one page");
   }

@@ -26,7 +26,8 @@ absl::string_view HugePagesName(HugePages kind);
 // taken from the machine page by page as workers write it.
 class PoolExport {
  public:
-  // Page memory of exactly num_pages * page_bytes, the board of num_pages * score_bytes_per_page.
+  // Page memory of exactly num_pages * page_bytes, the board of
+  // score_board_floats(num_pages).
   // Reserved huge pages are used when the size is a multiple of theirs and enough are free.
   static absl::StatusOr<PoolExport> Create(const CacheGeometry& geometry, PageCount num_pages);
 

@@ -109,6 +109,7 @@ class CpuExecutor final : public Executor {
   std::vector<uint32_t> ids_;
   std::vector<ScoringRows> windows_;
   std::vector<kernels::ResidentRun> resident_;
+  std::vector<kernels::UnrotatedRun> unrotated_;
   uint32_t positions_ = 0;
 };
 
@@ -156,11 +157,12 @@ void CpuExecutor::AddRows(const StepSegment& segment) {
   FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < transformer_.config().vocab);
   FOLIO_CHECK(rows <= owner.table.free_tokens());
   const kernels::ScoreKind kind = owner.table.score();
-  FOLIO_CHECK(!segment.score_resident || kind == kernels::ScoreKind::kKeyDifference);
-  if (segment.score_window > 0) {
-    FOLIO_CHECK(segment.prompt && kind == kernels::ScoreKind::kWindowAttention);
-    FOLIO_CHECK(segment.score_window <= rows);
-    windows_.push_back({static_cast<uint32_t>(placed_.size()), segment.score_window});
+  FOLIO_CHECK(!segment.score_resident || kind == kernels::ScoreKind::kKeyDifference ||
+              kind == kernels::ScoreKind::kUnrotatedDifference);
+  if (segment.window.queries > 0) {
+    FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
+    FOLIO_CHECK(segment.window.plane < CacheGeometry::kScorePlanes);
+    windows_.push_back({static_cast<uint32_t>(placed_.size()), segment.window});
   }
   const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
   FOLIO_CHECK(positions <= transformer_.config().context);
@@ -186,18 +188,26 @@ void CpuExecutor::Forward(uint32_t decode_rows) {
       runs[i] = p.sequence->table.Run(LayerIndex(layer), p.first_row, p.rows);
     }
   });
-  for (const Placed& p : placed_) p.sequence->table.Advance(p.rows);
+  for (const Placed& p : placed_) p.sequence->table.Advance(p.segment->first_position, p.rows);
 }
 
 // All layers of all sequences that want it at once: enough tasks for any number of threads.
 void CpuExecutor::ScoreResident() {
   resident_.clear();
+  unrotated_.clear();
   for (const Placed& p : placed_) {
-    if (p.segment->score_resident) p.sequence->table.ListResident(resident_);
+    if (!p.segment->score_resident) continue;
+    const SlotTable& table = p.sequence->table;
+    if (table.score() == kernels::ScoreKind::kKeyDifference) {
+      table.ListResident(resident_);
+    } else {
+      table.ListUnrotated(!p.segment->prompt, unrotated_);
+    }
   }
-  if (resident_.empty()) return;
+  if (resident_.empty() && unrotated_.empty()) return;
   const auto start = std::chrono::steady_clock::now();
   ops_->ScoreResident(*threads_, resident_, pool_);
+  ops_->ScoreUnrotated(*threads_, unrotated_, transformer_.Angles(positions_), pool_);
   score_seconds_ += SecondsSince(start);
 }
 

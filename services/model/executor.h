@@ -33,6 +33,13 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
+// By what attention a prompt's tokens are scored when it ends.
+struct WindowScore {
+  uint32_t queries = 0;  // its last rows, at most the chunk's, score every resident token; 0: none
+  uint32_t neighbours = 0;  // see kernels::WindowRun
+  uint32_t plane = 0;
+};
+
 // What one sequence does in a step: a chunk of its prompt, or one decoded token.
 struct StepSegment {
   SlotId slot;
@@ -45,11 +52,12 @@ struct StepSegment {
   Sampling sampling;
   std::optional<TokenId> target;
   int top_logprobs = -1;  // -1: no log-probabilities; n: the chosen and the n most likely
-  // Slots of kKeyDifference: after the step, every resident token is scored.
+  // After the step, resident tokens are scored. Slots of kKeyDifference: all of them. Slots of
+  // kUnrotatedDifference: all of them in the chunk that ends the prompt, else in each layer those
+  // of the page that this step filled, if any.
   bool score_resident = false;
-  // Slots of kWindowAttention, in the chunk that ends the prompt: so many of its last rows, at most
-  // all, score every resident token. 0: no scoring.
-  uint32_t score_window = 0;
+  // In the chunk that ends the prompt.
+  WindowScore window;
 };
 
 struct StepBatch {

@@ -33,6 +33,9 @@ void SlotTable::DropBlocks(const std::vector<std::optional<BlockIndex>>& block) 
     layer.pages.erase(layer.pages.begin() + at);
     layer.generations.erase(layer.generations.begin() + at);
     layer.resident -= page_tokens;
+    if (!keeps_positions()) continue;
+    const auto first = layer.positions.begin() + size_t{at} * page_tokens;
+    layer.positions.erase(first, first + page_tokens);
   }
 }
 
@@ -76,6 +79,11 @@ void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep,
     layer.pages.resize(pages);
     layer.generations.resize(pages);
     layer.resident = tokens;
+    if (!keeps_positions()) continue;
+    for (uint32_t i = 0; i < tokens; ++i) {
+      layer.positions[i] = layer.positions[keep[l][i].value()];
+    }
+    layer.positions.resize(tokens);
   }
 }
 
@@ -99,8 +107,27 @@ void SlotTable::ListResident(std::vector<kernels::ResidentRun>& out) const {
   for (const Layer& layer : layers_) out.push_back({layer.pages.data(), layer.resident});
 }
 
-void SlotTable::Advance(uint32_t rows) {
-  for (Layer& layer : layers_) layer.resident += rows;
+void SlotTable::Advance(Position first, uint32_t rows) {
+  for (Layer& layer : layers_) {
+    layer.resident += rows;
+    if (!keeps_positions()) continue;
+    for (uint32_t i = 0; i < rows; ++i) layer.positions.push_back(first.value() + i);
+  }
+}
+
+void SlotTable::ListUnrotated(bool newest, std::vector<kernels::UnrotatedRun>& out) const {
+  FOLIO_CHECK(keeps_positions());
+  const uint32_t page_tokens = pool_.geometry.page_tokens;
+  for (const Layer& layer : layers_) {
+    kernels::UnrotatedRun run = {
+        .pages = layer.pages.data(), .positions = layer.positions.data(), .tokens = layer.resident};
+    if (newest) {
+      if (run.tokens % page_tokens != 0) continue;
+      run.first = run.tokens - page_tokens;
+      run.stride = page_tokens;
+    }
+    out.push_back(run);
+  }
 }
 
 }  // namespace folio::model

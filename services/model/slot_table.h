@@ -39,17 +39,23 @@ class SlotTable {
   void Place(LayerIndex layer, Position first, uint32_t rows, kernels::AppendSlot* out) const;
   // What they attend to, themselves included.
   kernels::AttentionRun Run(LayerIndex layer, uint32_t first_row, uint32_t rows) const;
+  // They are written: in every layer `rows` more tokens are resident, positions from `first`.
+  void Advance(Position first, uint32_t rows);
   // Adds every layer's resident tokens to `out`.
   void ListResident(std::vector<kernels::ResidentRun>& out) const;
-  // They are written: in every layer `rows` more tokens are resident.
-  void Advance(uint32_t rows);
+  // For kUnrotatedDifference: adds every layer's tokens to be scored against them all, or with
+  // `newest` the full newest page's, of layers that have one, against one token of each page.
+  void ListUnrotated(bool newest, std::vector<kernels::UnrotatedRun>& out) const;
 
  private:
   struct Layer {
     std::vector<uint32_t> pages;
     std::vector<Generation> generations;  // of the same pages
     uint32_t resident = 0;
+    std::vector<uint32_t> positions;  // of the resident tokens; only for kUnrotatedDifference
   };
+
+  bool keeps_positions() const { return score_ == kernels::ScoreKind::kUnrotatedDifference; }
 
   kernels::PoolView pool_;
   kernels::ScoreKind score_;

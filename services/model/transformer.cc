@@ -132,12 +132,12 @@ void Transformer::ScoreWindows(const ForwardRows& rows) {
   if (rows.windows.empty()) return;
   Timed timed(times_.score);
   windows_.clear();
-  for (const ScoringRows& window : rows.windows) {
-    kernels::AttentionRun run = runs_[window.run];
-    FOLIO_CHECK(window.rows <= run.rows);
-    run.first_row += run.rows - window.rows;
-    run.rows = window.rows;
-    windows_.push_back(run);
+  for (const auto& [index, window] : rows.windows) {
+    kernels::AttentionRun run = runs_[index];
+    FOLIO_CHECK(window.queries <= run.rows);
+    run.first_row += run.rows - window.queries;
+    run.rows = window.queries;
+    windows_.push_back({run, window.neighbours, window.plane});
   }
   ops_.ScoreWindow(threads_, q_.View(rows.split.total()), windows_, shape_, pages_);
 }

@@ -17,10 +17,10 @@
 
 namespace folio::model {
 
-// The last `rows` rows of an attention run score its slots by window attention.
+// The last rows of an attention run score its slots.
 struct ScoringRows {
   uint32_t run = 0;
-  uint32_t rows = 0;
+  WindowScore window;
 };
 
 // Rows of one forward pass: decode rows, then prompt rows.
@@ -52,6 +52,10 @@ class Transformer {
   // Logits of some rows of the last Forward, at most kMaxLogitRows: [rows.size(), vocab], valid
   // until the next call. A row's logits do not depend on the others asked for with it.
   kernels::Matrix<const float> Logits(absl::Span<const uint32_t> rows);
+
+  // Angles of at least `positions` positions; the pointers hold until the next call of this or of
+  // Forward.
+  kernels::cpu::RopeTable Angles(uint32_t positions) { return rope_.Table(positions); }
 
   const ModelConfig& config() const { return weights_->config; }
   // `compact` and `sample` stay 0: they are not done here.
@@ -100,7 +104,7 @@ class Transformer {
   Buffer logits_;    // float [kMaxLogitRows, vocab]
   std::vector<kernels::AppendSlot> slots_;
   std::vector<kernels::AttentionRun> runs_;
-  std::vector<kernels::AttentionRun> windows_;
+  std::vector<kernels::WindowRun> windows_;
 };
 
 }  // namespace folio::model

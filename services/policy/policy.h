@@ -24,6 +24,9 @@ namespace folio::policy {
 // counted over all blocks are meaningful. Views borrow: the memory must outlive the call.
 struct LayerScores {
   absl::Span<const float* const> pages = {};
+  // The same of the board's second plane, for prompt_score_need(); empty but for the decision that
+  // follows the prompt.
+  absl::Span<const float* const> prompt_pages = {};
   uint32_t page_tokens = 16;
   uint32_t kv_heads = 1;
   TokenCount tokens = {};
@@ -33,6 +36,13 @@ struct LayerScores {
   LayerIndex layer = {};
   // Tokens that the model has seen: differs at every decision of a sequence in decode.
   TokenCount logical_length = {};
+
+  // The view of the second plane.
+  LayerScores prompt() const {
+    LayerScores second = *this;
+    second.pages = prompt_pages;
+    return second;
+  }
 
   // Row of slot `slot`: `kv_heads` floats.
   absl::Span<const float> row(SlotIndex slot) const {
@@ -55,15 +65,18 @@ enum class ScoreKind : uint8_t {
   kInverseKeyNorm,   // 1 / ||K||2
   kKeyDifference,    // -cos(K, mean of the resident tokens' normalised keys)
   kWindowAttention,  // attention mass from the prompt's last queries, max-pooled
+  // -cos(K, mean of a sample's normalised keys), with their rotation undone
+  kUnrotatedDifference,
 };
 
 // When it is written; the protocol's ScoreTime.
-enum class ScoreTime : uint8_t { kNever, kAppend, kPromptEnd, kDecision };
+enum class ScoreTime : uint8_t { kNever, kAppend, kPromptEnd, kDecision, kPageFill };
 
 struct ScoreNeed {
   ScoreKind kind = ScoreKind::kNone;
   ScoreTime time = ScoreTime::kNever;
   uint32_t window = 0;  // queries, for kWindowAttention
+  uint32_t pool = 0;    // neighbours that it takes the maximum of, odd
   friend constexpr bool operator==(const ScoreNeed&, const ScoreNeed&) = default;
 };
 
@@ -80,6 +93,8 @@ class Policy {
   // What it reads from LayerScores rows; with kNone they are not there, and the worker scores
   // nothing.
   virtual ScoreNeed score_need() const { return {}; }
+  // What only SelectPrefill reads, at the prompt's end, from LayerScores::prompt().
+  virtual ScoreNeed prompt_score_need() const { return {}; }
   bool needs_scores() const { return score_need().kind != ScoreKind::kNone; }
 
   // Tokens per layer, at the end, that it keeps by its own definition, whatever they score; it

@@ -7,6 +7,7 @@
 #include "services/policy/inverse_key_norm.h"
 #include "services/policy/key_diff.h"
 #include "services/policy/paged_eviction.h"
+#include "services/policy/query_diff.h"
 #include "services/policy/random.h"
 #include "services/policy/snap_kv.h"
 #include "services/policy/streaming_llm.h"
@@ -25,7 +26,7 @@ struct BaseMaker {
     return std::make_shared<const KeyDiff>();
   }
   std::shared_ptr<const RankingPolicy> operator()(const SnapKvSpec& spec) const {
-    return std::make_shared<const SnapKv>(spec.window);
+    return std::make_shared<const SnapKv>(spec.window, spec.pool);
   }
 };
 
@@ -38,6 +39,9 @@ struct Maker {
   }
   std::shared_ptr<const Policy> operator()(const RandomSpec& spec) const {
     return std::make_shared<const Random>(spec.seed);
+  }
+  std::shared_ptr<const Policy> operator()(const QueryDiffSpec& spec) const {
+    return std::make_shared<const QueryDiff>(spec.options);
   }
   std::shared_ptr<const Policy> operator()(const KvCrushSpec& spec) const {
     return std::make_shared<const KvCrush>(std::visit(BaseMaker(), spec.base), spec.options);

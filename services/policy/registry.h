@@ -11,6 +11,7 @@
 #include "services/common/ids.h"
 #include "services/policy/kv_crush.h"
 #include "services/policy/policy.h"
+#include "services/policy/query_diff.h"
 
 namespace folio::policy {
 
@@ -21,6 +22,10 @@ struct InverseKeyNormSpec {};
 struct KeyDiffSpec {};
 struct SnapKvSpec {
   uint32_t window = 64;
+  uint32_t pool = 7;
+};
+struct QueryDiffSpec {
+  QueryDiff::Options options = {};
 };
 struct RandomSpec {
   uint64_t seed = 0;
@@ -35,7 +40,7 @@ struct KvCrushSpec {
 
 // Which policy, with its parameters: the typed twin of the protocol's `Policy` message.
 using PolicySpec = std::variant<FullSpec, PagedEvictionSpec, StreamingLlmSpec, InverseKeyNormSpec,
-                                KeyDiffSpec, SnapKvSpec, RandomSpec, KvCrushSpec>;
+                                KeyDiffSpec, SnapKvSpec, RandomSpec, KvCrushSpec, QueryDiffSpec>;
 
 enum class EvictionMode { kPipelined, kSynchronous };
 
@@ -55,8 +60,9 @@ struct CacheConfig {
 };
 
 // INVALID_ARGUMENT naming the field and the fix: a budget not a multiple of `page_tokens`, missing,
-// or given with `full`; not one budget per layer; sink or recent not a multiple; a window of 0; a
-// share outside [0, 1); more protected and represented than a budget holds. `page_tokens` > 0.
+// or given with `full`; not one budget per layer; sink or recent not a multiple; a window of 0; an
+// even pool; a share outside its range; more protected and represented than a budget holds.
+// `page_tokens` > 0.
 absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t num_layers);
 
 // The part of Validate that concerns the policy's own parameters.

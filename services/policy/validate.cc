@@ -17,10 +17,29 @@ absl::Status CheckMultiple(absl::string_view field, TokenCount tokens, uint32_t 
                 below, " or ", below + page_tokens);
 }
 
+// Of the policies that look back from the prompt's end.
+absl::Status CheckWindow(absl::string_view policy, uint32_t window, uint32_t pool) {
+  constexpr uint32_t kMostPool = 127;
+  if (window == 0) {
+    return Refuse(policy,
+                  ".window 0: at least one query must look back; leave it out for the default");
+  }
+  if (pool % 2 == 1 && pool <= kMostPool) return absl::OkStatus();
+  return Refuse(policy, ".pool ", pool, " must be odd, from 1 to ", kMostPool,
+                ": as many neighbours on one side as on the other");
+}
+
 struct CheckParameters {
   absl::Status operator()(const SnapKvSpec& spec) const {
-    if (spec.window > 0) return absl::OkStatus();
-    return Refuse("snap_kv.window 0: at least one query must look back; leave it out for 64");
+    return CheckWindow("snap_kv", spec.window, spec.pool);
+  }
+  absl::Status operator()(const QueryDiffSpec& spec) const {
+    const auto& [share, window, pool] = spec.options;
+    // Written so that NaN fails too.
+    if (!(share >= 0 && share <= 1)) {
+      return Refuse("query_diff.share ", share, " must be at least 0 and at most 1");
+    }
+    return CheckWindow("query_diff", window, pool);
   }
   absl::Status operator()(const KvCrushSpec& spec) const {
     // Written so that NaN fails too.

@@ -35,22 +35,16 @@ model::StepSegment DecodeSegment(const Sequence& sequence, uint32_t page_tokens)
   } else if (sequence.outputs == sequence.outputs_enqueued) {
     segment.tokens = {sequence.last_token};
   }  // else the device still works on it, and takes what it samples
-  segment.score_resident = sequence.scores.time() == folio::v1::SCORE_TIME_DECISION &&
-                           sequence.fills_a_page(page_tokens);
+  segment.score_resident = sequence.scores.on_demand && sequence.fills_a_page(page_tokens);
   WantOutput(sequence, &segment);
   return segment;
-}
-
-// Queries that score the prompt when it ends; they must all lie in its last chunk.
-uint32_t Window(const Sequence& sequence) {
-  return std::min(sequence.scores.window(), sequence.prompt_tokens());
 }
 
 // Tokens of the next chunk, when `rest` are left of the step's share and `room` of its rows.
 uint32_t NextChunk(const Sequence& sequence, uint32_t rest, uint32_t room) {
   const uint32_t remaining = sequence.prompt_tokens() - sequence.fed;
   if (remaining <= rest) return remaining;
-  const uint32_t before_window = remaining - Window(sequence);
+  const uint32_t before_window = remaining - sequence.window().queries;
   if (before_window > 0) return std::min(rest, before_window);
   return remaining <= room ? remaining : 0;
 }
@@ -64,8 +58,8 @@ model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   segment.tokens.assign(prompt.begin() + sequence.fed, prompt.begin() + sequence.fed + tokens);
   if (sequence.fed + tokens < prompt.size()) return segment;
   WantOutput(sequence, &segment);
-  segment.score_window = Window(sequence);
-  segment.score_resident = sequence.scores.time() == folio::v1::SCORE_TIME_DECISION;
+  segment.window = sequence.window();
+  segment.score_resident = sequence.scores.on_demand;
   return segment;
 }
 

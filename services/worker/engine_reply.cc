@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/worker/engine.h"
+#include "services/worker/score_plan.h"
 
 namespace folio::worker {
 
@@ -15,32 +16,6 @@ namespace {
 
 absl::Status FromWire(int32_t code, const std::string& message) {
   return {static_cast<absl::StatusCode>(code), message};
-}
-
-// The scores that this worker can write, and when.
-struct KnownScore {
-  v1::ScoreKind kind;
-  v1::ScoreTime time;
-  kernels::ScoreKind score;
-};
-constexpr KnownScore kKnownScores[] = {
-    {v1::SCORE_KIND_UNSPECIFIED, v1::SCORE_TIME_UNSPECIFIED, kernels::ScoreKind::kNone},
-    {v1::SCORE_KIND_NORM_RATIO, v1::SCORE_TIME_APPEND, kernels::ScoreKind::kNormRatio},
-    {v1::SCORE_KIND_INVERSE_KEY_NORM, v1::SCORE_TIME_APPEND, kernels::ScoreKind::kInverseKeyNorm},
-    {v1::SCORE_KIND_KEY_DIFFERENCE, v1::SCORE_TIME_DECISION, kernels::ScoreKind::kKeyDifference},
-    {v1::SCORE_KIND_WINDOW_ATTENTION, v1::SCORE_TIME_PROMPT_END,
-     kernels::ScoreKind::kWindowAttention},
-};
-
-absl::StatusOr<kernels::ScoreKind> ScoreKindOf(const v1::ScoreNeed& need) {
-  const bool windowed = need.kind() == v1::SCORE_KIND_WINDOW_ATTENTION;
-  for (const KnownScore& known : kKnownScores) {
-    if (need.kind() == known.kind && need.time() == known.time && windowed == (need.window() > 0)) {
-      return known.score;
-    }
-  }
-  return absl::InternalError(absl::StrCat(
-      "the manager wants scores that this worker cannot write: ", need.ShortDebugString()));
 }
 
 }  // namespace
@@ -81,22 +56,21 @@ void Engine::Opened(const v1::OpenResult& result) {
   sequence->id = SequenceId(result.sequence_id());
   sequence->lease_epoch = LeaseEpoch(result.lease_epoch());
   sequence->cache = result.cache();
-  sequence->scores = result.scores();
   if (sequence->phase == Phase::kClosing) return;  // cancelled meanwhile; SendDue closes it
 
   sequence->admitted = absl::Now();
-  const auto score = ScoreKindOf(sequence->scores);
-  if (!score.ok()) return End(sequence, v1::CLOSE_REASON_ERROR, score.status());
-  if (std::min(sequence->scores.window(), sequence->prompt_tokens()) >
-      options_.prompt_chunk.alone) {
+  const auto scores = PlanScores(result);
+  if (!scores.ok()) return End(sequence, v1::CLOSE_REASON_ERROR, scores.status());
+  sequence->scores = *scores;
+  if (sequence->window().queries > options_.prompt_chunk.alone) {
     return End(sequence, v1::CLOSE_REASON_ERROR,
                absl::InvalidArgumentError(
-                   absl::StrCat("the policy's window ", sequence->scores.window(),
+                   absl::StrCat("the policy's window ", scores->window.queries,
                                 " is above this worker's --prefill_chunk ",
                                 options_.prompt_chunk.alone, ": lower the window")));
   }
   sequence->ledger.resident.assign(options_.geometry.num_layers, 0);
-  sequence->slot = executor_->Acquire(*score);
+  sequence->slot = executor_->Acquire(scores->kind);
   sequence->has_slot = true;
   if (!Extend(sequence, result.layers()) ||
       executor_->free_tokens(sequence->slot) < sequence->prompt_tokens()) {

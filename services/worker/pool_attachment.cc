@@ -33,7 +33,7 @@ absl::Status CheckPool(const v1::PoolLayout& pool, const CacheGeometry& geometry
   }
   const uint64_t pool_bytes = uint64_t{pool.num_pages()} * geometry.page_bytes();
   if (pool.pool_bytes() != pool_bytes) return Mismatch("pool_bytes", pool.pool_bytes(), pool_bytes);
-  const uint64_t board_bytes = uint64_t{pool.num_pages()} * geometry.score_bytes_per_page();
+  const uint64_t board_bytes = geometry.score_board_floats(pool.num_pages()) * sizeof(float);
   if (pool.score_board_bytes() != board_bytes) {
     return Mismatch("score_board_bytes", pool.score_board_bytes(), board_bytes);
   }

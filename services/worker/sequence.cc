@@ -32,6 +32,12 @@ bool Sequence::fills_a_page(uint32_t page_tokens) const {
                      [&](uint32_t tokens) { return (tokens + 1) % page_tokens == 0; });
 }
 
+model::WindowScore Sequence::window() const {
+  model::WindowScore window = scores.window;
+  window.queries = std::min(window.queries, prompt_tokens());
+  return window;
+}
+
 Sequence::Sequence(uint64_t tag, std::shared_ptr<Submission> submission,
                    const model::Tokenizer* tokenizer)
     : tag(tag), submission(std::move(submission)), text(tokenizer, request().stop) {}

@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "folio/v1/inference.pb.h"
-#include "folio/v1/kv_manager.pb.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
 #include "services/model/executor.h"
 #include "services/worker/request_queue.h"
+#include "services/worker/score_plan.h"
 #include "services/worker/text_stream.h"
 
 namespace folio::worker {
@@ -55,6 +55,8 @@ struct Sequence {
   uint32_t least_budget() const;
   // With the next token, a page of some layer is full.
   bool fills_a_page(uint32_t page_tokens) const;
+  // Queries that score the prompt when it ends; they must all lie in its last chunk.
+  model::WindowScore window() const;
   bool synchronous() const {
     return evicts() && cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;
   }
@@ -68,7 +70,7 @@ struct Sequence {
   SequenceId id;
   LeaseEpoch lease_epoch;
   folio::v1::CacheOptions cache;  // with every default filled in
-  folio::v1::ScoreNeed scores;
+  ScorePlan scores;
   bool has_slot = false;  // false when the request was given up before
   model::SlotId slot;
 

@@ -26,7 +26,7 @@ constexpr AttentionShape kShape{kHeads, kKvHeads, kDim};
 // Pages of random keys and values in shuffled order, as a pool lies in memory.
 class Pages {
  public:
-  explicit Pages(uint32_t count) : scores_(count * kGeometry.scores_per_page()), table_(count) {
+  explicit Pages(uint32_t count) : scores_(kGeometry.score_board_floats(count)), table_(count) {
     const size_t elements = count * kGeometry.page_bytes() / sizeof(bf16);
     // Asks for huge pages, as the worker does for a pool.
     const size_t bytes = (elements * sizeof(bf16) + kHugePage - 1) / kHugePage * kHugePage;
@@ -112,7 +112,7 @@ double BenchWindow(const CpuOps& ops, ThreadPool& threads, uint32_t window, uint
   std::vector<float> q(size_t{window} * kHeads * kDim, 0.25f);  // either family reads small numbers
   const double seconds = FastestSeconds(6, [&] {
     for (uint32_t l = 0; l < kLayers; ++l) {
-      const kernels::AttentionRun run{0, window, pages.table(l * per_layer), context};
+      const kernels::WindowRun run{{0, window, pages.table(l * per_layer), context}, 3, 0};
       ops.ScoreWindow(threads, {q.data(), window, kHeads * kDim}, {&run, 1}, kShape, pages.view());
     }
   });

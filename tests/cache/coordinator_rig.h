@@ -43,7 +43,7 @@ class Rig {
  public:
   explicit Rig(const RigOptions& rig = {})
       : geometry{rig.layers, rig.kv_heads, 8, rig.page_tokens},
-        board(rig.pages * geometry.scores_per_page(), 0.0F) {
+        board(geometry.score_board_floats(rig.pages), 0.0F) {
     CoordinatorOptions options;
     options.geometry = geometry;
     options.num_pages = PageCount(rig.pages);

@@ -17,7 +17,8 @@ CANCELLED, EXPIRED = grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDE
 
 def make_request(rng):
     begin = rng.randrange(0, 600)
-    kinds = ["full", "paged_eviction", "streaming_llm", "inverse_key_norm", "key_diff", "snap_kv", "random", "kv_crush"]
+    kinds = ["full", "paged_eviction", "streaming_llm", "inverse_key_norm", "key_diff", "snap_kv", "random", "kv_crush",
+             "query_diff"]
     policy = rng.choice(kinds)
     budget = 0 if policy == "full" else rng.choice([64, 128, 256])
     options = cache(policy, budget, "synchronous")

@@ -11,6 +11,7 @@ POLICIES = {
     "paged_eviction": ("paged_eviction", {}),
     "key_diff": ("key_diff", {}),
     "snap_kv": ("snap_kv", {"window": 48}),
+    "query_diff": ("query_diff", {"window": 24, "share": 0.4}),
     "random": ("random", {"seed": 11}),
     "kv_crush": ("kv_crush", {"share": 0.25, "anchor": "CRUSH_ANCHOR_RANDOM", "seed": 3}),
 }

@@ -63,9 +63,12 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   s.max_new = request.max_new_tokens.value();
   const uint64_t page = geometry_.page_tokens;
   const uint64_t sink = s.cache.sink.value();
-  const auto* snap = std::get_if<policy::SnapKvSpec>(&s.cache.policy);
-  const uint64_t own =
-      std::max<uint64_t>(s.cache.recent.value(), snap != nullptr ? snap->window : 0);
+  uint64_t own = s.cache.recent.value();
+  if (const auto* snap = std::get_if<policy::SnapKvSpec>(&s.cache.policy)) {
+    own = std::max<uint64_t>(own, snap->window);
+  } else if (const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy)) {
+    own = std::max<uint64_t>(own, diff->options.window);
+  }
   const size_t listed = s.cache.layer_budgets.size();
   bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
   for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {

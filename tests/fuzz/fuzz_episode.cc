@@ -118,12 +118,16 @@ OpenRequest Episode::RandomOpen() {
   const uint32_t sink = Pick(3);
   const uint32_t recent = Pick(3);
   const uint32_t budget = OneIn(20) ? Pick(5) : std::max(1U, sink + recent + Pick(4));
-  const std::array<policy::PolicySpec, 8> specs = {
-      policy::FullSpec(),          policy::PagedEvictionSpec(),
-      policy::StreamingLlmSpec(),  policy::InverseKeyNormSpec(),
-      policy::KeyDiffSpec(),       policy::SnapKvSpec{1},
-      policy::RandomSpec{Pick(9)}, policy::KvCrushSpec{.options = {.share = 0.0F}}};
-  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(8);
+  const std::array<policy::PolicySpec, 9> specs = {policy::FullSpec(),
+                                                   policy::PagedEvictionSpec(),
+                                                   policy::StreamingLlmSpec(),
+                                                   policy::InverseKeyNormSpec(),
+                                                   policy::KeyDiffSpec(),
+                                                   policy::SnapKvSpec{1},
+                                                   policy::RandomSpec{Pick(9)},
+                                                   policy::KvCrushSpec{.options = {.share = 0.0F}},
+                                                   policy::QueryDiffSpec{{0.5F, 1, 3}}};
+  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(9);
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
             OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);

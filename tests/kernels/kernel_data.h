@@ -93,7 +93,8 @@ struct RandomPool {
                 .head_dim = head_dim,
                 .page_tokens = page_tokens};
     values = RandomBf16(random, pages * geometry.page_bytes() / sizeof(bf16));
-    scores.assign(pages * geometry.scores_per_page(), -1.0f);
+    scores.assign(geometry.score_board_floats(pages), -1.0f);
+    num_pages = pages;
     free_pages.resize(pages);
     std::iota(free_pages.begin(), free_pages.end(), 0u);
     std::shuffle(free_pages.begin(), free_pages.end(), random);
@@ -107,11 +108,11 @@ struct RandomPool {
     return table;
   }
   PoolView view() {
-    return {reinterpret_cast<std::byte*>(values.data()), scores.data(),
-            static_cast<uint32_t>(scores.size() / geometry.scores_per_page()), geometry};
+    return {reinterpret_cast<std::byte*>(values.data()), scores.data(), num_pages, geometry};
   }
 
   CacheGeometry geometry;
+  uint32_t num_pages;
   std::vector<bf16> values;
   std::vector<float> scores;
   std::vector<uint32_t> free_pages;

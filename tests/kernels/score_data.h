@@ -34,18 +34,19 @@ inline bf16* KeyAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint3
          (size_t{head} * g.page_tokens + slot % g.page_tokens) * g.head_dim;
 }
 
-inline float& ScoreAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t slot) {
+inline float& ScoreAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t slot,
+                      uint32_t plane = 0) {
   const CacheGeometry& g = pages.geometry;
   const uint32_t page = tokens.table[slot / g.page_tokens];
-  return pages.view().page_scores(page)[slot % g.page_tokens * g.num_kv_heads + head];
+  return pages.view().page_scores(page, plane)[slot % g.page_tokens * g.num_kv_heads + head];
 }
 
 // Of all slots that the table's pages have.
-inline std::vector<float> Board(RandomPool& pages, const Tokens& tokens) {
+inline std::vector<float> Board(RandomPool& pages, const Tokens& tokens, uint32_t plane = 0) {
   std::vector<float> scores;
   for (uint32_t slot = 0; slot < tokens.table.size() * pages.geometry.page_tokens; ++slot) {
     for (uint32_t head = 0; head < pages.geometry.num_kv_heads; ++head) {
-      scores.push_back(ScoreAt(pages, tokens, head, slot));
+      scores.push_back(ScoreAt(pages, tokens, head, slot, plane));
     }
   }
   return scores;

@@ -16,6 +16,8 @@ using Numbers = std::vector<double>;
 struct Window {
   Tokens tokens;
   uint32_t rows;
+  uint32_t neighbours = 3;
+  uint32_t plane = 0;
 };
 
 struct Call {
@@ -40,10 +42,10 @@ std::vector<bf16> Queries(Random& random, const AttentionShape& shape, uint32_t 
 void Score(const CpuOps& ops, int threads, RandomPool& pages, const Call& call) {
   const uint32_t cols = call.shape.heads * call.shape.head_dim;
   ActivationBuffer q(ops, static_cast<uint32_t>(call.q.size()) / cols, cols, call.q.data());
-  std::vector<AttentionRun> runs;
+  std::vector<WindowRun> runs;
   uint32_t row = call.skipped;
   for (const Window& w : call.windows) {
-    runs.push_back({row, w.rows, w.tokens.table.data(), w.tokens.count});
+    runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count}, w.neighbours, w.plane});
     row += w.rows;
   }
   ThreadPool pool(threads);
@@ -83,7 +85,8 @@ Numbers Naive(RandomPool& pages, const Call& call, const Window& w, uint32_t row
   Numbers pooled;
   for (int slot = 0; slot < static_cast<int>(mass.size()); ++slot) {
     double most = 0;
-    for (int other = slot - 3; other <= slot + 3; ++other) {
+    const int reach = static_cast<int>(w.neighbours);
+    for (int other = slot - reach; other <= slot + reach; ++other) {
       if (other >= 0 && other < static_cast<int>(mass.size())) most = std::max(most, mass[other]);
     }
     pooled.push_back(most);
@@ -99,13 +102,15 @@ void ExpectNaive(RandomPool& pages, const Call& call) {
     for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
       const Numbers naive = Naive(pages, call, w, row, head);
       for (uint32_t slot = 0; slot < w.tokens.count; ++slot) {
-        ASSERT_NEAR(ScoreAt(pages, w.tokens, head, slot), naive[slot], 1e-5 * naive[slot] + 1e-12)
+        ASSERT_NEAR(ScoreAt(pages, w.tokens, head, slot, w.plane), naive[slot],
+                    1e-5 * naive[slot] + 1e-12)
             << "slot " << slot << " of " << w.tokens.count << ", window " << w.rows;
       }
       const size_t slots = w.tokens.table.size() * pages.geometry.page_tokens;
       for (uint32_t slot = w.tokens.count; slot < slots; ++slot) {
-        ASSERT_EQ(ScoreAt(pages, w.tokens, head, slot), kUntouched) << slot;
+        ASSERT_EQ(ScoreAt(pages, w.tokens, head, slot, w.plane), kUntouched) << slot;
       }
+      for (const float other : Board(pages, w.tokens, 1 - w.plane)) ASSERT_EQ(other, kUntouched);
     }
     row += w.rows;
   }
@@ -119,7 +124,8 @@ TEST_P(WindowScoresTest, IsWhatTheDefinitionSays) {
     Call call{{s.kv_heads * s.group, s.kv_heads, s.head_dim}, 3, {}, {}};
     for (const auto& [count, rows] : std::vector<std::pair<uint32_t, uint32_t>>{
              {1, 1}, {4, 4}, {17, 1}, {64, 64}, {65, 8}, {70, 70}, {130, 17}, {600, 33}}) {
-      call.windows.push_back({{pages.Table(count), count}, rows});
+      const auto at = static_cast<uint32_t>(call.windows.size());
+      call.windows.push_back({{pages.Table(count), count}, rows, at % 3 == 0 ? 3 : 4 * at, at % 2});
     }
     // A zero key is attended as any other.
     std::fill_n(KeyAt(pages, call.windows[6].tokens, 0, 16), s.head_dim, bf16{});
@@ -156,7 +162,7 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
   Call call{shape, 5, {}, {}};
   for (const auto& [count, rows] :
        std::vector<std::pair<uint32_t, uint32_t>>{{700, 64}, {5, 5}, {333, 20}, {1000, 37}}) {
-    call.windows.push_back({{pages.Table(count), count}, rows});
+    call.windows.push_back({{pages.Table(count), count}, rows, count % 16, count % 2});
   }
   call.q = Queries(random_, shape, call.skipped + RowsOf(call.windows));
   RandomPool alone = pages;
@@ -171,7 +177,7 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
     RandomPool together = pages;
     Score(*ops_, threads, together, call);
     for (const Window& w : call.windows) {
-      EXPECT_EQ(Board(together, w.tokens), Board(alone, w.tokens));
+      EXPECT_EQ(Board(together, w.tokens, w.plane), Board(alone, w.tokens, w.plane));
     }
   }
 }

@@ -29,7 +29,7 @@ TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
   EXPECT_EQ(attached->pool().num_pages(), 100U);
   EXPECT_EQ(attached->pool().page_bytes(), kSmallPageBytes);
   EXPECT_EQ(attached->pool().pool_bytes(), 100 * kSmallPageBytes);
-  EXPECT_EQ(attached->pool().score_board_bytes(), 100 * 16 * sizeof(float));
+  EXPECT_EQ(attached->pool().score_board_bytes(), 2 * 100 * 16 * sizeof(float));
   EXPECT_EQ(attached->lease_ttl_ms(), 60000U);
   EXPECT_EQ(attached->export_socket(), rig.export_socket());
   EXPECT_NE(attached->export_token(), attached->session_token());

@@ -70,9 +70,11 @@ TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
       policy::StreamingLlmSpec{},
       policy::InverseKeyNormSpec{},
       policy::KeyDiffSpec{},
-      policy::SnapKvSpec{9},
+      policy::SnapKvSpec{9, 11},
+      policy::QueryDiffSpec{{0.75F, 3, 5}},
       policy::RandomSpec{77},
-      policy::KvCrushSpec{policy::SnapKvSpec{5}, {0.125F, policy::CrushAnchor::kRandom, 3, true}},
+      policy::KvCrushSpec{policy::SnapKvSpec{5, 3},
+                          {0.125F, policy::CrushAnchor::kRandom, 3, true}},
       policy::KvCrushSpec{policy::KeyDiffSpec{}, {0.5F, policy::CrushAnchor::kZeros, 0, false}}};
   for (const policy::PolicySpec& spec : kPolicies) {
     for (const auto mode : {policy::EvictionMode::kPipelined, policy::EvictionMode::kSynchronous}) {

@@ -49,7 +49,7 @@ TEST(PoolExport, IsExactlyAsLargeAsItsPagesAndStaysSo) {
   ASSERT_TRUE(memory.ok()) << memory.status();
   EXPECT_EQ(memory->pool_bytes(), 100U * 12288U);
   EXPECT_EQ(SizeOf(memory->pool_fd()), 100U * 12288U);
-  EXPECT_EQ(SizeOf(memory->score_board_fd()), 100U * 16U * 3U * sizeof(float));
+  EXPECT_EQ(SizeOf(memory->score_board_fd()), 2U * 100U * 16U * 3U * sizeof(float));
   ExpectUnchangeableSize(memory->pool_fd());
   ExpectUnchangeableSize(memory->score_board_fd());
 }

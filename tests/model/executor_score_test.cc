@@ -3,89 +3,12 @@
 #include <cmath>
 
 #include "gtest/gtest.h"
-#include "tests/model/executor_rig.h"
-#include "tests/model/naive_llama.h"
+#include "tests/model/scored_sequence.h"
 
 namespace folio::model::testing {
 namespace {
 
 using kernels::ScoreKind;
-
-// A sequence on a rig whose tables the test knows too.
-class Scored {
- public:
-  Scored(ExecutorRig& rig, ScoreKind kind, uint32_t blocks)
-      : rig_(rig), slot_(rig.executor().Acquire(kind)), tables_(rig.pool().Take(blocks)) {
-    rig.executor().ExtendTables(slot_, tables_);
-  }
-
-  SlotId slot() const { return slot_; }
-  uint32_t resident(uint32_t layer) const {
-    return rig_.executor().resident(slot_, LayerIndex(layer));
-  }
-
-  StepSegment Prompt(const Tokens& tokens, uint32_t first, uint32_t count) const {
-    StepSegment segment = rig_.Prompt(slot_, Tokens(&tokens[first], &tokens[first] + count), first);
-    segment.top_logprobs = -1;
-    return segment;
-  }
-  StepSegment Decode(uint32_t token, uint32_t position) const {
-    StepSegment segment = rig_.Decode(slot_, token, position);
-    segment.top_logprobs = -1;
-    return segment;
-  }
-
-  // The same survivors in every layer but for a shift; pages beyond them and one spare go.
-  void Compact(uint32_t keep) {
-    std::vector<std::vector<SlotIndex>> slots(tables_.size());
-    for (uint32_t l = 0; l < tables_.size(); ++l) {
-      for (uint32_t i = 0; i < keep; ++i) slots[l].emplace_back(l + 2 * i);
-    }
-    rig_.executor().Compact(slot_, slots, std::vector<uint32_t>(tables_.size(), 1));
-  }
-  // Another block of each layer.
-  void DropBlocks() {
-    std::vector<std::optional<BlockIndex>> blocks;
-    for (uint32_t l = 0; l < tables_.size(); ++l) {
-      blocks.emplace_back(BlockIndex(l));
-      tables_[l].erase(tables_[l].begin() + l);
-    }
-    rig_.executor().DropBlocks(slot_, blocks);
-  }
-
-  // [slot][kv_head], up to the end of the last page in use.
-  std::vector<float> Board(uint32_t layer) const {
-    const kernels::PoolView& view = rig_.pool().view();
-    std::vector<float> scores;
-    for (uint32_t block = 0; block < view.geometry.pages_for(resident(layer)); ++block) {
-      const float* page = view.page_scores(tables_[layer][block].page.value());
-      scores.insert(scores.end(), page, page + view.geometry.scores_per_page());
-    }
-    return scores;
-  }
-  Numbers Key(uint32_t layer, uint32_t head, uint32_t slot) const {
-    const kernels::PoolView& view = rig_.pool().view();
-    const CacheGeometry& g = view.geometry;
-    const kernels::bf16* key = view.keys(tables_[layer][slot / g.page_tokens].page.value()) +
-                               (head * g.page_tokens + slot % g.page_tokens) * g.head_dim;
-    Numbers numbers;
-    for (uint32_t i = 0; i < g.head_dim; ++i) numbers.push_back(key[i].ToFloat());
-    return numbers;
-  }
-
- private:
-  ExecutorRig& rig_;
-  SlotId slot_;
-  std::vector<std::vector<PageRef>> tables_;
-};
-
-constexpr uint32_t kLayers = 2, kHeads = 2;  // of TinyConfig
-
-double Norm(const Numbers& x) {
-  double sum = 0;
-  for (const double v : x) sum += v * v;
-  return std::sqrt(sum);
-}
 
 void ExpectKeyDifferences(const Scored& sequence) {
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
@@ -199,7 +122,7 @@ TEST_P(ExecutorScoreTest, TheWindowOfAPromptScoresAllOfIt) {
   for (const float score : sequence.Board(0)) EXPECT_TRUE(Unscored(score));
   EXPECT_EQ(rig.executor().times().score, 0);
   StepSegment last = sequence.Prompt(prompt, 105, 45);
-  last.score_window = 20;
+  last.window = {20, 3, 0};
   rig.Run({last});
   EXPECT_GT(rig.executor().times().score, 0);
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
@@ -224,10 +147,10 @@ TEST_P(ExecutorScoreTest, NothingElseChangesAScore) {
       std::vector<StepSegment> step;
       if (company) {
         step.push_back(others.Prompt(prompt, first, std::min(chunk, 30u)));
-        step.back().score_window = std::min(chunk, 3u);
+        step.back().window = {std::min(chunk, 3u), 3, 0};
       }
       step.push_back(window.Prompt(prompt, first, chunk));
-      step.back().score_window = ends ? 33 : 0;
+      step.back().window = {ends ? 33U : 0, 3, 0};
       rig.Run(step);
       step = {keys.Prompt(prompt, first, chunk)};
       step.back().score_resident = ends;
@@ -256,13 +179,13 @@ TEST_P(ExecutorScoreDeathTest, MisuseIsCaught) {
   const Scored window(rig, ScoreKind::kWindowAttention, 1);
   const Scored keys(rig, ScoreKind::kKeyDifference, 1);
   StepSegment segment = window.Prompt(prompt, 0, 10);
-  segment.score_window = 11;  // more than its rows
+  segment.window = {11, 3, 0};  // more than its rows
   EXPECT_DEATH(rig.Run({segment}), "check failed");
   segment = window.Decode(1, 0);
-  segment.score_window = 1;
+  segment.window = {1, 3, 0};
   EXPECT_DEATH(rig.Run({segment}), "check failed");
   segment = keys.Prompt(prompt, 0, 10);
-  segment.score_window = 1;
+  segment.window = {1, 3, 2};  // no such plane
   EXPECT_DEATH(rig.Run({segment}), "check failed");
   segment = window.Prompt(prompt, 0, 10);
   segment.score_resident = true;

@@ -4,7 +4,7 @@ target_link_libraries(folio_executor_rig PUBLIC folio_model)
 folio_test(sampler_test sampler_test.cc LIBS folio_model)
 folio_test(rope_test rope_test.cc LIBS folio_model)
 folio_test(executor_test executor_test.cc LIBS folio_executor_rig)
-folio_test(executor_score_test executor_score_test.cc LIBS folio_executor_rig)
+folio_test(executor_score_test executor_score_test.cc executor_unrotated_test.cc LIBS folio_executor_rig)
 folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_rig)
 
 # Needs the reference model: see FOLIO_MODEL in the file.

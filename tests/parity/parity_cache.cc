@@ -24,7 +24,7 @@ ParityCache::ParityCache(const Vectors& vectors, const kernels::cpu::CpuOps& ops
   const uint32_t blocks = geometry_.pages_for(v_.tokens);
   for (uint32_t block = 0; block < blocks; ++block) table_.push_back(2 * (blocks - block) - 1);
   memory_.resize(2 * blocks * geometry_.page_bytes() / sizeof(bf16), bf16::Round(1e30F));
-  board_.resize(2 * blocks * geometry_.scores_per_page());
+  board_.resize(geometry_.score_board_floats(2 * blocks));
   pages_ = {reinterpret_cast<std::byte*>(memory_.data()), board_.data(), 2 * blocks, geometry_};
   q_.resize(size_t{v_.tokens} * v_.heads * v_.head_dim * ops_.activation_bytes());
 }
@@ -69,7 +69,7 @@ Rows ParityCache::Scores(ScoreKind kind) {
     ops_.ScoreResident(pool_, {ResidentRun{table_.data(), v_.tokens}}, pages_);
   } else if (kind == ScoreKind::kWindowAttention) {
     ops_.ScoreWindow(pool_, {q_.data(), v_.tokens, v_.heads * v_.head_dim},
-                     {WindowRun(v_.tokens - v_.window)}, shape_, pages_);
+                     {kernels::WindowRun{WindowRun(v_.tokens - v_.window), 3, 0}}, shape_, pages_);
   }
   Rows rows(v_.tokens);
   for (uint32_t t = 0; t < v_.tokens; ++t) {

@@ -98,6 +98,21 @@ INSTANTIATE_TEST_SUITE_P(
                 Config(KvCrushSpec{.options = {.share = std::numeric_limits<float>::quiet_NaN()}},
                        64, 16, 16),
                 {"kv_crush.share nan"}},
+        Refusal{"EvenPool",
+                Config(SnapKvSpec{64, 8}, 128, 16, 16),
+                {"snap_kv.pool 8 must be odd, from 1 to 127"}},
+        Refusal{"PoolTooWide",
+                Config(QueryDiffSpec{{0.5F, 16, 129}}, 128, 16, 16),
+                {"query_diff.pool 129", "to 127"}},
+        Refusal{"NobodyAsks",
+                Config(QueryDiffSpec{{0.5F, 0, 31}}, 128, 16, 16),
+                {"query_diff.window 0"}},
+        Refusal{"MoreThanAll",
+                Config(QueryDiffSpec{{1.5F, 16, 31}}, 128, 16, 16),
+                {"query_diff.share 1.5 must be at least 0 and at most 1"}},
+        Refusal{"WindowDoesNotFit",
+                Config(QueryDiffSpec{{0.5F, 64, 31}}, 64, 16, 16),
+                {"sink_tokens 16 + window 64 = 80", "to 80"}},
         Refusal{"BaseWindowOfNothing",
                 Config(KvCrushSpec{.base = SnapKvSpec{0}}, 64, 16, 16),
                 {"snap_kv.window 0"}},
@@ -119,6 +134,7 @@ TEST(MakePolicy, GivesEachSpecItsPolicy) {
   EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->name(), "inverse_key_norm");
   EXPECT_EQ(MakePolicy(KeyDiffSpec())->name(), "key_diff");
   EXPECT_EQ(MakePolicy(SnapKvSpec())->name(), "snap_kv");
+  EXPECT_EQ(MakePolicy(QueryDiffSpec())->name(), "query_diff");
   EXPECT_EQ(MakePolicy(RandomSpec())->name(), "random");
   EXPECT_EQ(MakePolicy(KvCrushSpec())->name(), "kv_crush(paged_eviction)");
   EXPECT_EQ(MakePolicy(KvCrushSpec{.base = KeyDiffSpec()})->name(), "kv_crush(key_diff)");
@@ -136,9 +152,15 @@ TEST(ScoreNeed, IsSaidByThePolicyAndByNoneThatNeedsNone) {
   EXPECT_EQ(MakePolicy(KeyDiffSpec())->score_need(),
             (Need{ScoreKind::kKeyDifference, ScoreTime::kDecision, 0}));
   EXPECT_EQ(MakePolicy(SnapKvSpec{7})->score_need(),
-            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7}));
-  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = SnapKvSpec{7}})->score_need(),
-            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7}));
+            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7, 7}));
+  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->prompt_score_need(), Need{});
+  const auto query_diff = MakePolicy(QueryDiffSpec{{0.5F, 9, 5}});
+  EXPECT_EQ(query_diff->score_need(),
+            (Need{ScoreKind::kUnrotatedDifference, ScoreTime::kPageFill}));
+  EXPECT_EQ(query_diff->prompt_score_need(),
+            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 9, 5}));
+  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = SnapKvSpec{7, 3}})->score_need(),
+            (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7, 3}));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ std::unique_ptr<model::Executor> ExecutorFor(const RigOptions& options,
 EngineRig::EngineRig(const RigOptions& options)
     : options_(options),
       pages_(options.num_pages * Geometry().page_bytes(), std::byte{0xff}),
-      scores_(options.num_pages * Geometry().scores_per_page(), -1.0f),
+      scores_(Geometry().score_board_floats(options.num_pages), -1.0f),
       view_{pages_.data(), scores_.data(), options.num_pages, Geometry()},
       coordinator_(CoordinatorFor(options, scores_.data(), &clock_)),
       link_(coordinator_, coordinator_.AddWorker("rig"), {kPageTokens, Geometry().num_layers, {}},

@@ -66,7 +66,7 @@ class LateExecutor final : public model::Executor {
     for (const model::StepSegment& segment : batch.segments) {
       const size_t tokens = segment.tokens.empty() ? 1 : segment.tokens.size();
       FOLIO_CHECK(tokens <= free_tokens(segment.slot));
-      table(segment.slot).Advance(static_cast<uint32_t>(tokens));
+      table(segment.slot).Advance(segment.first_position, static_cast<uint32_t>(tokens));
     }
     work_.push_back([=, this] { tickets_.push_back(inner_->Enqueue(batch)); });
     return model::StepTicket(++enqueued_);

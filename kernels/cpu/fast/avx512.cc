@@ -13,6 +13,7 @@ namespace {
 #include "kernels/cpu/fast/attention.inl.h"
 #include "kernels/cpu/fast/decode.inl.h"
 #include "kernels/cpu/fast/scores.inl.h"
+#include "kernels/cpu/fast/unrotated.inl.h"
 #include "kernels/cpu/fast/table.inl.h"
 // clang-format on
 

@@ -1,6 +1,7 @@
 // What an instruction set brings to the fast family: single-threaded kernels on raw memory. One
 // table per instruction set, filled from the same templates (gemm.inl.h, rows.inl.h,
-// attention.inl.h, decode.inl.h, scores.inl.h); scheduling, threads and scratch are in the callers.
+// attention.inl.h, decode.inl.h, scores.inl.h, unrotated.inl.h); scheduling, threads and scratch
+// are in the callers.
 //
 // The files that fill tables are compiled for their instruction set. They must not instantiate
 // shared inline code (std, absl): the linker would keep one copy for all, perhaps theirs.
@@ -82,6 +83,8 @@ struct KernelTable {
   void (*merge)(const FlashMerge& merge);
   void (*add_directions)(const DirectionSum& tile);
   void (*project)(const Projection& tile);
+  void (*add_unrotated)(const UnrotatedKey& key, float* sum);
+  float (*project_unrotated)(const UnrotatedKey& key, const float* direction);
   void (*softmax_sums)(const FlashTile& tile);  // maxima and sums alone: no values, no acc
   void (*add_shares)(const ShareTile& tile);
 };

@@ -31,6 +31,16 @@ struct Projection {
   float* score;            // [kKeyTile] out
 };
 
+// A key to be turned back by the angles of its position to x. add_unrotated: sum += x / ||x||;
+// project_unrotated: x . direction / ||x||. Both vectors are [head_dim] in the key's own order.
+// Vanishing keys count as above.
+struct UnrotatedKey {
+  const bf16* key;   // [head_dim] as stored
+  const float* cos;  // [head_dim / 2] of its position
+  const float* sin;
+  uint32_t head_dim;
+};
+
 // mass += weight * (the query's share) over the query rows, for each key of a tile. Of the flash
 // tile are used q, keys, valid, scale, and max, which is the rows' final one.
 struct ShareTile {

@@ -16,13 +16,18 @@ constexpr uint32_t kPoolTask = 512;           // slots that are pooled
 
 uint32_t RoundUp(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 
+struct ScoreRows {
+  const uint32_t* table;
+  uint32_t plane;
+};
+
 // Writes one KV head's scores of `count` slots from `slot` on.
-void PutScores(const PoolView& pages, const uint32_t* table, uint32_t kv_head, uint32_t slot,
+void PutScores(const PoolView& pages, const ScoreRows& rows, uint32_t kv_head, uint32_t slot,
                const float* score, uint32_t count) {
   const CacheGeometry& geometry = pages.geometry;
   for (uint32_t i = 0; i < count;) {
     const uint32_t offset = (slot + i) % geometry.page_tokens;
-    float* to = pages.page_scores(table[(slot + i) / geometry.page_tokens]) +
+    float* to = pages.page_scores(rows.table[(slot + i) / geometry.page_tokens], rows.plane) +
                 size_t{offset} * geometry.num_kv_heads + kv_head;
     const uint32_t stop = std::min(count, i + geometry.page_tokens - offset);
     for (; i < stop; ++i, to += geometry.num_kv_heads) *to = score[i];
@@ -70,7 +75,7 @@ void BoardScoring::ScoreHead(const ResidentRun& run, uint32_t kv_head, const Poo
   for (uint32_t slot = 0; slot < run.tokens; slot += kKeyTile) {
     const uint32_t count = GatherKeys(pages, place(slot), zeros, keys[0]);
     kernels_.project({keys[0], head_dim, inverse + slot, direction, score});
-    PutScores(pages, run.pages, kv_head, slot, score, count);
+    PutScores(pages, {run.pages, 0}, kv_head, slot, score, count);
   }
 }
 
@@ -78,7 +83,7 @@ template <typename Count>
 void BoardScoring::ListTasks(const Call& call, uint32_t heads, uint32_t step, Count count) {
   tasks_.clear();
   for (uint32_t run = 0; run < call.runs.size(); ++run) {
-    const uint32_t total = count(call.runs[run]);
+    const uint32_t total = count(call.runs[run].queries);
     for (uint32_t head = 0; head < heads; ++head) {
       for (uint32_t first = 0; first < total; first += step) {
         tasks_.push_back({run, head, first, std::min(total, first + step)});
@@ -91,9 +96,9 @@ void BoardScoring::Lay(const Call& call) {
   places_.clear();
   size_t rows = 0;
   size_t mass = 0;
-  for (const AttentionRun& run : call.runs) {
+  for (const auto& [run, neighbours, plane] : call.runs) {
     FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
-    const uint32_t stride = RoundUp(run.context, kKeyTile) + 2 * kWindowNeighbours;
+    const uint32_t stride = RoundUp(run.context, kKeyTile) + 2 * neighbours;
     places_.push_back({rows, mass, stride});
     rows += size_t{2} * call.shape.heads * run.rows;
     mass += size_t{call.shape.kv_heads} * stride;
@@ -103,7 +108,7 @@ void BoardScoring::Lay(const Call& call) {
   std::fill_n(mass_.Get(mass), mass, 0.0f);
 }
 
-void BoardScoring::Window(ThreadPool& pool, const bf16* q, absl::Span<const AttentionRun> runs,
+void BoardScoring::Window(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
                           const AttentionShape& shape, const PoolView& pages) {
   if (pages.scores == nullptr || runs.empty()) return;
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && shape.head_dim % 2 == 0);
@@ -123,7 +128,7 @@ void BoardScoring::Window(ThreadPool& pool, const bf16* q, absl::Span<const Atte
 
 FlashTile BoardScoring::Queries(const Call& call, const Task& task, uint32_t head, uint32_t first,
                                 uint32_t count, PerThread& mine) const {
-  const size_t row = size_t{call.runs[task.run].first_row} + first;
+  const size_t row = size_t{call.runs[task.run].queries.first_row} + first;
   const uint32_t head_dim = call.shape.head_dim;
   const size_t stride = size_t{call.shape.heads} * head_dim;
   return {.q = call.q + row * stride + size_t{head} * head_dim,
@@ -142,7 +147,7 @@ FlashTile BoardScoring::Queries(const Call& call, const Task& task, uint32_t hea
 
 // Maxima and sums of some query rows, in all heads of the KV head.
 void BoardScoring::SumRows(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionRun& run = call.runs[task.run];
+  const AttentionRun& run = call.runs[task.run].queries;
   const uint32_t lanes = kernels_.lanes;
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   const uint32_t count = task.end - task.first;
@@ -182,12 +187,13 @@ void BoardScoring::SumRows(const Call& call, const Task& task, PerThread& mine) 
 
 // What all query rows give to some slots.
 void BoardScoring::AddMass(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionRun& run = call.runs[task.run];
+  const AttentionRun& run = call.runs[task.run].queries;
   const Place& at = places_[task.run];
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   float* max = rows_.Get(0) + at.rows + size_t{task.kv_head} * group * run.rows;
   float* weight = max + size_t{call.shape.heads} * run.rows;
-  float* mass = mass_.Get(0) + at.mass + size_t{task.kv_head} * at.mass_stride + kWindowNeighbours;
+  float* mass = mass_.Get(0) + at.mass + size_t{task.kv_head} * at.mass_stride +
+                call.runs[task.run].neighbours;
   int32_t* valid = mine.valid.Get(run.rows);
   const uint32_t seen_by_first = run.context - run.rows + 1;
   TilePlace next{run.pages, task.kv_head, task.first, task.end};
@@ -207,18 +213,19 @@ void BoardScoring::AddMass(const Call& call, const Task& task, PerThread& mine) 
 }
 
 void BoardScoring::Pool(const Call& call, const Task& task) {
-  const AttentionRun& run = call.runs[task.run];
+  const WindowRun& window = call.runs[task.run];
   const Place& at = places_[task.run];
   float pooled[kPoolTask];
   for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
     const float* left = mass_.Get(0) + at.mass + size_t{head} * at.mass_stride + task.first;
     std::copy_n(left, task.end - task.first, pooled);
-    for (uint32_t shift = 1; shift <= 2 * kWindowNeighbours; ++shift) {
+    for (uint32_t shift = 1; shift <= 2 * window.neighbours; ++shift) {
       for (uint32_t i = 0; i < task.end - task.first; ++i) {
         pooled[i] = std::max(pooled[i], left[i + shift]);
       }
     }
-    PutScores(call.pages, run.pages, head, task.first, pooled, task.end - task.first);
+    PutScores(call.pages, {window.queries.pages, window.plane}, head, task.first, pooled,
+              task.end - task.first);
   }
 }
 

@@ -28,7 +28,7 @@ class BoardScoring {
   explicit BoardScoring(const KernelTable& kernels) : kernels_(kernels) {}
 
   void Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
-  void Window(ThreadPool& pool, const bf16* q, absl::Span<const AttentionRun> runs,
+  void Window(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
               const AttentionShape& shape, const PoolView& pages);
 
  private:
@@ -48,12 +48,12 @@ class BoardScoring {
   // Where a run's numbers lie in `rows_` and `mass_`.
   struct Place {
     size_t rows;  // [head][row] maxima, then as many weights
-    size_t mass;  // [kv_head][mass_stride], slot 0 at kWindowNeighbours
+    size_t mass;  // [kv_head][mass_stride], slot 0 at the run's `neighbours`
     uint32_t mass_stride;
   };
   struct Call {
     const bf16* q;
-    absl::Span<const AttentionRun> runs;
+    absl::Span<const WindowRun> runs;
     AttentionShape shape;
     const PoolView& pages;
   };

@@ -20,6 +20,8 @@ constexpr KernelTable MakeTable(const char* name) {
           .merge = MergeKernel<V>,
           .add_directions = AddDirectionsKernel<V>,
           .project = ProjectKernel<V>,
+          .add_unrotated = AddUnrotatedKernel<V>,
+          .project_unrotated = ProjectUnrotatedKernel<V>,
           .softmax_sums = SoftmaxSumsKernel<V>,
           .add_shares = AddSharesKernel<V>};
 }

@@ -1,0 +1,23 @@
+// What a sequence's policy needs scored, in the executor's terms.
+#ifndef FOLIO_SERVICES_WORKER_SCORE_PLAN_H_
+#define FOLIO_SERVICES_WORKER_SCORE_PLAN_H_
+
+#include "absl/status/statusor.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "services/model/executor.h"
+
+namespace folio::worker {
+
+struct ScorePlan {
+  kernels::ScoreKind kind = kernels::ScoreKind::kNone;  // of the first plane
+  bool on_demand = false;     // written when the prompt ends, and when a page fills
+  model::WindowScore window;  // of the prompt's end; queries may exceed the prompt
+};
+
+// INTERNAL for what this worker cannot write: a kind or time it does not know, a window without
+// queries, an even pool.
+absl::StatusOr<ScorePlan> PlanScores(const folio::v1::OpenResult& opened);
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_SCORE_PLAN_H_

@@ -1,0 +1,76 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/policy/registry.h"
+#include "tests/policy/score_table.h"
+
+namespace folio::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+using ::testing::Pointwise;
+
+// Twelve tokens in pages of two. Only slot 5 differs; over five slots that is 10 / 5 each for slots
+// 3 to 7. The prompt's end looks at slots 7, 3, 9, and 4, in this order.
+const std::vector<float> kDifference = {0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0};
+const std::vector<float> kAttention = {99, 99, 1, 8, 6, 0, 0, 9, 0, 7, 50, 99};
+
+class QueryDiffTest : public ::testing::Test {
+ protected:
+  LayerScores Both() const {
+    LayerScores scores = difference_.view();
+    scores.prompt_pages = attention_.view().pages;
+    return scores;
+  }
+  static std::vector<uint32_t> Keep(const QueryDiff::Options& options, const LayerScores& scores,
+                                    const Limits& limits) {
+    return Values(MakePolicy(QueryDiffSpec{options})->SelectPrefill(scores, limits));
+  }
+
+  const ScoreTable difference_{OneHead(kDifference), 2};
+  const ScoreTable attention_{OneHead(kAttention), 2};
+  const Limits limits_ = MakeLimits(8, 2, 2);  // four are free
+};
+
+TEST_F(QueryDiffTest, HalfIsWhatTheQueriesSeeAndHalfWhatDiffers) {
+  // 7 and 3 are seen most; of 4, 5 and 6, which differ alike, the newer two.
+  EXPECT_THAT(Keep({0.5F, 1, 1}, Both(), limits_), ElementsAre(0, 1, 3, 5, 6, 7, 10, 11));
+  // The share is rounded down: 0.74 of 4 is 2.
+  EXPECT_THAT(Keep({0.74F, 1, 1}, Both(), limits_), ElementsAre(0, 1, 3, 5, 6, 7, 10, 11));
+  EXPECT_THAT(Keep({0.75F, 1, 1}, Both(), limits_), ElementsAre(0, 1, 3, 6, 7, 9, 10, 11));
+}
+
+TEST_F(QueryDiffTest, EitherMayHaveItAll) {
+  EXPECT_THAT(Keep({0, 1, 1}, Both(), limits_), ElementsAre(0, 1, 4, 5, 6, 7, 10, 11));
+  EXPECT_THAT(Keep({1, 1, 1}, Both(), limits_), ElementsAre(0, 1, 3, 4, 7, 9, 10, 11));
+}
+
+TEST_F(QueryDiffTest, TheWindowsOwnTokensAreKept) {
+  // Slots 8 to 11 look; two are free.
+  EXPECT_THAT(Keep({0.5F, 4, 1}, Both(), limits_), ElementsAre(0, 1, 6, 7, 8, 9, 10, 11));
+}
+
+TEST_F(QueryDiffTest, WithoutThePromptsScoresAllGoesByDifference) {
+  EXPECT_THAT(Keep({0.5F, 1, 1}, difference_.view(), limits_),
+              ElementsAre(0, 1, 4, 5, 6, 7, 10, 11));
+}
+
+TEST_F(QueryDiffTest, TokensAreSmoothedOverNeighboursAndHeads) {
+  const ScoreTable table({{1, 3}, {0, 0}, {4, 4}, {0, 0}, {0, 10}, {0, 0}}, 2);
+  // Means over heads: 2, 0, 4, 0, 5, 0.
+  EXPECT_THAT(MakePolicy(QueryDiffSpec())->TokenScores(table.view()),
+              Pointwise(FloatEq(), {2.0F, 1.5F, 2.2F, 1.8F, 2.25F, 5.0F / 3}));
+}
+
+TEST_F(QueryDiffTest, DecodeDropsThePageThatDiffersLeast) {
+  // Smoothing would make page 2, behind the outstanding slot 3, look better than page 3.
+  const ScoreTable table(OneHead({9, 9, 0, 8, 0, 0, 1, 1, 5, 5, 0, 0}), 2);
+  const auto policy = MakePolicy(QueryDiffSpec());
+  EXPECT_THAT(policy->BlockScores(table.view()),
+              Pointwise(FloatEq(), {9.0F, 4.0F, 0.0F, 1.0F, 5.0F, 0.0F}));
+  EXPECT_EQ(policy->SelectDecode(table.view(), MakeLimits(10, 2, 2)).value(), 2U);
+  EXPECT_EQ(policy->SelectDecode(table.view(), MakeLimits(10, 6, 2)).value(), 3U);
+}
+
+}  // namespace
+}  // namespace folio::policy
