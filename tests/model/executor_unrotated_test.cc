@@ -82,7 +82,7 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
     std::vector<std::vector<float>> before;
     for (uint32_t layer = 0; layer < kLayers; ++layer) before.push_back(sequence.Board(layer));
     for (uint32_t i = 0; i < kPageTokens; ++i, ++next) {
-      StepSegment step = sequence.Decode(next, next);
+      StepSegment step = sequence.Decode(next % 101, next);
       step.score_resident = true;
       rig.Run({step});
       for (Tokens& layer : positions) layer.push_back(next);

@@ -172,7 +172,10 @@ class ManagedSequence {
     for (const PageRef& ref : tables_[layer]) {
       pages.push_back(pool_.view().page_scores(ref.page.value()));
     }
-    return {pages, kPageTokens, pool_.view().geometry.num_kv_heads, TokenCount(resident())};
+    return {.pages = pages,
+            .page_tokens = kPageTokens,
+            .kv_heads = pool_.view().geometry.num_kv_heads,
+            .tokens = TokenCount(resident())};
   }
 
   void Compact() {
