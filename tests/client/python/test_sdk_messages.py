@@ -19,6 +19,13 @@ POLICIES = {
     "key_diff": folio.KeyDiff(),
     "snap_kv": folio.SnapKv(),
     "snap_kv:window=32": folio.SnapKv(window=32),
+    "snap_kv:pool=1": folio.SnapKv(pool=1),
+    "snap_kv:window=64,pool=7": folio.SnapKv(64, 7),
+    "query_diff": folio.QueryDiff(),
+    "query_diff:share=0.5,window=16,pool=31": folio.QueryDiff(0.5, 16, 31),
+    "query_diff:share=0": folio.QueryDiff(share=0),
+    "query_diff:share=1,pool=3": folio.QueryDiff(share=1.0, pool=3),
+    "query_diff:share=0.3,window=8": folio.QueryDiff(0.3, 8),
     "random": folio.Random(),
     "random:seed=0": folio.Random(seed=0),
     "random:seed=18446744073709551615": folio.Random(seed=2**64 - 1),
@@ -26,6 +33,7 @@ POLICIES = {
     "kv_crush:key_diff,share=0.1": folio.KvCrush(folio.KeyDiff(), share=0.1),
     "kv_crush:inverse_key_norm,share=0,anchor=zeros": folio.KvCrush(folio.InverseKeyNorm(), 0, "zeros"),
     "kv_crush:snap_kv,window=8,anchor=random,seed=5": folio.KvCrush(folio.SnapKv(8), anchor="random", seed=5),
+    "kv_crush:snap_kv,window=8,pool=5,share=0.5": folio.KvCrush(folio.SnapKv(8, 5), 0.5),
     "kv_crush:key_diff,share=0.5,decode=base": folio.KvCrush(folio.KeyDiff(), 0.5, prefill_only=True),
 }
 
@@ -56,6 +64,7 @@ def test_every_policy_of_the_protocol_is_there():
 def test_a_base_may_come_later():
     assert folio.policy("kv_crush:share=0.5,key_diff") == folio.KvCrush(folio.KeyDiff(), 0.5)
     assert folio.policy(" kv_crush: seed=1 , window=4, snap_kv ") == folio.KvCrush(folio.SnapKv(4), seed=1)
+    assert folio.policy("kv_crush:pool=3,snap_kv,window=4") == folio.KvCrush(folio.SnapKv(4, 3))
     assert folio.policy("kv_crush") == folio.policy("kv_crush:decode=crush") == folio.KvCrush()
 
 
@@ -64,6 +73,14 @@ def test_kv_crush_lets_the_manager_choose():
     assert message.WhichOneof("base") == "paged_eviction" and message.share == 0.5
     assert message.anchor == types_pb2.CRUSH_ANCHOR_UNSPECIFIED
     assert not folio.policies.to_message(folio.KvCrush()).kv_crush.HasField("share")
+
+
+def test_what_is_not_given_is_not_sent():
+    assert folio.policies.to_message(folio.QueryDiff()).query_diff == types_pb2.QueryDiffPolicy()
+    message = folio.policies.to_message(folio.policy("query_diff:pool=31,share=0")).query_diff
+    assert message == types_pb2.QueryDiffPolicy(share=0, pool=31) and message.HasField("share")
+    assert not message.HasField("window")
+    assert folio.policies.to_message(folio.SnapKv(pool=3)).snap_kv == types_pb2.SnapKvPolicy(pool=3)
 
 
 def sent(server, client, **arguments):

@@ -1,5 +1,6 @@
 """Runs: what is done is not done again, one failure costs one cell, an interruption loses nothing that was written."""
 
+import argparse
 import io
 import json
 import threading
@@ -185,6 +186,15 @@ def test_the_command_line_reads_lists():
     for wrong in ("0", "1.5", "-3", "x"):
         with pytest.raises(ValueError, match="budget"):
             parse_budget(wrong)
+
+
+def test_a_parameter_belongs_to_the_policy_before_it():
+    text = "query_diff:share=0.5,window=16,pool=31,snap_kv:window=64,pool=7,query_diff,kv_crush:snap_kv,pool=3,share=0.5"
+    assert cli.policies(text) == [
+        "query_diff:share=0.5,window=16,pool=31", "snap_kv:window=64,pool=7", "query_diff", "kv_crush:snap_kv,pool=3,share=0.5"
+    ]  # fmt: skip
+    with pytest.raises(argparse.ArgumentTypeError, match="pool must be odd"):
+        cli.policies("query_diff:pool=30")
 
 
 @pytest.mark.parametrize("flag, value", [("--policies", "fulll"), ("--budgets", "many"), ("--seeds", "a-b")])
