@@ -59,7 +59,8 @@ void CacheFlags::Add(CLI::App& command) {
   command
       .add_option("--policy", policy,
                   "What to evict over budget: full (nothing), paged_eviction, streaming_llm,\n"
-                  "inverse_key_norm, key_diff, snap_kv[:window=64], random[:seed=0],\n"
+                  "inverse_key_norm, key_diff, snap_kv[:window=64][,pool=7],\n"
+                  "query_diff[:share=0.5][,window=16][,pool=31], random[:seed=0],\n"
                   "kv_crush[:BASE][,share=0.25][,anchor=mean]")
       ->capture_default_str();
   command.add_option("--budget", budget,

@@ -1,178 +1,223 @@
 #include "services/client/policy_text.h"
 
-#include <array>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace folio::client {
 namespace {
 
 namespace v1 = folio::v1;
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
 
-constexpr absl::string_view kNames =
-    "full, paged_eviction, streaming_llm, inverse_key_norm, key_diff, snap_kv, random or kv_crush";
-constexpr std::array<std::pair<absl::string_view, v1::CrushAnchor>, 5> kAnchors = {{
-    {"mean", v1::CRUSH_ANCHOR_MEAN},
-    {"alternating", v1::CRUSH_ANCHOR_ALTERNATING},
-    {"zeros", v1::CRUSH_ANCHOR_ZEROS},
-    {"ones", v1::CRUSH_ANCHOR_ONES},
-    {"random", v1::CRUSH_ANCHOR_RANDOM},
-}};
+// In the protocol a policy of parameters is a message of numbers, flags and enums; one that has
+// another inside (Policy itself, kv_crush with its base) is a message with a oneof of messages.
 
-template <typename... Parts>
-absl::Status Refuse(absl::string_view text, const Parts&... why) {
-  return absl::InvalidArgumentError(absl::StrCat("policy \"", text, "\": ", why...));
+using Words = std::vector<std::pair<std::string, int>>;
+
+// What a parameter that is no number may be.
+Words WordsOf(const FieldDescriptor& field) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {{"crush", 0}, {"base", 1}};
+  Words words;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+      const auto& value = *field.enum_type()->value(i);
+      if (value.number() == 0) continue;  // unspecified
+      words.emplace_back(absl::AsciiStrToLower(absl::StripPrefix(value.name(), "CRUSH_ANCHOR_")),
+                         value.number());
+    }
+  }
+  return words;
 }
 
-// What may be a policy by itself or the base of another.
-template <typename Message>
-bool SetBase(absl::string_view name, Message* out) {
-  if (name == "paged_eviction") {
-    out->mutable_paged_eviction();
-  } else if (name == "inverse_key_norm") {
-    out->mutable_inverse_key_norm();
-  } else if (name == "key_diff") {
-    out->mutable_key_diff();
-  } else if (name == "snap_kv") {
-    out->mutable_snap_kv();
-  } else {
-    return false;
-  }
-  return true;
+std::string ParameterName(const FieldDescriptor& field) {
+  // The one flag there is; it says who drops pages in decode.
+  return field.name() == "prefill_only" ? "decode" : std::string(field.name());
 }
 
-template <typename Message>
-std::string BaseName(const Message& policy) {
-  if (policy.has_inverse_key_norm()) return "inverse_key_norm";
-  if (policy.has_key_diff()) return "key_diff";
-  if (policy.has_snap_kv()) return "snap_kv";
-  return "paged_eviction";
+// A field of this message that is a number, a flag or an enum.
+bool IsParameter(const FieldDescriptor& field) {
+  return field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
-bool SetName(absl::string_view name, v1::Policy* policy) {
-  if (name == "full") {
-    policy->mutable_full();
-  } else if (name == "streaming_llm") {
-    policy->mutable_streaming_llm();
-  } else if (name == "random") {
-    policy->mutable_random();
-  } else if (name == "kv_crush") {
-    policy->mutable_kv_crush();
-  } else {
-    return SetBase(name, policy);
+// False when the value is none of the field's.
+bool SetValue(const FieldDescriptor& field, absl::string_view value, Message* out) {
+  const Reflection& reflection = *out->GetReflection();
+  uint32_t number = 0;
+  uint64_t long_number = 0;
+  float real = 0;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      if (!absl::SimpleAtoi(value, &number)) return false;
+      reflection.SetUInt32(out, &field, number);
+      return true;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      if (!absl::SimpleAtoi(value, &long_number)) return false;
+      reflection.SetUInt64(out, &field, long_number);
+      return true;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      if (!absl::SimpleAtof(value, &real)) return false;
+      reflection.SetFloat(out, &field, real);
+      return true;
+    default:
+      break;
   }
-  return true;
-}
-
-bool SetAnchor(absl::string_view value, v1::KvCrushPolicy* crush) {
-  for (const auto& [name, anchor] : kAnchors) {
-    if (name == value) crush->set_anchor(anchor);
-  }
-  return crush->anchor() != v1::CRUSH_ANCHOR_UNSPECIFIED;
-}
-
-bool SetWindow(absl::string_view value, v1::SnapKvPolicy* snap) {
-  uint32_t window = 0;
-  if (!absl::SimpleAtoi(value, &window)) return false;
-  snap->set_window(window);
-  return true;
-}
-
-// "key=value" of the policy's own; false when it has no such parameter or the value is none.
-bool SetParameter(absl::string_view key, absl::string_view value, v1::Policy* policy) {
-  uint64_t seed = 0;
-  float share = 0;
-  if (policy->has_snap_kv() && key == "window") {
-    return SetWindow(value, policy->mutable_snap_kv());
-  }
-  if (policy->has_random() && key == "seed" && absl::SimpleAtoi(value, &seed)) {
-    policy->mutable_random()->set_seed(seed);
-    return true;
-  }
-  if (!policy->has_kv_crush()) return false;
-  v1::KvCrushPolicy* crush = policy->mutable_kv_crush();
-  if (key == "window" && crush->has_snap_kv()) return SetWindow(value, crush->mutable_snap_kv());
-  if (key == "anchor") return SetAnchor(value, crush);
-  if (key == "decode" && (value == "base" || value == "crush")) {
-    crush->set_prefill_only(value == "base");
-    return true;
-  }
-  if (key == "seed" && absl::SimpleAtoi(value, &seed)) {
-    crush->set_seed(seed);
-    return true;
-  }
-  if (key == "share" && absl::SimpleAtof(value, &share)) {
-    crush->set_share(share);
+  for (const auto& [word, meaning] : WordsOf(field)) {
+    if (word != value) continue;
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+      reflection.SetBool(out, &field, meaning != 0);
+    } else {
+      reflection.SetEnumValue(out, &field, meaning);
+    }
     return true;
   }
   return false;
 }
 
+// Empty for a word that this version does not know.
+std::string ValueText(const FieldDescriptor& field, const Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  int meaning = 0;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(reflection.GetUInt32(message, &field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(reflection.GetUInt64(message, &field));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return absl::StrCat(reflection.GetFloat(message, &field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      meaning = reflection.GetBool(message, &field) ? 1 : 0;
+      break;
+    default:
+      meaning = reflection.GetEnumValue(message, &field);
+  }
+  for (const auto& [word, number] : WordsOf(field)) {
+    if (number == meaning) return word;
+  }
+  return "";
+}
+
+// What stands inside this message: the policy's own message, or a base's; null where nothing can.
+// A choice not made is its first: full, or paged_eviction.
+const FieldDescriptor* Chosen(const Message& message) {
+  if (message.GetDescriptor()->real_oneof_decl_count() == 0) return nullptr;
+  const auto& choice = *message.GetDescriptor()->oneof_decl(0);
+  const FieldDescriptor* set = message.GetReflection()->GetOneofFieldDescriptor(message, &choice);
+  return set != nullptr ? set : choice.field(0);
+}
+
+// Makes the choice of this name; null when there is none.
+Message* Choose(absl::string_view name, Message* out) {
+  const FieldDescriptor* field = out->GetDescriptor()->FindFieldByName(std::string(name));
+  if (field == nullptr || IsParameter(*field)) return nullptr;
+  return out->GetReflection()->MutableMessage(out, field);
+}
+
+// Sets a parameter of the policy or, if it has none of this name, of the base chosen for it.
+bool SetParameter(absl::string_view name, absl::string_view value, Message* out) {
+  const Descriptor& descriptor = *out->GetDescriptor();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    if (IsParameter(field) && ParameterName(field) == name) return SetValue(field, value, out);
+  }
+  const FieldDescriptor* base = Chosen(*out);
+  return base != nullptr &&
+         SetParameter(name, value, out->GetReflection()->MutableMessage(out, base));
+}
+
+// "window=N", "anchor=mean|alternating" ..., and of a base "snap_kv[,window=N]".
+std::vector<std::string> Usage(const Descriptor& descriptor) {
+  std::vector<std::string> items;
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    std::string item = ParameterName(field);
+    if (IsParameter(field)) {
+      const Words words = WordsOf(field);
+      const std::string values = absl::StrJoin(
+          words, "|", [](std::string* out, const auto& word) { out->append(word.first); });
+      absl::StrAppend(&item, "=", words.empty() ? "N" : values);
+    } else {
+      for (const auto& own : Usage(*field.message_type())) absl::StrAppend(&item, "[,", own, "]");
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+std::string Names() {
+  const Descriptor& policy = *v1::Policy::descriptor();
+  std::string names;
+  for (int i = 0; i < policy.field_count(); ++i) {
+    const absl::string_view separator = i + 1 == policy.field_count() ? " or " : ", ";
+    absl::StrAppend(&names, i == 0 ? "" : separator, policy.field(i)->name());
+  }
+  return names;
+}
+
+// What is chosen inside and its parameters, then the message's own in the protocol's order.
+void Append(const Message& message, std::vector<std::string>* items) {
+  const Reflection& reflection = *message.GetReflection();
+  if (const FieldDescriptor* chosen = Chosen(message); chosen != nullptr) {
+    items->emplace_back(chosen->name());
+    Append(reflection.GetMessage(message, chosen), items);
+  }
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (!IsParameter(field) || !reflection.HasField(message, &field)) continue;
+    const std::string value = ValueText(field, message);
+    if (!value.empty()) items->push_back(absl::StrCat(ParameterName(field), "=", value));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Policy> ParsePolicy(absl::string_view text) {
+  const auto refuse = [&](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("policy \"", text, "\": ", why...));
+  };
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits(':', 1));
   v1::Policy policy;
-  if (!SetName(parts.first, &policy)) return Refuse(text, "no such policy; use ", kNames);
+  Message* chosen = Choose(parts.first, &policy);
+  if (chosen == nullptr) return refuse("no such policy; use ", Names());
   if (parts.second.empty()) return policy;
-  for (const absl::string_view item : absl::StrSplit(parts.second, ',')) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(item, absl::MaxSplits('=', 1));
-    const bool base = item.find('=') == absl::string_view::npos;
-    if (base && policy.has_kv_crush() && SetBase(item, policy.mutable_kv_crush())) continue;
-    if (!base && SetParameter(pair.first, pair.second, &policy)) continue;
-    return Refuse(text, "\"", item, "\" is no parameter of ", parts.first,
-                  "; parameters are window=N (snap_kv), seed=N (random, kv_crush), and for "
-                  "kv_crush a base, share=0.25, decode=base or crush, and anchor=mean, "
-                  "alternating, zeros, ones or "
-                  "random");
+  const std::vector<absl::string_view> items = absl::StrSplit(parts.second, ',');
+  // Bases first: one may come after its parameters.
+  for (const bool bases : {true, false}) {
+    for (const absl::string_view item : items) {
+      const std::pair<absl::string_view, absl::string_view> pair =
+          absl::StrSplit(item, absl::MaxSplits('=', 1));
+      if (absl::StrContains(item, '=') == bases) continue;
+      const bool taken =
+          bases ? Choose(item, chosen) != nullptr : SetParameter(pair.first, pair.second, chosen);
+      if (taken) continue;
+      const std::string usage = absl::StrJoin(Usage(*chosen->GetDescriptor()), ", ");
+      return refuse("\"", item, "\" is no parameter of ", parts.first, "; it takes ",
+                    usage.empty() ? "none" : usage);
+    }
   }
   return policy;
 }
 
 std::string PolicyText(const v1::Policy& policy) {
-  std::vector<std::string> parameters;
-  const auto window = [&](const v1::SnapKvPolicy& snap) {
-    if (snap.has_window()) parameters.push_back(absl::StrCat("window=", snap.window()));
-  };
-  std::string name;
-  switch (policy.kind_case()) {
-    case v1::Policy::kFull:
-    case v1::Policy::KIND_NOT_SET:
-      return "full";
-    case v1::Policy::kStreamingLlm:
-      return "streaming_llm";
-    case v1::Policy::kRandom:
-      name = "random";
-      if (policy.random().has_seed()) {
-        parameters.push_back(absl::StrCat("seed=", policy.random().seed()));
-      }
-      break;
-    case v1::Policy::kKvCrush: {
-      const v1::KvCrushPolicy& crush = policy.kv_crush();
-      name = "kv_crush";
-      parameters.push_back(BaseName(crush));
-      if (crush.has_snap_kv()) window(crush.snap_kv());
-      if (crush.has_share()) parameters.push_back(absl::StrCat("share=", crush.share()));
-      for (const auto& [word, anchor] : kAnchors) {
-        if (anchor == crush.anchor()) parameters.push_back(absl::StrCat("anchor=", word));
-      }
-      if (crush.prefill_only()) parameters.emplace_back("decode=base");
-      if (crush.seed() != 0) parameters.push_back(absl::StrCat("seed=", crush.seed()));
-      break;
-    }
-    default:
-      name = BaseName(policy);
-      if (policy.has_snap_kv()) window(policy.snap_kv());
-  }
-  if (parameters.empty()) return name;
-  return absl::StrCat(name, ":", absl::StrJoin(parameters, ","));
+  std::vector<std::string> items;
+  Append(policy, &items);
+  const std::string name = std::move(items.front());
+  items.erase(items.begin());
+  return items.empty() ? name : absl::StrCat(name, ":", absl::StrJoin(items, ","));
 }
 
 }  // namespace folio::client

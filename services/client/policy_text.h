@@ -1,12 +1,13 @@
 // A policy as one word of a command line, and back:
 //
 //   full  paged_eviction  streaming_llm  inverse_key_norm  key_diff
-//   snap_kv[:window=64]  random[:seed=0]
+//   snap_kv[:window=64][,pool=7]  query_diff[:share=0.5][,window=16][,pool=31]  random[:seed=0]
 //   kv_crush[:BASE][,share=0.25][,anchor=mean|alternating|zeros|ones|random][,seed=0]
 //           [,decode=base|crush]
 //
-// BASE is one of paged_eviction (the default), inverse_key_norm, key_diff and snap_kv; a window
-// goes with the last as window=64 in the same list. What is left out has the server's default.
+// BASE is one of paged_eviction (the default), inverse_key_norm, key_diff and snap_kv; the last
+// one's window and pool go into the same list. What is left out has the server's default. Names and
+// parameters are those of the protocol's messages; which values are in range the server knows.
 #ifndef FOLIO_SERVICES_CLIENT_POLICY_TEXT_H_
 #define FOLIO_SERVICES_CLIENT_POLICY_TEXT_H_
 
