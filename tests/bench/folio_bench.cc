@@ -184,10 +184,15 @@ class Program {
 std::vector<std::string> Policies() {
   std::vector<std::string> policies = absl::GetFlag(FLAGS_policies);
   if (policies == std::vector<std::string>{"all"}) {
-    return {"paged_eviction",    "kv_crush:paged_eviction",
-            "kv_crush:key_diff", "streaming_llm",
-            "inverse_key_norm",  "key_diff",
-            "snap_kv",           "random"};
+    return {"paged_eviction",
+            "kv_crush:paged_eviction",
+            "kv_crush:key_diff",
+            "streaming_llm",
+            "inverse_key_norm",
+            "key_diff",
+            "snap_kv",
+            "query_diff",
+            "random"};
   }
   for (std::string& policy : policies) absl::StrReplaceAll({{";", ","}}, &policy);
   return policies;

@@ -178,13 +178,15 @@ POLICIES = [
     (folio.StreamingLlm(), folio.StreamingLlm()),
     (folio.InverseKeyNorm(), folio.InverseKeyNorm()),
     (folio.KeyDiff(), folio.KeyDiff()),
-    (folio.SnapKv(), folio.SnapKv(window=64)),
-    (folio.SnapKv(window=32), folio.SnapKv(window=32)),
+    (folio.SnapKv(), folio.SnapKv(window=64, pool=7)),
+    (folio.SnapKv(window=32, pool=3), folio.SnapKv(window=32, pool=3)),
+    (folio.QueryDiff(), folio.QueryDiff(share=0.5, window=16, pool=31)),
+    (folio.QueryDiff(0.25, 8, 1), folio.QueryDiff(share=0.25, window=8, pool=1)),
     (folio.Random(), folio.Random(seed=3)),
     (folio.Random(seed=7), folio.Random(seed=7)),
     (folio.KvCrush(), folio.KvCrush(folio.PagedEviction(), 0.25, "mean")),
     (folio.KvCrush(folio.KeyDiff(), 0.5, "random", 9), folio.KvCrush(folio.KeyDiff(), 0.5, "random", 9)),
-    (folio.KvCrush(folio.SnapKv(32), 0.125, "ones"), folio.KvCrush(folio.SnapKv(32), 0.125, "ones")),
+    (folio.KvCrush(folio.SnapKv(32), 0.125, "ones"), folio.KvCrush(folio.SnapKv(32, 7), 0.125, "ones")),
 ]
 
 

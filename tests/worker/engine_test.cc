@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tests/worker/engine_rig.h"
 
 namespace folio::worker::testing {
@@ -28,12 +29,12 @@ std::vector<Ask> MixedAsks(bool synchronous) {
                                              kPaged,
                                              kStreaming,
                                              "key_diff",
-                                             kPaged,
+                                             "inverse_key_norm",
                                              "snap_kv:window=9",
                                              "random",
                                              "kv_crush:inverse_key_norm,share=0.34,anchor=ones",
-                                             "inverse_key_norm"};
-  for (uint64_t i = 0; i < 9; ++i) {
+                                             "query_diff:window=9,share=0.4"};
+  for (uint64_t i = 0; i < policies.size(); ++i) {
     const std::string& policy = policies[i];
     asks.push_back({.prompt = static_cast<uint32_t>(7 + 41 * i),
                     .seed = 100 + i,
@@ -200,7 +201,7 @@ TEST_P(EngineOnDevice, ABudgetOfTheWholeLengthLosesNothing) {
   const auto expected = rig.Run(Make(full));
   for (const char* policy :
        {kPaged, kStreaming, "inverse_key_norm", "key_diff", "snap_kv:window=16", "random",
-        "kv_crush", "kv_crush:key_diff,share=0.5,anchor=ones"}) {
+        "query_diff", "kv_crush", "kv_crush:key_diff,share=0.5,anchor=ones"}) {
     Ask ask = full;
     ask.policy = policy;
     ask.budget = 128;  // 60 and 68 that are fed
@@ -215,8 +216,8 @@ TEST_P(EngineOnDevice, ABudgetOfTheWholeLengthLosesNothing) {
 
 // Scoring what was generated gives the same log-probabilities by the same evictions.
 TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
-  for (const char* policy :
-       {kFull, kPaged, kStreaming, "key_diff", "snap_kv:window=20", "kv_crush:share=0.34"}) {
+  for (const char* policy : {kFull, kPaged, kStreaming, "key_diff", "snap_kv:window=20",
+                             "kv_crush:share=0.34", "query_diff"}) {
     EngineRig rig(Options());
     rig.Start();
     const Ask ask = {.prompt = 60,
@@ -224,7 +225,7 @@ TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
                      .max_new_tokens = 70,
                      .policy = policy,
                      .budget = std::string(policy) == kFull ? 0u : 48u,
-                     .pyramid = std::string(policy) == "key_diff",
+                     .pyramid = absl::StrContains(policy, "diff"),
                      .temperature = 1};
     const auto generated = rig.Run(Make(ask));
     SequenceRequest score = Make(ask);
