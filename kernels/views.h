@@ -70,6 +70,11 @@ constexpr bool ScoredAtAppend(ScoreKind kind) {
   return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm;
 }
 
+// Of the tokens there are, when a step is done; a window's attention comes from inside the step.
+constexpr bool ScoredOnDemand(ScoreKind kind) {
+  return kind == ScoreKind::kKeyDifference || kind == ScoreKind::kUnrotatedDifference;
+}
+
 // Where the K and V of one batch row go, in one layer.
 struct AppendSlot {
   uint32_t page = 0;

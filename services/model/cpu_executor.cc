@@ -7,6 +7,7 @@
 
 #include "services/common/check.h"
 #include "services/model/pool_fit.h"
+#include "services/model/resident_scoring.h"
 #include "services/model/segment_output.h"
 #include "services/model/slot_table.h"
 #include "services/model/transformer.h"
@@ -108,8 +109,7 @@ class CpuExecutor final : public Executor {
   std::vector<Placed> placed_;
   std::vector<uint32_t> ids_;
   std::vector<ScoringRows> windows_;
-  std::vector<kernels::ResidentRun> resident_;
-  std::vector<kernels::UnrotatedRun> unrotated_;
+  ResidentScoring scoring_;
   uint32_t positions_ = 0;
 };
 
@@ -157,8 +157,7 @@ void CpuExecutor::AddRows(const StepSegment& segment) {
   FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < transformer_.config().vocab);
   FOLIO_CHECK(rows <= owner.table.free_tokens());
   const kernels::ScoreKind kind = owner.table.score();
-  FOLIO_CHECK(!segment.score_resident || kind == kernels::ScoreKind::kKeyDifference ||
-              kind == kernels::ScoreKind::kUnrotatedDifference);
+  FOLIO_CHECK(!segment.score_resident || ScoredOnDemand(kind));
   if (segment.window.queries > 0) {
     FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
     FOLIO_CHECK(segment.window.plane < CacheGeometry::kScorePlanes);
@@ -191,23 +190,14 @@ void CpuExecutor::Forward(uint32_t decode_rows) {
   for (const Placed& p : placed_) p.sequence->table.Advance(p.segment->first_position, p.rows);
 }
 
-// All layers of all sequences that want it at once: enough tasks for any number of threads.
 void CpuExecutor::ScoreResident() {
-  resident_.clear();
-  unrotated_.clear();
+  scoring_.Clear();
   for (const Placed& p : placed_) {
-    if (!p.segment->score_resident) continue;
-    const SlotTable& table = p.sequence->table;
-    if (table.score() == kernels::ScoreKind::kKeyDifference) {
-      table.ListResident(resident_);
-    } else {
-      table.ListUnrotated(!p.segment->prompt, unrotated_);
-    }
+    if (p.segment->score_resident) scoring_.Add(p.sequence->table, p.segment->prompt);
   }
-  if (resident_.empty() && unrotated_.empty()) return;
+  if (scoring_.empty()) return;
   const auto start = std::chrono::steady_clock::now();
-  ops_->ScoreResident(*threads_, resident_, pool_);
-  ops_->ScoreUnrotated(*threads_, unrotated_, transformer_.Angles(positions_), pool_);
+  scoring_.Run(*ops_, *threads_, transformer_.Angles(positions_), pool_);
   score_seconds_ += SecondsSince(start);
 }
 

@@ -1,5 +1,5 @@
 add_library(folio_model
-  cpu_executor.cc pool_fit.cc rope.cc sampler.cc segment_output.cc slot_table.cc transformer.cc
+  cpu_executor.cc pool_fit.cc resident_scoring.cc rope.cc sampler.cc segment_output.cc slot_table.cc transformer.cc
   weights.cc)
 target_link_libraries(folio_model PUBLIC folio_build folio_common folio_kernels)
 foreach(part folio_model_source folio_tokenizer)

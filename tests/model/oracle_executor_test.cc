@@ -31,7 +31,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint32_t kPageTokens = 16;
+constexpr uint32_t kPageTokens = 16;  // also LayerScores' own
 constexpr uint32_t kChunk = 512;
 
 // K and V are stored as bf16. Where a value lies between two of its neighbours, any other order of
@@ -168,14 +168,11 @@ class ManagedSequence {
   }
 
   policy::LayerScores Scores(uint32_t layer, std::vector<const float*>& pages) {
+    const kernels::PoolView& view = pool_.view();
     pages.clear();
-    for (const PageRef& ref : tables_[layer]) {
-      pages.push_back(pool_.view().page_scores(ref.page.value()));
-    }
-    return {.pages = pages,
-            .page_tokens = kPageTokens,
-            .kv_heads = pool_.view().geometry.num_kv_heads,
-            .tokens = TokenCount(resident())};
+    for (const PageRef& ref : tables_[layer]) pages.push_back(view.page_scores(ref.page.value()));
+    const TokenCount tokens(resident());
+    return {.pages = pages, .kv_heads = view.geometry.num_kv_heads, .tokens = tokens};
   }
 
   void Compact() {
