@@ -1,0 +1,83 @@
+#!/bin/sh
+# The study behind the README's table and the product's defaults, stage by stage, on the reference model:
+#
+#   tests/eval/study.sh OUT [stage ...]     OUT/<stage>.jsonl; all stages, or those named
+#
+# Each stage goes on where it was interrupted. On 2 cores the stages take 10 to 60 minutes each. FOLIO_BIN: folder of the
+# built daemons (build/bin). tests/eval/results holds what came of it.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+shift
+python=$("$root/tests/python.sh")
+FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
+export FOLIO_MODEL
+cd "$root/tests/eval"
+
+run() {
+  stage=$1
+  shift
+  "$python" -m folio_eval run --out "$out/$stage.jsonl" --prompts 16 "$@"
+}
+
+# What sink_tokens and recent_tokens do: the defaults.
+protected() {
+  tasks="--tasks needle_prose,needle_4_prose --lengths 1024 --seeds 3"
+  run protected $tasks --policies full,random --budgets 384
+  run protected $tasks --policies paged_eviction,query_diff --budgets 384 --sink 16 --recent 16,64,128,256
+  run protected $tasks --policies paged_eviction,query_diff --budgets 384 --sink 0,64 --recent 16
+}
+
+# query_diff's own parameter, on the seeds that it was made with.
+share() {
+  run share --tasks needle_prose,needle_4_prose,needle_4_prose:blind --lengths 1024 --seeds 3 --budgets 384 \
+    --policies query_diff:share=0.25,query_diff:share=0.5,query_diff:share=0.75
+}
+
+# Every policy, at a quarter and a half of the prompt.
+policies() {
+  run policies --tasks needle_prose,needle_4,needle_4_prose:blind,needle_repeat,variable_tracking --lengths 1024 \
+    --seeds 3 --budgets 256,512 --maps needle_prose --policies \
+    full,query_diff,snap_kv,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,kv_crush:key_diff,inverse_key_norm,streaming_llm,random
+}
+
+# Is query_diff better than PagedEviction and KVCrush? Fresh seeds, once.
+confirm() {
+  run confirm --tasks needle_prose,needle_4_prose:blind,needle_4,needle_repeat --lengths 2048 --seeds 100-102 \
+    --budgets 512,1024 --policies full,query_diff,paged_eviction,kv_crush:paged_eviction,random
+}
+
+# KVCrush: three bases, three shares, every anchor, and the bases alone.
+crush() {
+  list=full,random,paged_eviction,key_diff,snap_kv:window=16,pool=31
+  for base in paged_eviction key_diff snap_kv,window=16,pool=31; do
+    for share in 0.125 0.25 0.5; do
+      for anchor in mean alternating zeros ones random; do
+        list=$list,kv_crush:$base,share=$share,anchor=$anchor
+      done
+    done
+  done
+  run crush --tasks needle_prose --lengths 1024 --seeds 3 --budgets 384 --policies "$list"
+}
+
+# What only eviction in decode can lose.
+decode() {
+  run decode --tasks long_generation --lengths 256 --seeds 3 --budgets 512 \
+    --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+}
+
+# Prose that goes on: perplexity and divergence.
+prose() {
+  run prose --tasks perplexity --lengths 1024 --seeds 3 --budgets 256,512 --policies \
+    full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+}
+
+[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose
+for stage in "$@"; do
+  case $stage in
+    protected | share | policies | confirm | crush | decode | prose) "$stage" ;;
+    *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
+  esac
+done
