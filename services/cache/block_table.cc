@@ -10,12 +10,29 @@ namespace folio::cache {
 
 void BlockTable::AppendRun(Position begin, Position end) {
   if (begin == end) return;
-  if (!runs_.empty() && runs_.back().end == begin) {
-    runs_.back().end = end;
-  } else {
-    FOLIO_CHECK(runs_.empty() || runs_.back().end < begin);
-    runs_.push_back({begin, end});
+  if (last_.end != begin || last_.begin == last_.end) {
+    FOLIO_CHECK(last_.end <= begin);
+    CloseLast();
+    last_.begin = begin;
   }
+  last_.end = end;
+}
+
+void BlockTable::CloseLast() {
+  if (last_.begin < last_.end) closed_.push_back(last_);
+  last_ = {};
+}
+
+void BlockTable::OpenLast() {
+  if (closed_.empty()) return;
+  last_ = closed_.back();
+  closed_.pop_back();
+}
+
+std::vector<PositionRange> BlockTable::positions() const {
+  std::vector<PositionRange> runs = closed_;
+  if (last_.begin < last_.end) runs.push_back(last_);
+  return runs;
 }
 
 void BlockTable::Append(Position first, TokenCount count) {
@@ -25,7 +42,8 @@ void BlockTable::Append(Position first, TokenCount count) {
 }
 
 PageList BlockTable::Compact(absl::Span<const SlotIndex> keep, PageCount spare) {
-  const std::vector<PositionRange> old = std::exchange(runs_, {});
+  CloseLast();
+  const std::vector<PositionRange> old = std::exchange(closed_, {});
   size_t run = 0;
   uint32_t run_slot = 0;  // slot of old[run].begin
   for (size_t i = 0; i < keep.size(); ++i) {
@@ -51,16 +69,27 @@ PageRef BlockTable::Drop(BlockIndex block) {
   const uint32_t begin = block.value() * page_tokens_;
   const uint32_t end = begin + page_tokens_;
   FOLIO_CHECK(end <= resident_);
-  const std::vector<PositionRange> old = std::exchange(runs_, {});
-  uint32_t slot = 0;
-  for (const PositionRange& run : old) {
-    const uint32_t run_end = slot + (run.end - run.begin).value();
-    const auto position = [&](uint32_t s) { return run.begin + Position(s - slot); };
-    // What lies before the block, and what lies behind it.
-    if (slot < begin) AppendRun(run.begin, position(std::min(run_end, begin)));
-    if (run_end > end) AppendRun(position(std::max(slot, end)), run.end);
-    slot = run_end;
+  CloseLast();
+  const auto length = [](const PositionRange& run) { return (run.end - run.begin).value(); };
+  // The runs that hold its first and last slot, and the slots that these begin at.
+  auto first = closed_.begin();
+  uint32_t first_slot = 0;
+  for (; first_slot + length(*first) <= begin; ++first) first_slot += length(*first);
+  auto last = first;
+  uint32_t last_slot = first_slot;
+  for (; last_slot + length(*last) < end; ++last) last_slot += length(*last);
+  // What stays of them, before the block and behind it.
+  const PositionRange before = {first->begin, first->begin + Position(begin - first_slot)};
+  const PositionRange after = {last->begin + Position(end - last_slot), last->end};
+  auto to = first;
+  if (before.begin < before.end) *to++ = before;
+  if (after.begin < after.end && to > last) {
+    closed_.insert(to, after);  // the block lay within one run
+  } else {
+    if (after.begin < after.end) *to++ = after;
+    closed_.erase(to, last + 1);
   }
+  OpenLast();
   resident_ -= page_tokens_;
   const PageRef page = pages_[block.value()];
   pages_.erase(pages_.begin() + block.value());
@@ -69,17 +98,19 @@ PageRef BlockTable::Drop(BlockIndex block) {
 
 PageList BlockTable::Clear() {
   resident_ = 0;
-  runs_.clear();
+  closed_.clear();
+  last_ = {};
   return std::exchange(pages_, {});
 }
 
 absl::Status BlockTable::CheckInvariants() const {
   uint64_t tokens = 0;
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    if (runs_[i].end <= runs_[i].begin || (i > 0 && runs_[i].begin <= runs_[i - 1].end)) {
+  const std::vector<PositionRange> runs = positions();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].end <= runs[i].begin || (i > 0 && runs[i].begin <= runs[i - 1].end)) {
       return absl::InternalError(absl::StrCat("positions are not ascending at run ", i));
     }
-    tokens += (runs_[i].end - runs_[i].begin).value();
+    tokens += (runs[i].end - runs[i].begin).value();
   }
   if (tokens != resident_ || tokens > capacity()) {
     return absl::InternalError(absl::StrCat("resident length ", resident_, " but ", tokens,

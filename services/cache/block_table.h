@@ -35,7 +35,9 @@ class BlockTable {
   // Tokens that the pages can hold.
   uint64_t capacity() const { return uint64_t{page_tokens_} * pages_.size(); }
   // Logical positions of slots 0, 1, ..., as ascending runs, none touching the next.
-  const std::vector<PositionRange>& positions() const { return runs_; }
+  std::vector<PositionRange> positions() const;
+  // Behind all of them; 0 without tokens.
+  Position positions_end() const { return last_.end; }
 
   void AddPage(PageRef page) { pages_.push_back(page); }
 
@@ -58,11 +60,15 @@ class BlockTable {
 
  private:
   void AppendRun(Position begin, Position end);
+  // The last run goes to the closed ones, and comes back from them.
+  void CloseLast();
+  void OpenLast();
 
   uint32_t page_tokens_;
   uint32_t resident_ = 0;
   PageList pages_;
-  std::vector<PositionRange> runs_;
+  std::vector<PositionRange> closed_;  // all runs but the last
+  PositionRange last_ = {};            // empty without tokens; here, since each step extends it
 };
 
 }  // namespace folio::cache

@@ -109,7 +109,7 @@ absl::Status Sequence::CheckTable(size_t layer) const {
                                " tokens are resident"));
   }
   if (resident > logical_length_) return Broken("more tokens are resident than were seen");
-  if (resident > 0 && table.positions().back().end.value() > logical_length_) {
+  if (table.positions_end().value() > logical_length_) {
     return Broken("a position lies behind the logical length");
   }
   if (in_prompt()) {
