@@ -72,8 +72,8 @@ class Coordinator::State {
   std::optional<DecisionInput> Advance(Sequence& sequence, Outcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Runs the policy without the lock, then installs its plan.
-  absl::StatusOr<Outcome> DecideAndInstall(const std::optional<DecisionInput>& input,
-                                           Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Outcome> DecideAndInstall(std::optional<DecisionInput> input, Outcome outcome)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until no policy reads pages of the worker's sequences.
   void AwaitDecisions(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Closes the sequences of a fenced worker; their pages become free or quarantined.

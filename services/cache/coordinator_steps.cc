@@ -126,15 +126,15 @@ std::optional<DecisionInput> Coordinator::State::Advance(Sequence& sequence, Out
   return input;
 }
 
-absl::StatusOr<Outcome> Coordinator::State::DecideAndInstall(
-    const std::optional<DecisionInput>& input, Outcome outcome) {
+absl::StatusOr<Outcome> Coordinator::State::DecideAndInstall(std::optional<DecisionInput> input,
+                                                             Outcome outcome) {
   if (!input.has_value()) return outcome;
   Action action = Decide(*input);
   absl::MutexLock lock(&mu_);
   // Whoever ends the sequence waits for us, and tokens committed meanwhile only lie behind what was
   // decided on, so the plan still fits.
   Sequence& sequence = *sequences_.at(input->sequence);
-  outcome.plan = sequence.FinishDecision(std::move(action));
+  outcome.plan = sequence.FinishDecision(std::move(action), std::move(input->kept));
   if (!leases_.IsLive(sequence.worker())) {
     return leases_.Renew(sequence.worker(), options_.clock->Now());
   }
@@ -154,7 +154,7 @@ absl::StatusOr<Outcome> Coordinator::State::Commit(const CommitRequest& request)
     sequence.ApplyCommit(request);
     input = Advance(sequence, outcome);
   }
-  return DecideAndInstall(input, std::move(outcome));
+  return DecideAndInstall(std::move(input), std::move(outcome));
 }
 
 absl::StatusOr<Outcome> Coordinator::State::Ack(WorkerId worker, SequenceId id,
@@ -178,7 +178,7 @@ absl::StatusOr<Outcome> Coordinator::State::Ack(WorkerId worker, SequenceId id,
     outcome.granted = sequence.GrantPages(pool_);
     input = sequence.BeginDecision(board());
   }
-  return DecideAndInstall(input, std::move(outcome));
+  return DecideAndInstall(std::move(input), std::move(outcome));
 }
 
 absl::Status Coordinator::State::Close(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch) {

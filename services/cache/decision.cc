@@ -34,15 +34,32 @@ std::vector<SlotIndex> Keep(const DecisionInput& input, size_t at) {
   return keep;
 }
 
-std::optional<BlockIndex> Drop(const DecisionInput& input, size_t at) {
+std::optional<BlockIndex> Drop(DecisionInput& input, size_t at) {
   const DecisionInput::Layer& layer = input.layers[at];
   if (!layer.over) return std::nullopt;
-  const BlockIndex block = input.policy->SelectDecode(input.Scores(at), layer.limits);
+  policy::LayerScores scores = input.Scores(at);
+  if (!input.kept.empty()) {
+    scores.kept = &input.kept[at];
+    scores.kept->Follow(*input.policy, scores);
+  }
+  const BlockIndex block = input.policy->SelectDecode(scores, layer.limits);
   const uint32_t first_token = block.value() * input.page_tokens;
   FOLIO_CHECK(first_token >= layer.limits.sink.value());
   FOLIO_CHECK(first_token + input.page_tokens + layer.limits.recent.value() <=
               layer.tokens.value());
   return block;
+}
+
+// The newest block of each layer was written on another core; without this, each would be waited
+// for in turn.
+void FetchNewest(const DecisionInput& input) {
+  constexpr size_t kLine = 64 / sizeof(float);
+  for (const DecisionInput::Layer& layer : input.layers) {
+    if (layer.pages.empty()) continue;
+    for (size_t at = 0; at < size_t{input.page_tokens} * input.kv_heads; at += kLine) {
+      __builtin_prefetch(layer.pages.back() + at);
+    }
+  }
 }
 
 }  // namespace
@@ -58,7 +75,8 @@ policy::LayerScores DecisionInput::Scores(size_t layer) const {
           .logical_length = logical_length};
 }
 
-Action Decide(const DecisionInput& input) {
+Action Decide(DecisionInput& input) {
+  FetchNewest(input);
   CompactAction compact;
   DropAction drop;
   for (size_t layer = 0; layer < input.layers.size(); ++layer) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "services/cache/coordinator_types.h"
+#include "services/policy/kept_scores.h"
 #include "services/policy/policy.h"
 
 namespace folio::cache {
@@ -32,14 +33,17 @@ struct DecisionInput {
   TokenCount logical_length;
   bool compact = false;  // else drop a block
   std::vector<Layer> layers;
+  // The sequence's own, with it while it is deciding; empty when nothing is kept.
+  std::vector<policy::KeptScores> kept;  // [layer]
 
   policy::LayerScores Scores(size_t layer) const;
 };
 
 using Action = std::variant<CompactAction, DropAction>;
 
-// Pure. A policy that breaks its contract (budget, order, protected tokens) ends the process.
-Action Decide(const DecisionInput& input);
+// Depends on nothing else, and brings what is kept up to date. A policy that breaks its contract
+// (budget, order, protected tokens) ends the process.
+Action Decide(DecisionInput& input);
 
 }  // namespace folio::cache
 

@@ -110,23 +110,22 @@ void Sequence::ApplyCommit(const CommitRequest& request) {
 
 LayerPageLists Sequence::GrantPages(PagePool& pool) {
   if (plan_in_flight()) return {};
-  LayerPageLists granted(layers_.size());
-  bool any = false;
+  LayerPageLists granted;
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockTable& table = layers_[layer];
     const uint64_t wanted = PagesWanted(layer);
     while (table.pages().size() < wanted) {
       table.AddPage(pool.Take(reservation_));
+      granted.resize(layers_.size());
       granted[layer].push_back(table.pages().back());
-      any = true;
     }
   }
-  if (!any) granted.clear();
   return granted;
 }
 
-const Plan& Sequence::FinishDecision(Action action) {
+const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScores> kept) {
   FOLIO_CHECK(deciding_ && !plan_.has_value());
+  kept_ = std::move(kept);
   deciding_ = false;
   ++last_plan_;
   return plan_.emplace(Plan{id_, last_plan_, std::move(action)});
@@ -142,10 +141,12 @@ void Sequence::ApplyPlan(PagePool& pool) {
       compacted_ = true;
     } else if (const auto block = std::get<DropAction>(plan_->action).block[layer]) {
       freed.push_back(table.Drop(*block));
+      if (!kept_.empty()) kept_[layer].Drop(*block);
     }
     for (PageRef page : freed) pool.Release(page);
     evicted_pages_ += freed.size();
   }
+  if (std::holds_alternative<CompactAction>(plan_->action)) kept_.clear();
   plan_.reset();
   reservation_.ResizeTo(PageCount(static_cast<uint32_t>(PagesPromised())));
 }

@@ -68,8 +68,8 @@ class Sequence {
   // What the policy is to decide now, if anything; from here to FinishDecision the sequence is
   // `deciding`. `board` is the pool's score board.
   std::optional<DecisionInput> BeginDecision(const ScoreBoard& board);
-  // Numbers the plan and keeps it until it is acknowledged.
-  const Plan& FinishDecision(Action action);
+  // Numbers the plan and keeps it until it is acknowledged. `kept` is what BeginDecision gave.
+  const Plan& FinishDecision(Action action, std::vector<policy::KeptScores> kept);
 
   // Carries out the waiting plan in the tables; freed pages go to the pool, and the reservation
   // shrinks to what the rest of the sequence's life can need.
@@ -132,6 +132,9 @@ class Sequence {
   std::vector<TokenId> tokens_;  // prompt and sampled
   uint32_t logical_length_ = 0;
   std::vector<BlockTable> layers_;
+  // Of the oldest full blocks of each layer; empty before decode, while deciding, and for a policy
+  // that reads no scores.
+  std::vector<policy::KeptScores> kept_;
   PageReservation reservation_;
   bool compacted_ = false;
   bool deciding_ = false;

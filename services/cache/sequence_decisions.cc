@@ -96,7 +96,12 @@ std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   for (size_t layer = 0; layer < layers_.size(); ++layer) due = due || OverBudget(layer);
   if (!due) return std::nullopt;
   deciding_ = true;
-  return Snapshot(board);
+  DecisionInput input = Snapshot(board);
+  if (!input.compact && policy_->needs_scores()) {
+    input.kept = std::exchange(kept_, {});
+    input.kept.resize(layers_.size());
+  }
+  return input;
 }
 
 }  // namespace folio::cache

@@ -10,8 +10,9 @@
 // first). Anchors are taken over the candidates' signatures. With `prefill_only` decode is the
 // base's.
 //
-// Cost: one selection per KV head over the layer's scores and one sort of the candidates, all on
-// the manager; nothing from the worker but the base's scores.
+// Cost: the upper half of each KV head's scores, by a few passes of counting, and the candidates
+// sorted, all on the manager; nothing from the worker but the base's scores. In decode the manager
+// holds four bytes per resident token and KV head beside each sequence.
 #ifndef FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 #define FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "services/policy/ranking_policy.h"
+#include "services/policy/signature.h"
 
 namespace folio::policy {
 
@@ -46,6 +48,7 @@ class KvCrush final : public Policy {
   absl::string_view name() const override { return name_; }  // "kv_crush(paged_eviction)"
   bool evicts() const override { return true; }
   ScoreNeed score_need() const override { return base_->score_need(); }
+  bool ranks_heads() const override { return !options_.prefill_only; }
   TokenCount own_recent() const override { return base_->own_recent(); }
   TokenCount Representatives(TokenCount budget) const override;
 
@@ -64,11 +67,11 @@ class KvCrush final : public Policy {
  private:
   // floor(share * budget).
   uint32_t Share(uint32_t budget) const;
-  // Of the items that begin at `first_slot`, `item_tokens` tokens each, those that go: the base's
-  // `lowest` but for `reps` that stay for them. Ascending.
-  std::vector<uint32_t> Unrepresented(const LayerScores& scores,
-                                      absl::Span<const float> item_scores, uint32_t first_slot,
-                                      uint32_t item_tokens, uint32_t lowest, uint32_t reps) const;
+  // Of the items of `range`, those that go: the `lowest` by their scores but for `reps` that stay
+  // for them. Ascending.
+  std::vector<uint32_t> Unrepresented(HeadRanks& ranks, RankedItems range,
+                                      absl::Span<const float> item_scores, uint32_t lowest,
+                                      uint32_t reps) const;
 
   const std::shared_ptr<const RankingPolicy> base_;
   const Options options_;

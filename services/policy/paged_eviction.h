@@ -2,8 +2,8 @@
 // the mean over its tokens. Prefill drops single tokens before they are paged, decode drops one
 // whole page each time the newest page fills.
 //
-// Cost: the worker writes one float per token and KV head as it appends them; a decision reads the
-// candidates' floats once.
+// Cost: the worker writes one float per token and KV head as it appends them; a decision reads them
+// after prefill, and in decode those of the page that filled.
 #ifndef FOLIO_SERVICES_POLICY_PAGED_EVICTION_H_
 #define FOLIO_SERVICES_POLICY_PAGED_EVICTION_H_
 

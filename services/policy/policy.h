@@ -19,6 +19,8 @@
 
 namespace folio::policy {
 
+class KeptScores;
+
 // The importance scores of one layer's resident tokens, read page by page from the score board.
 // `pages[b]` points at `float[page_tokens][kv_heads]` of block b; only the first `tokens` rows
 // counted over all blocks are meaningful. Views borrow: the memory must outlive the call.
@@ -36,6 +38,9 @@ struct LayerScores {
   LayerIndex layer = {};
   // Tokens that the model has seen: differs at every decision of a sequence in decode.
   TokenCount logical_length = {};
+  // In decode, what is kept of the layer's full blocks, all of them, or null. Makes an answer
+  // cheaper, and never another one.
+  KeptScores* kept = nullptr;
 
   // The view of the second plane.
   LayerScores prompt() const {
@@ -72,6 +77,20 @@ enum class ScoreKind : uint8_t {
 // When it is written; the protocol's ScoreTime.
 enum class ScoreTime : uint8_t { kNever, kAppend, kPromptEnd, kDecision, kPageFill };
 
+// What is on the board for a full page stays as it is.
+constexpr bool WrittenOnce(ScoreTime time) {
+  switch (time) {
+    case ScoreTime::kAppend:
+    case ScoreTime::kPromptEnd:
+    case ScoreTime::kPageFill:
+      return true;
+    case ScoreTime::kNever:
+    case ScoreTime::kDecision:
+      break;
+  }
+  return false;
+}
+
 struct ScoreNeed {
   ScoreKind kind = ScoreKind::kNone;
   ScoreTime time = ScoreTime::kNever;
@@ -96,6 +115,9 @@ class Policy {
   // What only SelectPrefill reads, at the prompt's end, from LayerScores::prompt().
   virtual ScoreNeed prompt_score_need() const { return {}; }
   bool needs_scores() const { return score_need().kind != ScoreKind::kNone; }
+
+  // SelectDecode compares the tokens by each KV head: LayerScores::kept holds that too.
+  virtual bool ranks_heads() const { return false; }
 
   // Tokens per layer, at the end, that it keeps by its own definition, whatever they score; it
   // keeps the more of this and `limits.recent`.

@@ -35,18 +35,26 @@ float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
   return scratch[0];
 }
 
-}  // namespace
-
-float TokenScore(absl::Span<const float> row) {
+float RowMean(absl::Span<const float> row) {
   float sum = 0;
   for (float score : row) sum += score;
   return Mean(sum, row);
 }
 
+}  // namespace
+
+float TokenScore(absl::Span<const float> row) { return RowMean(row); }
+
 std::vector<float> HeadMeans(const LayerScores& scores) {
-  std::vector<float> means(scores.tokens.value());
-  for (uint32_t slot = 0; slot < means.size(); ++slot) {
-    means[slot] = TokenScore(scores.row(SlotIndex(slot)));
+  const uint32_t tokens = scores.tokens.value();
+  const uint32_t kv_heads = scores.kv_heads;
+  std::vector<float> means;
+  means.reserve(tokens);
+  for (const float* page : scores.pages) {
+    const uint32_t rows =
+        std::min(scores.page_tokens, tokens - static_cast<uint32_t>(means.size()));
+    for (uint32_t i = 0; i < rows; ++i)
+      means.push_back(RowMean({page + i * size_t{kv_heads}, kv_heads}));
   }
   return means;
 }

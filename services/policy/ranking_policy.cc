@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "services/policy/kept_scores.h"
 #include "services/policy/ranking.h"
 
 namespace folio::policy {
@@ -16,7 +17,10 @@ std::vector<SlotIndex> RankingPolicy::SelectPrefill(const LayerScores& scores,
 }
 
 BlockIndex RankingPolicy::SelectDecode(const LayerScores& scores, const Limits& limits) const {
-  const std::vector<float> blocks = BlockScores(scores);
+  const std::vector<float> read =
+      scores.kept == nullptr ? BlockScores(scores) : std::vector<float>();
+  const absl::Span<const float> blocks =
+      scores.kept == nullptr ? absl::MakeConstSpan(read) : scores.kept->block_scores();
   return LowestBlock(blocks,
                      Candidates(static_cast<uint32_t>(blocks.size()), scores.page_tokens, limits));
 }

@@ -11,6 +11,13 @@ namespace {
 constexpr auto kOk = absl::StatusCode::kOk;
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
 
+// Tokens of the budget that KVCrush gives to others than the highest.
+uint64_t Represented(const ModelSequence& s, uint64_t budget) {
+  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy);
+  if (crush == nullptr) return 0;
+  return static_cast<uint64_t>(double{crush->options.share} * static_cast<double>(budget));
+}
+
 }  // namespace
 
 CacheModel::CacheModel(const CacheGeometry& geometry, uint32_t pages,
@@ -63,18 +70,21 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   s.max_new = request.max_new_tokens.value();
   const uint64_t page = geometry_.page_tokens;
   const uint64_t sink = s.cache.sink.value();
-  uint64_t own = s.cache.recent.value();
-  if (const auto* snap = std::get_if<policy::SnapKvSpec>(&s.cache.policy)) {
-    own = std::max<uint64_t>(own, snap->window);
-  } else if (const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy)) {
-    own = std::max<uint64_t>(own, diff->options.window);
-  }
+  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy);
+  const auto* snap = crush != nullptr ? std::get_if<policy::SnapKvSpec>(&crush->base)
+                                      : std::get_if<policy::SnapKvSpec>(&s.cache.policy);
+  const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy);
+  const uint32_t window = snap != nullptr   ? snap->window
+                          : diff != nullptr ? diff->options.window
+                                            : 0;
+  const uint64_t own = std::max(s.cache.recent.value(), window);
   const size_t listed = s.cache.layer_budgets.size();
   bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
   for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {
     const uint64_t budget = s.budget(layer);
-    budget_fits =
-        s.evicts() ? budget > 0 && budget % page == 0 && sink + own <= budget : budget == 0;
+    budget_fits = s.evicts() ? budget > 0 && budget % page == 0 &&
+                                   sink + own + Represented(s, budget) <= budget
+                             : budget == 0;
   }
   if (!budget_fits || sink % page != 0 || s.cache.recent.value() % page != 0 || s.prompt == 0 ||
       s.prompt + s.max_new > UINT32_MAX) {

@@ -116,6 +116,7 @@ class CacheModel {
   double TokenScore(PageRef page, uint32_t offset) const;
   std::vector<uint32_t> KeepInPrefill(const ModelSequence& sequence, size_t layer) const;
   uint32_t DropInDecode(const ModelSequence& sequence, const ModelLayer& layer) const;
+  uint32_t DropByPolicy(const ModelSequence& sequence, size_t layer) const;
   void Free(PageRef page) { pages_[page.page.value()].state = PageState::kFree; }
 
   const CacheGeometry geometry_;

@@ -15,7 +15,8 @@ double NanIsLowest(double value) {
   return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
 }
 
-// Policies whose choice the model says again; of the others it checks the contract.
+// Policies whose choice the model says again; of the others it checks the contract, and what they
+// drop in decode it asks of themselves.
 bool IsExact(const ModelSequence& s) {
   const policy::PolicySpec& spec = s.cache.policy;
   return std::holds_alternative<policy::PagedEvictionSpec>(spec) ||
@@ -88,6 +89,32 @@ uint32_t CacheModel::DropInDecode(const ModelSequence& s, const ModelLayer& laye
   return std::min_element(candidates.begin(), candidates.end())->second;
 }
 
+// What the policy says of the whole board, when nothing is kept from decision to decision.
+uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
+  const ModelLayer& layer = s.layers[at];
+  const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(s.cache.policy);
+  const uint32_t page = geometry_.page_tokens;
+  const uint32_t tokens = static_cast<uint32_t>(layer.positions.size()) / page * page;
+  uint32_t of_prompt = 0;
+  std::vector<const float*> pages;
+  for (uint32_t slot = 0; slot < tokens; ++slot) {
+    of_prompt += layer.positions[slot] < s.prompt ? 1 : 0;
+    if (slot % page != 0) continue;
+    pages.push_back(
+        &(*board_)[layer.pages[slot / page].page.value() * geometry_.scores_per_page()]);
+  }
+  const bool prompt_only = policy->score_need().time == policy::ScoreTime::kPromptEnd;
+  const policy::LayerScores scores = {
+      .pages = pages,
+      .page_tokens = page,
+      .kv_heads = geometry_.num_kv_heads,
+      .tokens = TokenCount(tokens),
+      .scored = TokenCount(prompt_only ? of_prompt : tokens),
+      .layer = LayerIndex(static_cast<uint32_t>(at)),
+      .logical_length = TokenCount(static_cast<uint32_t>(s.logical))};
+  return policy->SelectDecode(scores, s.cache.limits(at)).value();
+}
+
 std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactAction& action,
                                        ModelPlan* plan) const {
   if (action.keep.size() != s.layers.size() || action.spare.size() != s.layers.size()) {
@@ -126,7 +153,7 @@ std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& actio
     plan->drop.emplace_back();
     if (!over) continue;
     const uint32_t block = action.block[i]->value();
-    if (IsExact(s) && block != DropInDecode(s, s.layers[i])) {
+    if (block != (IsExact(s) ? DropInDecode(s, s.layers[i]) : DropByPolicy(s, i))) {
       return absl::StrCat("layer ", i, " drops block ", block);
     }
     if (block * page < s.cache.sink.value() ||

@@ -1,7 +1,6 @@
 #include "tests/fuzz/fuzz_episode.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +34,14 @@ std::string Episode::Compare() {
   }
   std::string wrong = model_.CompareTotals(rig_.coordinator->pool());
   if (!wrong.empty() || model_.sequences.empty()) return wrong;
+  if (OneIn(16)) {
+    // A dry run, of its own policy or another, must not disturb what is kept for the next decision.
+    const auto other = Cache(policy::InverseKeyNormSpec(), page_tokens_, 0, 0);
+    const absl::Status status =
+        OneIn(2) ? rig_.coordinator->Explain(AnySequence(), std::nullopt).status()
+                 : rig_.coordinator->Explain(AnySequence(), other).status();
+    if (!status.ok() && !absl::IsFailedPrecondition(status)) return status.ToString();
+  }
   const absl::StatusOr<SequenceDetail> detail = rig_.coordinator->sequence(AnySequence());
   return detail.ok() ? model_.CompareSequence(*detail) : detail.status().ToString();
 }
@@ -110,40 +117,6 @@ std::string Episode::Renew() {
   return Expect(expected, rig_.coordinator->Renew(worker), "Renew");
 }
 
-OpenRequest Episode::RandomOpen() {
-  const uint32_t p = page_tokens_;
-  OpenRequest request =
-      Request(AnyWorker(), OneIn(50) ? 0 : 1 + Pick(8 * p), Pick(10 * p), FullCache());
-  if (OneIn(40)) request.max_new_tokens = TokenCount(UINT32_MAX - Pick(100));
-  const uint32_t sink = Pick(3);
-  const uint32_t recent = Pick(3);
-  const uint32_t budget = OneIn(20) ? Pick(5) : std::max(1U, sink + recent + Pick(4));
-  const std::array<policy::PolicySpec, 9> specs = {policy::FullSpec(),
-                                                   policy::PagedEvictionSpec(),
-                                                   policy::StreamingLlmSpec(),
-                                                   policy::InverseKeyNormSpec(),
-                                                   policy::KeyDiffSpec(),
-                                                   policy::SnapKvSpec{1},
-                                                   policy::RandomSpec{Pick(9)},
-                                                   policy::KvCrushSpec{.options = {.share = 0.0F}},
-                                                   policy::QueryDiffSpec{{0.5F, 1, 3}}};
-  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(9);
-  request.cache =
-      Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
-            OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);
-  if (spec != 0 && OneIn(3)) {
-    const size_t listed = OneIn(20) ? Pick(4) : rig_.geometry.num_layers;
-    for (size_t layer = 0; layer < listed; ++layer) {
-      const uint32_t pages = OneIn(50) ? 0 : std::max(1U, sink + recent + Pick(4));
-      request.cache.layer_budgets.emplace_back(pages * p);
-      coverage_.uneven += pages * p != request.cache.layer_budgets[0].value() ? 1 : 0;
-    }
-  }
-  if (OneIn(40)) request.cache.budget += TokenCount(1);
-  if (OneIn(60)) request.cache.recent += TokenCount(1);
-  return request;
-}
-
 std::string Episode::Open() {
   const OpenRequest request = RandomOpen();
   model_.Heard(request.worker);
@@ -151,83 +124,6 @@ std::string Episode::Open() {
   std::string wrong = Expect(model_.ExpectOpen(request), opened.status(), "Open");
   if (!wrong.empty() || !opened.ok()) return wrong;
   return model_.DidOpen(request, *opened);
-}
-
-CommitRequest Episode::GoodCommit(SequenceId id) {
-  const ModelSequence& s = model_.sequences.at(id);
-  CommitRequest commit;
-  commit.worker = s.worker;
-  commit.sequence = id;
-  commit.lease_epoch = LeaseEpoch(1);
-  uint64_t tokens = 0;
-  if (s.logical < s.prompt) {
-    tokens = Pick(static_cast<uint32_t>(s.prompt - s.logical) + 1);
-  } else {
-    const uint64_t left = s.prompt + s.max_new - s.logical;
-    const uint64_t most = std::min({left, model_.Room(s), uint64_t{2} * page_tokens_ + 1});
-    tokens = OneIn(4) ? Pick(static_cast<uint32_t>(most) + 1) : std::min<uint64_t>(1, most);
-    commit.filled = model_.Filled(s, tokens);
-  }
-  const uint64_t length = s.logical + tokens;
-  commit.logical_length = TokenCount(static_cast<uint32_t>(length));
-  const uint64_t known = length < s.prompt ? s.known : std::max(s.known, length + Pick(2));
-  commit.sampled.assign(known - s.known, TokenId(Pick(100)));
-  return commit;
-}
-
-void Episode::Break(CommitRequest& commit) {
-  switch (Pick(8)) {
-    case 0:
-      commit.worker = AnyWorker();
-      break;
-    case 1:
-      commit.sequence = SequenceId(Pick(2000));
-      break;
-    case 2:
-      commit.lease_epoch = LeaseEpoch(Pick(4));
-      break;
-    case 3:
-      commit.logical_length = TokenCount(Pick(20 * page_tokens_));
-      break;
-    case 4:
-      commit.logical_length += TokenCount(1 + Pick(2 * page_tokens_));
-      break;
-    case 5:
-      commit.sampled.resize(Pick(4));
-      break;
-    case 6:
-      commit.filled.resize(Pick(4));
-      break;
-    default:
-      if (commit.filled.empty()) break;
-      PageRef& page = commit.filled[Pick(static_cast<uint32_t>(commit.filled.size()))];
-      if (OneIn(2)) {
-        page.page = PageId(Pick(pages_ + 1));
-      } else {
-        page.generation = Generation(Pick(5));
-      }
-  }
-}
-
-float Episode::RandomScore() {
-  if (OneIn(200)) return std::numeric_limits<float>::quiet_NaN();
-  if (OneIn(200)) return std::numeric_limits<float>::infinity();
-  return static_cast<float>(Pick(6));
-}
-
-void Episode::WriteScores(const CommitRequest& commit) {
-  const ModelSequence& s = model_.sequences.at(commit.sequence);
-  const CacheGeometry& g = rig_.geometry;
-  for (const ModelLayer& layer : s.layers) {
-    uint64_t slot = layer.positions.size();
-    for (uint64_t p = s.logical; p < commit.logical_length.value(); ++p, ++slot) {
-      const size_t token = size_t{layer.pages.at(slot / page_tokens_).page.value()} * page_tokens_ +
-                           slot % page_tokens_;
-      for (uint32_t head = 0; head < g.num_kv_heads; ++head) {
-        rig_.board.at(token * g.num_kv_heads + head) = RandomScore();
-      }
-    }
-  }
 }
 
 void Episode::Note(const Outcome& outcome) {

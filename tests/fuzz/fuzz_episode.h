@@ -56,6 +56,7 @@ class Episode {
   std::string LetTimePass();
 
   std::string Renew();
+  policy::KvCrushSpec RandomCrush();
   OpenRequest RandomOpen();
 
   std::string Open();

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -151,7 +152,7 @@ TEST(KvCrush, TheRandomAnchorIsTheTopBitsOfSplitMix) {
   EXPECT_EQ(chosen.size(), 3U);
 }
 
-TEST(Signatures, SpanWords) {
+TEST(Signatures, CountWhatDiffers) {
   Signatures all(2, 130);
   Signatures anchor(1, 130);
   for (const uint32_t bit : {0U, 63U, 64U, 129U}) all.Set(1, bit);
@@ -181,7 +182,11 @@ TEST(RankSignatures, AgreesWithAFullSort) {
       }
     }
     const ScoreTable table(rows, 4);
-    const Signatures got = RankSignatures(table.view(), 0, tokens, 1);
+    HeadRanks ranks;
+    ranks.Append(table.view(), 0, tokens);
+    std::vector<uint32_t> all(tokens);
+    std::iota(all.begin(), all.end(), 0);
+    const Signatures got = RankSignatures(ranks, {0, tokens, 1, all});
     for (uint32_t head = 0; head < heads; ++head) {
       std::vector<std::pair<float, uint32_t>> order;
       for (uint32_t slot = 0; slot < tokens; ++slot) {
