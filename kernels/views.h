@@ -99,6 +99,9 @@ struct ResidentRun {
   uint32_t tokens = 0;
 };
 
+// What a window's attention may be pooled over, on each side.
+inline constexpr uint32_t kMostNeighbours = 1 << 16;
+
 // The last query rows of a prompt, whose attention scores all resident tokens of one layer.
 struct WindowRun {
   AttentionRun queries;

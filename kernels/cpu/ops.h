@@ -119,7 +119,7 @@ class CpuOps {
   // kUnrotatedDifference of the slots [first, tokens) of each run: -cos(x, m) per KV head, x being
   // the stored key turned back by its position's angles, m the mean of x / ||x|| over the slots
   // page_tokens - 1 + i * stride, i >= 1, below `tokens`. Vanishing keys and means count as in
-  // ScoreResident.
+  // ScoreResident; without any such slot all score 0.
   virtual void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
                               const RopeTable& rope, const PoolView& pages) const = 0;
 

@@ -100,6 +100,8 @@ class Sequence {
   uint32_t FullTokens(const BlockTable& table) const;
   // Of the layer's resident tokens, those of the prompt.
   TokenCount PromptTokens(const BlockTable& table) const;
+  // Of its first `tokens`, those whose scores are written.
+  TokenCount ScoredTokens(const BlockTable& table, TokenCount tokens, policy::ScoreTime) const;
   bool OverBudget(size_t layer) const;
   // Without layers.
   DecisionInput EmptyInput(std::shared_ptr<const policy::Policy> policy) const;

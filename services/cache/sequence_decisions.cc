@@ -18,6 +18,16 @@ TokenCount Sequence::PromptTokens(const BlockTable& table) const {
   return TokenCount(count);
 }
 
+TokenCount Sequence::ScoredTokens(const BlockTable& table, TokenCount tokens,
+                                  policy::ScoreTime time) const {
+  if (time == policy::ScoreTime::kAppend) return tokens;
+  const bool at_prompt_end = time == policy::ScoreTime::kPromptEnd;
+  const TokenCount full = tokens - TokenCount(tokens.value() % geometry_.page_tokens);
+  if (!at_prompt_end && full == tokens) return tokens;
+  const TokenCount prompt = std::min(PromptTokens(table), tokens);
+  return at_prompt_end ? prompt : std::max(full, prompt);
+}
+
 bool Sequence::OverBudget(size_t layer) const {
   return FullTokens(layers_[layer]) > cache_.layer_budget(layer).value();
 }
@@ -31,8 +41,7 @@ DecisionInput::Layer Sequence::SnapshotLayer(size_t at, TokenCount tokens,
   layer.tokens = tokens;
   layer.limits = cache.limits(at);
   if (!policy.needs_scores()) return layer;
-  const bool at_prompt_end = policy.score_need().time == policy::ScoreTime::kPromptEnd;
-  layer.scored = at_prompt_end ? std::min(PromptTokens(table), tokens) : tokens;
+  layer.scored = ScoredTokens(table, tokens, policy.score_need().time);
   const uint32_t pages = geometry_.pages_for(tokens.value());
   layer.pages = board.Rows(absl::MakeConstSpan(table.pages()).first(pages), 0);
   return layer;
@@ -79,8 +88,10 @@ absl::StatusOr<DecisionInput> Sequence::Imagine(const policy::CacheConfig& cache
   const policy::ScoreNeed need = input.policy->score_need();
   if (in_prompt()) return Refuse("its prompt is still in prefill; ask again when it decodes");
   if (need.kind != policy::ScoreKind::kNone && need != policy_->score_need()) {
+    const bool other = input.policy->name() != policy_->name();
     return Refuse(absl::StrCat("its worker writes the scores of policy ", policy_->name(),
-                               ", which policy ", input.policy->name(), " does not read"));
+                               ", which policy ", input.policy->name(),
+                               other ? "" : " with another window or pool", " does not read"));
   }
   for (size_t at = 0; at < layers_.size(); ++at) {
     input.layers.push_back(SnapshotLayer(at, layers_[at].resident(), *input.policy, cache, board));

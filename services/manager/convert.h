@@ -35,9 +35,10 @@ struct RequestShape {
   uint64_t sampling_seed = 0;
 };
 
-// Defaults: no policy is `full`; sink and recent one page each; pipelined; snap_kv's window 64;
-// random's seed the sampling seed; kv_crush over paged_eviction, share 0.25, anchor mean; the
-// operator's budget. With `full`, sink and recent are 0, and anything else is refused.
+// Defaults: no policy is `full`; sink and recent one page each; pipelined; snap_kv's window 64
+// and pool 7; query_diff's share 0.5, window 16 and pool 31; random's seed the sampling seed;
+// kv_crush over paged_eviction, share 0.25, anchor mean; the operator's budget. With `full`, sink
+// and recent are 0, and anything else is refused.
 absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions& options,
                                                          const CacheRules& rules,
                                                          const RequestShape& request);

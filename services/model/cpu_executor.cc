@@ -160,7 +160,7 @@ void CpuExecutor::AddRows(const StepSegment& segment) {
   FOLIO_CHECK(!segment.score_resident || ScoredOnDemand(kind));
   if (segment.window.queries > 0) {
     FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
-    FOLIO_CHECK(segment.window.plane < CacheGeometry::kScorePlanes);
+    FOLIO_CHECK(segment.window.plane == (kind == kernels::ScoreKind::kWindowAttention ? 0U : 1U));
     windows_.push_back({static_cast<uint32_t>(placed_.size()), segment.window});
   }
   const uint64_t positions = uint64_t{segment.first_position.value()} + rows;

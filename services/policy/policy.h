@@ -33,7 +33,7 @@ struct LayerScores {
   uint32_t kv_heads = 1;
   TokenCount tokens = {};
   // How many of them, the oldest, have a row on the board: all, or those of the prompt where scores
-  // are written at its end.
+  // are written at its end, or those of full pages where they are written when one fills.
   TokenCount scored = {};
   LayerIndex layer = {};
   // Tokens that the model has seen: differs at every decision of a sequence in decode.

@@ -11,14 +11,11 @@ namespace {
 
 constexpr size_t kSmoothed = 2;  // neighbours on each side
 
-std::vector<float> Smooth(const std::vector<float>& values) {
+std::vector<float> Smooth(absl::Span<const float> values) {
   std::vector<float> means(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t first = i - std::min(i, kSmoothed);
-    const size_t end = std::min(values.size(), i + kSmoothed + 1);
-    float sum = 0;
-    for (size_t j = first; j < end; ++j) sum += values[j];
-    means[i] = sum / static_cast<float>(end - first);
+    means[i] = TokenScore(values.subspan(first, i + kSmoothed + 1 - first));
   }
   return means;
 }
@@ -26,7 +23,11 @@ std::vector<float> Smooth(const std::vector<float>& values) {
 }  // namespace
 
 std::vector<float> QueryDiff::TokenScores(const LayerScores& scores) const {
-  return Smooth(HeadMeans(scores));
+  const std::vector<float> own = HeadMeans(scores);
+  std::vector<float> smooth = Smooth(absl::MakeConstSpan(own).first(scores.scored.value()));
+  // Tokens of a page that is not full yet: their time has not come.
+  smooth.resize(own.size(), std::numeric_limits<float>::infinity());
+  return smooth;
 }
 
 std::vector<SlotIndex> QueryDiff::SelectPrefill(const LayerScores& scores,

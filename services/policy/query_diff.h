@@ -7,12 +7,16 @@
 // differs most from the mean key, as in KeyDiff (arXiv 2504.15364), with two changes: keys are
 // compared with their rotation undone, so that two tokens are alike by what they say and not by
 // where they stand; and a token's difference is the mean over itself and two neighbours on each
-// side, since what is worth keeping is rarely one token. In decode a page's importance is the mean
-// difference of its tokens, taken once, when it fills, against one key of each resident page: what
-// has left the cache made room for it, and must not make it look rarer than it was.
+// side, since what is worth keeping is rarely one token.
 //
-// Cost: at the prompt's end two passes over its keys and one more attention of `window` queries; at
-// a page's end one key of each page.
+// In decode a page's importance is the mean difference of its tokens; what the prompt's end asked
+// for counts no more. A token is judged once, so that pages do not gain by what leaves the cache:
+// those of the prompt at its end, against all its keys behind the first page; others when their
+// page fills, against the last key of each resident page but the first. Where there is no such key
+// all differences are 0.
+//
+// Cost: at the prompt's end two passes over its keys, and one more attention of `window` queries if
+// anything must go; when a page fills, one key of each page.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 #define FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 

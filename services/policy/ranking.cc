@@ -46,16 +46,17 @@ float RowMean(absl::Span<const float> row) {
 float TokenScore(absl::Span<const float> row) { return RowMean(row); }
 
 std::vector<float> HeadMeans(const LayerScores& scores) {
-  const uint32_t tokens = scores.tokens.value();
+  const uint32_t scored = std::min(scores.scored, scores.tokens).value();
   const uint32_t kv_heads = scores.kv_heads;
   std::vector<float> means;
-  means.reserve(tokens);
+  means.reserve(scores.tokens.value());
   for (const float* page : scores.pages) {
     const uint32_t rows =
-        std::min(scores.page_tokens, tokens - static_cast<uint32_t>(means.size()));
+        std::min(scores.page_tokens, scored - static_cast<uint32_t>(means.size()));
     for (uint32_t i = 0; i < rows; ++i)
       means.push_back(RowMean({page + i * size_t{kv_heads}, kv_heads}));
   }
+  means.resize(scores.tokens.value(), std::numeric_limits<float>::infinity());
   return means;
 }
 

@@ -14,10 +14,10 @@
 
 namespace folio::policy {
 
-// Float32 mean of one token's scores over the KV heads, summed from the first head on; never NaN.
+// Float32 mean of one token's scores, summed from the first on; never NaN.
 float TokenScore(absl::Span<const float> row);
 
-// TokenScore of every token of the layer.
+// TokenScore of every token of the layer over the KV heads; +inf for those without a row.
 std::vector<float> HeadMeans(const LayerScores& scores);
 
 // The slots that stay when `limits.budget` tokens may: the first `sink`, the last `recent`, and the

@@ -19,7 +19,7 @@ class RankingPolicy : public Policy {
   // The candidate of the lowest BlockScores.
   BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
 
-  // Float32 means of the board's rows over the KV heads.
+  // Float32 means of the board's rows over the KV heads; +inf for tokens without one.
   std::vector<float> TokenScores(const LayerScores& scores) const override;
   // Means of the rows' means over each full block.
   std::vector<float> BlockScores(const LayerScores& scores) const override;

@@ -11,14 +11,6 @@ constexpr float kUnseen = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-std::vector<float> SnapKv::TokenScores(const LayerScores& scores) const {
-  LayerScores seen = scores;
-  seen.tokens = scores.scored;
-  std::vector<float> means = HeadMeans(seen);
-  means.resize(scores.tokens.value(), kUnseen);
-  return means;
-}
-
 std::vector<float> SnapKv::BlockScores(const LayerScores& scores) const {
   const uint32_t page_tokens = scores.page_tokens;
   const std::vector<float> tokens = TokenScores(scores);

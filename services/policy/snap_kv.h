@@ -24,8 +24,7 @@ class SnapKv final : public RankingPolicy {
   }
   TokenCount own_recent() const override { return TokenCount(window_); }
 
-  // +inf for tokens and blocks that the prompt's queries could not see.
-  std::vector<float> TokenScores(const LayerScores& scores) const override;
+  // +inf for blocks that the prompt's queries could not see.
   std::vector<float> BlockScores(const LayerScores& scores) const override;
 
  private:

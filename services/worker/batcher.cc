@@ -35,7 +35,8 @@ model::StepSegment DecodeSegment(const Sequence& sequence, uint32_t page_tokens)
   } else if (sequence.outputs == sequence.outputs_enqueued) {
     segment.tokens = {sequence.last_token};
   }  // else the device still works on it, and takes what it samples
-  segment.score_resident = sequence.scores.on_demand && sequence.fills_a_page(page_tokens);
+  segment.score_resident =
+      ScoredOnDemand(sequence.scores.kind) && sequence.fills_a_page(page_tokens);
   WantOutput(sequence, &segment);
   return segment;
 }
@@ -59,7 +60,7 @@ model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   if (sequence.fed + tokens < prompt.size()) return segment;
   WantOutput(sequence, &segment);
   segment.window = sequence.window();
-  segment.score_resident = sequence.scores.on_demand;
+  segment.score_resident = ScoredOnDemand(sequence.scores.kind);
   return segment;
 }
 

@@ -32,7 +32,8 @@ absl::Status CannotWrite(const v1::ScoreNeed& need) {
 
 absl::StatusOr<kernels::ScoreKind> KindOf(const v1::ScoreNeed& need) {
   const bool windowed = need.kind() == v1::SCORE_KIND_WINDOW_ATTENTION;
-  if (windowed != (need.window() > 0) || windowed != (need.pool() % 2 == 1)) {
+  if (windowed != (need.window() > 0) || windowed != (need.pool() % 2 == 1) ||
+      need.pool() / 2 > kernels::kMostNeighbours) {
     return CannotWrite(need);
   }
   for (const KnownScore& known : kKnownScores) {
@@ -50,9 +51,7 @@ model::WindowScore WindowOf(const v1::ScoreNeed& need, uint32_t plane) {
 absl::StatusOr<ScorePlan> PlanScores(const v1::OpenResult& opened) {
   const auto kind = KindOf(opened.scores());
   if (!kind.ok()) return kind.status();
-  ScorePlan plan = {.kind = *kind, .on_demand = false, .window = {}};
-  plan.on_demand = opened.scores().time() == v1::SCORE_TIME_DECISION ||
-                   opened.scores().time() == v1::SCORE_TIME_PAGE_FILL;
+  ScorePlan plan = {.kind = *kind, .window = {}};
   if (*kind == kernels::ScoreKind::kWindowAttention) plan.window = WindowOf(opened.scores(), 0);
 
   // The second plane is the prompt's, and one window is all that a chunk can score.

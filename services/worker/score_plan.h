@@ -10,12 +10,11 @@ namespace folio::worker {
 
 struct ScorePlan {
   kernels::ScoreKind kind = kernels::ScoreKind::kNone;  // of the first plane
-  bool on_demand = false;     // written when the prompt ends, and when a page fills
   model::WindowScore window;  // of the prompt's end; queries may exceed the prompt
 };
 
 // INTERNAL for what this worker cannot write: a kind or time it does not know, a window without
-// queries, an even pool.
+// queries, a pool that is even or beyond all reason, two windows.
 absl::StatusOr<ScorePlan> PlanScores(const folio::v1::OpenResult& opened);
 
 }  // namespace folio::worker

@@ -34,6 +34,8 @@ bool Sequence::fills_a_page(uint32_t page_tokens) const {
 
 model::WindowScore Sequence::window() const {
   model::WindowScore window = scores.window;
+  // The second plane is for the decision at the prompt's end alone.
+  if (window.plane != 0 && !needs_compaction()) return {};
   window.queries = std::min(window.queries, prompt_tokens());
   return window;
 }

@@ -52,6 +52,23 @@ class EvictTest : public ::testing::Test {
   WorkerId worker_ = rig_.coordinator->AddWorker("w");
 };
 
+TEST_F(EvictTest, CompactsByBothPlanesOfTheBoard) {
+  WorkerSequence s = Open(18, 20, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 12, 4, 4));
+  // Four are free: slots 12 and 13 are asked for; what slot 6 makes of slots 4 to 8, alike, leaves
+  // the newer two.
+  for (uint32_t slot = 0; slot < 18; ++slot) {
+    for (const PageList& table : s.tables) {
+      rig_.Score(table[slot / 4], slot % 4, slot == 6 ? 5.0F : 0.0F);
+      rig_.Score(table[slot / 4], slot % 4, slot == 12 || slot == 13 ? 1.0F : 0.0F, 1);
+    }
+  }
+  const auto outcome = s.Commit(18);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  std::vector<uint32_t> kept;
+  for (const SlotIndex slot : Compact(*outcome).keep[1]) kept.push_back(slot.value());
+  EXPECT_THAT(kept, ElementsAre(0, 1, 2, 3, 7, 8, 12, 13, 14, 15, 16, 17));
+}
+
 TEST_F(EvictTest, CompactsToTheBudgetByScorePerLayer) {
   WorkerSequence s = Open(18, 20, Cache(policy::PagedEvictionSpec(), 12));
   for (uint32_t slot = 0; slot < 18; ++slot) {

@@ -150,6 +150,23 @@ TEST_F(ExplainTest, OtherPoliciesThatTheBoardServes) {
   EXPECT_EQ(full->layers[0].block, std::nullopt);
 }
 
+// The newest page is not full: its rows are what the page's last owner left there.
+TEST_F(ExplainTest, ReadsNoRowBeforeItsPageFills) {
+  WorkerSequence s = Open(12, 30, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 32));
+  FOLIO_CHECK(s.Commit(12).ok());
+  while (s.logical < 19) FOLIO_CHECK(s.Commit(1).ok());
+  for (const PageList& table : s.tables) {
+    for (uint32_t offset = 0; offset < 4; ++offset) rig_.Score(table[4], offset, -1000);
+  }
+  const auto explained =
+      rig_.coordinator->Explain(s.id, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 8, 0, 0));
+  ASSERT_TRUE(explained.ok()) << explained.status();
+  const std::vector<float>& scores = explained->layers[0].scores;
+  ASSERT_EQ(scores.size(), 19U);
+  for (uint32_t slot = 0; slot < 16; ++slot) EXPECT_EQ(scores[slot], 0);
+  for (uint32_t slot = 16; slot < 19; ++slot) EXPECT_EQ(scores[slot], HUGE_VALF);
+}
+
 TEST_F(ExplainTest, RefusesWhatItCannotKnow) {
   WorkerSequence s = Scored();
   const auto refused = [&](SequenceId id, const policy::CacheConfig& cache) {

@@ -54,9 +54,9 @@ class Rig {
   }
 
   // Writes one token's score for all heads, as a worker would.
-  void Score(PageRef page, uint32_t offset, float score) {
-    const size_t row =
-        page.page.value() * geometry.scores_per_page() + size_t{offset} * geometry.num_kv_heads;
+  void Score(PageRef page, uint32_t offset, float score, uint32_t plane = 0) {
+    const size_t row = plane * board.size() / 2 + page.page.value() * geometry.scores_per_page() +
+                       size_t{offset} * geometry.num_kv_heads;
     for (uint32_t head = 0; head < geometry.num_kv_heads; ++head) board[row + head] = score;
   }
 

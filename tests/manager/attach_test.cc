@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/manager/manager_rig.h"
 #include "tests/manager/raw_grpc.h"
 
@@ -96,12 +97,12 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
 
 TEST(Attach, OtherProtocolVersionsAreRefused) {
   ManagerRig rig;
-  for (const uint32_t version : {0U, 2U}) {
+  for (const uint32_t version : {0U, kProtocolVersion - 1, kProtocolVersion + 1}) {
     auto refused = TestWorker(rig.address()).Attach(SmallLayout(), version);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(
-        Message(refused.status()),
-        HasSubstr("protocol_version: the manager has 1, the worker " + std::to_string(version)));
+    EXPECT_THAT(Message(refused.status()),
+                HasSubstr(absl::StrCat("protocol_version: the manager has ", kProtocolVersion,
+                                       ", the worker ", version)));
   }
 }
 
@@ -146,7 +147,7 @@ TEST(Attach, MissingLayoutAndLongNamesAreNamed) {
   auto stub = v1::KvManager::NewStub(
       grpc::CreateChannel(rig.address(), grpc::InsecureChannelCredentials()));
   v1::AttachRequest request;
-  request.set_protocol_version(1);
+  request.set_protocol_version(kProtocolVersion);
   v1::AttachResponse response;
   grpc::ClientContext first;
   const grpc::Status no_layout = stub->Attach(&first, request, &response);

@@ -18,6 +18,7 @@
 #include "folio/v1/kv_manager.grpc.pb.h"
 #include "services/common/clock.h"
 #include "services/common/pool_socket.h"
+#include "services/common/protocol.h"
 #include "services/manager/server.h"
 #include "tests/common/temp_dir.h"
 
@@ -55,7 +56,7 @@ class TestWorker {
   ~TestWorker();
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::ModelLayout& layout = SmallLayout(),
-                                            uint32_t protocol_version = 1);
+                                            uint32_t protocol_version = kProtocolVersion);
   absl::Status Fetch();
   // Opens the stream with the hello of this worker; the answer to it.
   absl::Status Begin();

@@ -187,6 +187,8 @@ TEST_P(ExecutorScoreDeathTest, MisuseIsCaught) {
   segment = keys.Prompt(prompt, 0, 10);
   segment.window = {1, 3, 2};  // no such plane
   EXPECT_DEATH(rig.Run({segment}), "check failed");
+  segment.window = {1, 3, 0};  // the keys' own
+  EXPECT_DEATH(rig.Run({segment}), "check failed");
   segment = window.Prompt(prompt, 0, 10);
   segment.score_resident = true;
   EXPECT_DEATH(rig.Run({segment}), "check failed");

@@ -35,10 +35,9 @@ constexpr uint32_t kPageTokens = 16;  // also LayerScores' own
 constexpr uint32_t kChunk = 512;
 
 // K and V are stored as bf16. Where a value lies between two of its neighbours, any other order of
-// float32 sums picks the other one, and that is seen in later layers: moving the norm weights by
-// one part in 10^7, or computing everything in double precision, moves single log-probabilities on
-// these prompts by up to 0.03 and 0.003 on average. So the averages are held to the oracle's bound,
-// single values to what such noise allows.
+// float32 sums picks the other one, and that is seen in later layers: norm weights moved by 10^-7,
+// or double precision throughout, move single log-probabilities on these prompts by up to 0.03, on
+// average 0.003. So averages are held to the oracle's bound, single values to what noise allows.
 struct Tolerance {
   double full_worst, full_mean, evicted_worst, evicted_mean;
   double tie;   // greedy tokens may differ from the first step with a smaller gap
@@ -172,7 +171,8 @@ class ManagedSequence {
     pages.clear();
     for (const PageRef& ref : tables_[layer]) pages.push_back(view.page_scores(ref.page.value()));
     const TokenCount tokens(resident());
-    return {.pages = pages, .kv_heads = view.geometry.num_kv_heads, .tokens = tokens};
+    const uint32_t heads = view.geometry.num_kv_heads;
+    return {.pages = pages, .kv_heads = heads, .tokens = tokens, .scored = tokens};
   }
 
   void Compact() {

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/policy/registry.h"
@@ -60,6 +63,26 @@ TEST_F(QueryDiffTest, TokensAreSmoothedOverNeighboursAndHeads) {
   // Means over heads: 2, 0, 4, 0, 5, 0.
   EXPECT_THAT(MakePolicy(QueryDiffSpec())->TokenScores(table.view()),
               Pointwise(FloatEq(), {2.0F, 1.5F, 2.2F, 1.8F, 2.25F, 5.0F / 3}));
+}
+
+// What is no number, or beyond all of them, spoils no neighbour's mean.
+TEST_F(QueryDiffTest, SmoothingKeepsToNumbers) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const ScoreTable table(OneHead({1, kInf, std::nanf(""), -kInf, 1, 1, 1, 1, 1, 1}), 2);
+  const std::vector<float> scores = MakePolicy(QueryDiffSpec())->TokenScores(table.view());
+  for (const float score : scores) EXPECT_FALSE(std::isnan(score));
+  EXPECT_EQ(scores[8], 1.0F);
+}
+
+// Of a page that is not full yet nothing is written.
+TEST_F(QueryDiffTest, TokensWithoutARowAreKept) {
+  const float kNan = std::nanf("");
+  const ScoreTable table(OneHead({0, 0, 1, 1, 2, 2, kNan}), 2);
+  LayerScores scores = table.view();
+  scores.scored = TokenCount(6);
+  EXPECT_EQ(MakePolicy(QueryDiffSpec())->TokenScores(scores)[6],
+            std::numeric_limits<float>::infinity());
+  EXPECT_THAT(Keep({0.5F, 1, 1}, scores, MakeLimits(4, 2, 0)), ElementsAre(0, 1, 5, 6));
 }
 
 TEST_F(QueryDiffTest, DecodeDropsThePageThatDiffersLeast) {

@@ -214,6 +214,20 @@ TEST_P(EngineOnDevice, ABudgetOfTheWholeLengthLosesNothing) {
   }
 }
 
+// With all its budget by attention it is snap_kv, but for what decode drops: its scores take
+// another way, by the board's second plane.
+TEST_P(EngineOnDevice, QueryDiffOfAttentionAloneCompactsAsSnapKvDoes) {
+  EngineRig rig(Options());
+  rig.Start();
+  Ask ask = {.prompt = 90, .max_new_tokens = 3, .policy = "snap_kv:window=9,pool=5", .budget = 48};
+  const auto expected = rig.Run(Make(ask));
+  EXPECT_EQ(expected->finished.cache().plans(), 1u);
+  ask.policy = "query_diff:share=1,window=9,pool=5";
+  ExpectEqual(*rig.Run(Make(ask)), *expected, "by attention");
+  ask.policy = "query_diff:share=0,window=9,pool=5";
+  EXPECT_NE(rig.Run(Make(ask))->evictions, expected->evictions);
+}
+
 // Scoring what was generated gives the same log-probabilities by the same evictions.
 TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
   for (const char* policy : {kFull, kPaged, kStreaming, "key_diff", "snap_kv:window=20",

@@ -98,6 +98,7 @@ void BoardScoring::Lay(const Call& call) {
   size_t mass = 0;
   for (const auto& [run, neighbours, plane] : call.runs) {
     FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
+    FOLIO_CHECK(neighbours <= kMostNeighbours);
     const uint32_t stride = RoundUp(run.context, kKeyTile) + 2 * neighbours;
     places_.push_back({rows, mass, stride});
     rows += size_t{2} * call.shape.heads * run.rows;

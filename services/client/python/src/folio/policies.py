@@ -99,7 +99,7 @@ class KeyDiff(Policy):
 class SnapKv(Policy):
     """Keeps the tokens that the prompt's last `window` queries attend to (arXiv 2404.14469).
 
-    Of `pool` neighbouring tokens, an odd number, each has the highest attention among them. None lets the
+    Of `pool` neighbouring tokens, an odd number up to 127, each has the highest attention among them. None lets the
     manager choose: a window of 64, a pool of 7.
     """
 
@@ -116,9 +116,9 @@ class QueryDiff(Policy):
     """Keeps a part of the tokens as SnapKv does and fills the rest as KeyDiff does, with the rotation undone.
 
     `share` of what is not protected, in [0, 1], goes by the attention of the prompt's last `window` queries,
-    max-pooled over `pool` tokens, an odd number. The rest are the tokens whose key, with its rotation undone, is
-    least like the mean key (smoothed over 5 tokens). In decode a page is judged once, when it fills, by that
-    difference. None lets the manager choose: a share of 0.5, a window of 16, a pool of 31. Folio's own method,
+    max-pooled over `pool` tokens, an odd number up to 127. The rest are the tokens whose key, with its rotation
+    undone, is least like the mean key (smoothed over 5 tokens). In decode a page is judged once, when it fills, by
+    that difference. None lets the manager choose: a share of 0.5, a window of 16, a pool of 31. Folio's own method,
     from measurements on its evaluation (tests/eval).
     """
 
