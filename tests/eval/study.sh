@@ -45,7 +45,7 @@ policies() {
 
 # Is query_diff better than PagedEviction and KVCrush? Fresh seeds, once.
 confirm() {
-  run confirm --tasks needle_prose,needle_4_prose:blind,needle_4,needle_repeat --lengths 2048 --seeds 100-102 \
+  run confirm --tasks needle_prose,needle_4_prose:blind,needle_4 --lengths 2048 --seeds 100-102 \
     --budgets 512,1024 --policies full,query_diff,paged_eviction,kv_crush:paged_eviction,random
 }
 
