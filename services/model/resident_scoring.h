@@ -14,8 +14,8 @@ namespace folio::model {
 class ResidentScoring {
  public:
   void Clear();
-  // A sequence whose table has the step's tokens; `prompt`: the step ends its prompt. The table must
-  // not change before Run.
+  // A sequence whose table has the step's tokens; `prompt`: the step ends its prompt. The table
+  // must not change before Run.
   void Add(const SlotTable& table, bool prompt);
   bool empty() const { return resident_.empty() && unrotated_.empty(); }
 
