@@ -167,7 +167,8 @@ ServingRig::~ServingRig() {
 
 absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
   // Those prefilled first decode while the others are prefilled; none may end before the measuring.
-  const uint32_t spare = workload.sequences * (workload.context / 256 + 2) + 32;
+  const uint32_t chunks = workload.context / worker::PromptChunk{}.beside_decodes + 2;
+  const uint32_t spare = workload.sequences * chunks + 32;
   const uint32_t new_tokens = workload.decode_steps == 0 ? 1 : workload.decode_steps + spare;
   Recorder recorder(workload.sequences, workload.decode_steps, engine_.get(), executor_.get(),
                     manager_.get());
