@@ -9,7 +9,6 @@
 #include "kernels/cpu/fast/prompt_gemm.h"
 #include "kernels/cpu/fast/scoring.h"
 #include "kernels/cpu/fast/select.h"
-#include "kernels/cpu/fast/unrotated.h"
 #include "kernels/cpu/ops.h"
 #include "services/common/check.h"
 
@@ -42,7 +41,6 @@ class FastOps final : public CpuOps {
       : kernels_(kernels),
         attention_(kernels),
         scoring_(kernels),
-        unrotated_(kernels),
         prompts_(fast::PromptGemm::Make(kernels)) {}
 
   absl::string_view name() const override { return kernels_.name; }
@@ -139,7 +137,7 @@ class FastOps final : public CpuOps {
 
   void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
                       const PoolView& pages) const override {
-    unrotated_.Score(pool, runs, rope, pages);
+    scoring_.Unrotated(pool, runs, rope, pages);
   }
 
   void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
@@ -219,7 +217,6 @@ class FastOps final : public CpuOps {
   mutable fast::WeightArena arena_;
   mutable fast::PagedAttention attention_;     // holds scratch; one step at a time
   mutable fast::BoardScoring scoring_;         // likewise
-  mutable fast::UnrotatedScoring unrotated_;   // likewise
   std::unique_ptr<fast::PromptGemm> prompts_;  // null: the own kernels do all
 };
 

@@ -34,16 +34,41 @@ void PutScores(const PoolView& pages, const ScoreRows& rows, uint32_t kv_head, u
   }
 }
 
+// Turns the sum of `count` directions into what a key's direction is multiplied with for its score:
+// minus the mean's direction, or zeros where there is none.
+void NegateDirection(float* sum, uint32_t size, uint32_t count) {
+  double squares = 0;
+  for (uint32_t i = 0; i < size; ++i) squares += double{sum[i]} * sum[i];
+  const double norm = std::sqrt(squares);
+  const bool none = norm == 0 || norm < kLeastMeanNorm * count;
+  const auto scale = none ? 0.0f : static_cast<float>(-1 / norm);
+  for (uint32_t i = 0; i < size; ++i) sum[i] *= scale;
+}
+
 }  // namespace
 
-void BoardScoring::Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
-                            const PoolView& pages) {
+template <typename Run, typename HeadTask>
+void BoardScoring::ForEachHead(ThreadPool& pool, absl::Span<const Run> runs, const PoolView& pages,
+                               HeadTask task) {
   if (pages.scores == nullptr || runs.empty()) return;
   FOLIO_CHECK(pages.geometry.head_dim % 2 == 0);
   if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
   const uint32_t heads = pages.geometry.num_kv_heads;
-  pool.ParallelFor(static_cast<int>(runs.size() * heads), [&](int task, int thread) {
-    ScoreHead(runs[task / heads], task % heads, pages, threads_[thread]);
+  pool.ParallelFor(static_cast<int>(runs.size() * heads),
+                   [&](int i, int thread) { task(runs[i / heads], i % heads, threads_[thread]); });
+}
+
+void BoardScoring::Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+                            const PoolView& pages) {
+  ForEachHead(pool, runs, pages, [&](const ResidentRun& run, uint32_t kv_head, PerThread& mine) {
+    ScoreHead(run, kv_head, pages, mine);
+  });
+}
+
+void BoardScoring::Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
+                             const RopeTable& rope, const PoolView& pages) {
+  ForEachHead(pool, runs, pages, [&](const UnrotatedRun& run, uint32_t kv_head, PerThread& mine) {
+    ScoreUnrotatedHead(run, kv_head, rope, pages, mine);
   });
 }
 
@@ -67,15 +92,37 @@ void BoardScoring::ScoreHead(const ResidentRun& run, uint32_t kv_head, const Poo
     kernels_.add_directions(
         {keys[now], more ? keys[1 - now] : nullptr, head_dim, inverse + slot, direction});
   }
-  double squares = 0;
-  for (uint32_t i = 0; i < size; ++i) squares += double{direction[i]} * direction[i];
-  const double norm = std::sqrt(squares);
-  const auto scale = norm < kLeastMeanNorm * run.tokens ? 0.0f : static_cast<float>(-1 / norm);
-  for (uint32_t i = 0; i < size; ++i) direction[i] *= scale;
+  NegateDirection(direction, size, run.tokens);
   for (uint32_t slot = 0; slot < run.tokens; slot += kKeyTile) {
     const uint32_t count = GatherKeys(pages, place(slot), zeros, keys[0]);
     kernels_.project({keys[0], head_dim, inverse + slot, direction, score});
     PutScores(pages, {run.pages, 0}, kv_head, slot, score, count);
+  }
+}
+
+void BoardScoring::ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t kv_head,
+                                      const RopeTable& rope, const PoolView& pages,
+                                      PerThread& mine) {
+  const CacheGeometry& geometry = pages.geometry;
+  const uint32_t page_tokens = geometry.page_tokens;
+  const auto key = [&](uint32_t slot) -> UnrotatedKey {
+    const size_t angle = size_t{run.positions[slot]} * (geometry.head_dim / 2);
+    FOLIO_DCHECK(run.positions[slot] < rope.positions);
+    return {pages.keys(run.pages[slot / page_tokens]) +
+                (size_t{kv_head} * page_tokens + slot % page_tokens) * geometry.head_dim,
+            rope.cos + angle, rope.sin + angle, geometry.head_dim};
+  };
+  float* direction = mine.floats.Get(geometry.head_dim);
+  std::fill_n(direction, geometry.head_dim, 0.0f);
+  uint32_t sample = 0;
+  for (uint32_t slot = page_tokens - 1 + run.stride; slot < run.tokens;
+       slot += run.stride, ++sample) {
+    kernels_.add_unrotated(key(slot), direction);
+  }
+  NegateDirection(direction, geometry.head_dim, sample);
+  for (uint32_t slot = run.first; slot < run.tokens; ++slot) {
+    const float score = kernels_.project_unrotated(key(slot), direction);
+    PutScores(pages, {run.pages, 0}, kv_head, slot, &score, 1);
   }
 }
 

@@ -1,7 +1,8 @@
 // Scores of resident tokens over a KernelTable: who scores what, on which thread.
 //
 // Key differences: a task is one KV head of one run, whose keys are read twice: once for the sum of
-// their directions, from memory, once against it, from the cache.
+// their directions, from memory, once against it, from the cache. With the rotation undone the sum
+// is a sample's, and only the slots from a first one on are scored.
 //
 // Window attention, in three rounds. Blocks of query rows find their softmax's maximum and sum over
 // all tiles of keys; then every kTileTask tiles are given the shares of all query rows, computed
@@ -28,6 +29,8 @@ class BoardScoring {
   explicit BoardScoring(const KernelTable& kernels) : kernels_(kernels) {}
 
   void Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
+  void Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                 const PoolView& pages);
   void Window(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
               const AttentionShape& shape, const PoolView& pages);
 
@@ -58,7 +61,13 @@ class BoardScoring {
     const PoolView& pages;
   };
 
+  // task(run, kv_head, this thread's scratch) for each KV head of each run.
+  template <typename Run, typename HeadTask>
+  void ForEachHead(ThreadPool& pool, absl::Span<const Run> runs, const PoolView& pages,
+                   HeadTask task);
   void ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
+  void ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t kv_head, const RopeTable& rope,
+                          const PoolView& pages, PerThread& mine);
   void Lay(const Call& call);
   // Tasks [0, counts[run]) in steps of `step`, for each of `heads`.
   template <typename Count>
