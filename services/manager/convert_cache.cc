@@ -36,7 +36,7 @@ absl::StatusOr<policy::CrushAnchor> AnchorFromProto(v1::CrushAnchor anchor) {
     case v1::CRUSH_ANCHOR_RANDOM:
       return policy::CrushAnchor::kRandom;
     default:
-      return Refuse("cache.policy.kv_crush.anchor: ", "unknown value ", static_cast<int>(anchor),
+      return Refuse("cache.policy.kv_crush.anchor: unknown value ", static_cast<int>(anchor),
                     "; use CRUSH_ANCHOR_MEAN, _ALTERNATING, _ZEROS, _ONES or _RANDOM");
   }
 }
@@ -94,9 +94,9 @@ absl::StatusOr<policy::PolicySpec> PolicyFromProto(const v1::CacheOptions& optio
     case v1::Policy::KIND_NOT_SET:
       break;
   }
-  return Refuse("cache.policy: ",
-                "no known kind is set; use full, paged_eviction, streaming_llm, "
-                "inverse_key_norm, key_diff, snap_kv, query_diff, random or kv_crush");
+  return Refuse(
+      "cache.policy: no known kind is set; use full, paged_eviction, streaming_llm, "
+      "inverse_key_norm, key_diff, snap_kv, query_diff, random or kv_crush");
 }
 
 // The cache keeps every token under `full`, so that there is nothing to protect: whoever asks for
@@ -116,7 +116,7 @@ absl::StatusOr<policy::EvictionMode> ModeFromProto(v1::EvictionMode mode) {
     case v1::EVICTION_MODE_SYNCHRONOUS:
       return policy::EvictionMode::kSynchronous;
     default:
-      return Refuse("cache.eviction_mode: ", "unknown value ", static_cast<int>(mode),
+      return Refuse("cache.eviction_mode: unknown value ", static_cast<int>(mode),
                     "; use EVICTION_MODE_PIPELINED or EVICTION_MODE_SYNCHRONOUS");
   }
 }
@@ -138,7 +138,7 @@ absl::StatusOr<policy::BudgetRequest> BudgetFromProto(const v1::CacheOptions& op
       budget.schedule = policy::BudgetSchedule::kPyramid;
       return budget;
     default:
-      return Refuse("cache.budget_schedule: ", "unknown value ",
+      return Refuse("cache.budget_schedule: unknown value ",
                     static_cast<int>(options.budget_schedule()),
                     "; use BUDGET_SCHEDULE_UNIFORM or BUDGET_SCHEDULE_PYRAMID");
   }

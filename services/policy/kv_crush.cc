@@ -30,7 +30,8 @@ std::vector<uint32_t> Columns(const Signatures& all) {
 Signatures MakeAnchor(const KvCrush::Options& options, const Signatures& all, uint32_t heads) {
   Signatures point(1, all.bits());
   SplitMix64 random(options.seed);
-  const std::vector<uint32_t> ones = Columns(all);
+  const std::vector<uint32_t> ones =
+      options.anchor == CrushAnchor::kMean ? Columns(all) : std::vector<uint32_t>();
   const uint32_t tokens = all.bits() / heads;
   for (uint32_t i = 0; i < all.bits(); ++i) {
     const uint32_t bit = i % heads * tokens + i / heads;

@@ -35,15 +35,13 @@ float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
   return scratch[0];
 }
 
-float RowMean(absl::Span<const float> row) {
+}  // namespace
+
+float TokenScore(absl::Span<const float> row) {
   float sum = 0;
   for (float score : row) sum += score;
   return Mean(sum, row);
 }
-
-}  // namespace
-
-float TokenScore(absl::Span<const float> row) { return RowMean(row); }
 
 std::vector<float> HeadMeans(const LayerScores& scores) {
   const uint32_t scored = std::min(scores.scored, scores.tokens).value();
@@ -53,8 +51,9 @@ std::vector<float> HeadMeans(const LayerScores& scores) {
   for (const float* page : scores.pages) {
     const uint32_t rows =
         std::min(scores.page_tokens, scored - static_cast<uint32_t>(means.size()));
-    for (uint32_t i = 0; i < rows; ++i)
-      means.push_back(RowMean({page + i * size_t{kv_heads}, kv_heads}));
+    for (uint32_t i = 0; i < rows; ++i) {
+      means.push_back(TokenScore({page + i * size_t{kv_heads}, kv_heads}));
+    }
   }
   means.resize(scores.tokens.value(), std::numeric_limits<float>::infinity());
   return means;
