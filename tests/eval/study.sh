@@ -36,11 +36,14 @@ share() {
     --policies query_diff:share=0.25,query_diff:share=0.5,query_diff:share=0.75
 }
 
-# Every policy, at a quarter and a half of the prompt.
+# Every policy, at a quarter and a half of the prompt; fewer prompts where all but the worst answer alike.
 policies() {
-  run policies --tasks needle_prose,needle_4,needle_4_prose:blind,needle_repeat,variable_tracking --lengths 1024 \
-    --seeds 3 --budgets 256,512 --maps needle_prose --policies \
+  set -- --lengths 1024 --budgets 256,512 --policies \
     full,query_diff,snap_kv,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,kv_crush:key_diff,inverse_key_norm,streaming_llm,random
+  for task in needle_prose needle_4_prose:blind needle_4; do
+    run policies --tasks "$task" --seeds 3 --maps needle_prose "$@"
+  done
+  for task in needle_repeat variable_tracking; do run policies --tasks "$task" --seeds 1 --maps needle_prose "$@"; done
 }
 
 # Is query_diff better than PagedEviction and KVCrush? Fresh seeds, once.
