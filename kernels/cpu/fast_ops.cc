@@ -5,10 +5,11 @@
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/kernels.h"
+#include "kernels/cpu/fast/key_scoring.h"
 #include "kernels/cpu/fast/panel_weights.h"
 #include "kernels/cpu/fast/prompt_gemm.h"
-#include "kernels/cpu/fast/scoring.h"
 #include "kernels/cpu/fast/select.h"
+#include "kernels/cpu/fast/window_scoring.h"
 #include "kernels/cpu/ops.h"
 #include "services/common/check.h"
 
@@ -40,7 +41,8 @@ class FastOps final : public CpuOps {
   explicit FastOps(const KernelTable& kernels)
       : kernels_(kernels),
         attention_(kernels),
-        scoring_(kernels),
+        key_scoring_(kernels),
+        window_scoring_(kernels),
         prompts_(fast::PromptGemm::Make(kernels)) {}
 
   absl::string_view name() const override { return kernels_.name; }
@@ -132,17 +134,17 @@ class FastOps final : public CpuOps {
 
   void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
                      const PoolView& pages) const override {
-    scoring_.Resident(pool, runs, pages);
+    key_scoring_.Resident(pool, runs, pages);
   }
 
   void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
                       const PoolView& pages) const override {
-    scoring_.Unrotated(pool, runs, rope, pages);
+    key_scoring_.Unrotated(pool, runs, rope, pages);
   }
 
   void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
                    const AttentionShape& shape, const PoolView& pages) const override {
-    scoring_.Window(pool, static_cast<const bf16*>(q.data), runs, shape, pages);
+    window_scoring_.Score(pool, static_cast<const bf16*>(q.data), runs, shape, pages);
   }
 
  private:
@@ -215,9 +217,10 @@ class FastOps final : public CpuOps {
 
   const KernelTable& kernels_;
   mutable fast::WeightArena arena_;
-  mutable fast::PagedAttention attention_;     // holds scratch; one step at a time
-  mutable fast::BoardScoring scoring_;         // likewise
-  std::unique_ptr<fast::PromptGemm> prompts_;  // null: the own kernels do all
+  mutable fast::PagedAttention attention_;      // holds scratch; one step at a time
+  mutable fast::KeyScoring key_scoring_;        // likewise
+  mutable fast::WindowScoring window_scoring_;  // likewise
+  std::unique_ptr<fast::PromptGemm> prompts_;   // null: the own kernels do all
 };
 
 }  // namespace

@@ -1,15 +1,10 @@
-// Scores of resident tokens over a KernelTable: who scores what, on which thread.
-//
-// Key differences: a task is one KV head of one run, whose keys are read twice: once for the sum of
-// their directions, from memory, once against it, from the cache. With the rotation undone the sum
-// is a sample's, and only the slots from a first one on are scored.
-//
-// Window attention, in three rounds. Blocks of query rows find their softmax's maximum and sum over
-// all tiles of keys; then every kTileTask tiles are given the shares of all query rows, computed
-// once more rather than kept, so that memory grows with the context and not with the window; then
-// neighbours are pooled. Each row's sum and each slot's mass is one thread's, in one order.
-#ifndef FOLIO_KERNELS_CPU_FAST_SCORING_H_
-#define FOLIO_KERNELS_CPU_FAST_SCORING_H_
+// Window attention over a KernelTable, in three rounds. Blocks of query rows find their softmax's
+// maximum and sum over all tiles of keys; then every kSlotTask slots are given the shares of all
+// query rows, computed once more rather than kept, so that memory grows with the context and not
+// with the window; then neighbours are pooled. Each row's sum and each slot's mass is one thread's,
+// in one order.
+#ifndef FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
+#define FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
 
 #include <cstdint>
 #include <vector>
@@ -24,21 +19,18 @@
 namespace folio::kernels::cpu::fast {
 
 // One call at a time. Scratch memory is made by the first call that needs it and kept.
-class BoardScoring {
+class WindowScoring {
  public:
-  explicit BoardScoring(const KernelTable& kernels) : kernels_(kernels) {}
+  explicit WindowScoring(const KernelTable& kernels) : kernels_(kernels) {}
 
-  void Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
-  void Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
-                 const PoolView& pages);
-  void Window(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
-              const AttentionShape& shape, const PoolView& pages);
+  // As CpuOps::ScoreWindow.
+  void Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
+             const AttentionShape& shape, const PoolView& pages);
 
  private:
   struct PerThread {
     TileStream tiles;
     Scratch<float> floats;
-    Scratch<bf16> zeros;
     Scratch<int32_t> valid;
   };
   // Part of a run: query rows of one KV head, tiles of one KV head, or slots of all.
@@ -61,13 +53,6 @@ class BoardScoring {
     const PoolView& pages;
   };
 
-  // task(run, kv_head, this thread's scratch) for each KV head of each run.
-  template <typename Run, typename HeadTask>
-  void ForEachHead(ThreadPool& pool, absl::Span<const Run> runs, const PoolView& pages,
-                   HeadTask task);
-  void ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
-  void ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t kv_head, const RopeTable& rope,
-                          const PoolView& pages, PerThread& mine);
   void Lay(const Call& call);
   // Tasks [0, counts[run]) in steps of `step`, for each of `heads`.
   template <typename Count>
@@ -89,4 +74,4 @@ class BoardScoring {
 
 }  // namespace folio::kernels::cpu::fast
 
-#endif  // FOLIO_KERNELS_CPU_FAST_SCORING_H_
+#endif  // FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
