@@ -123,8 +123,9 @@ void SlotTable::ListUnrotated(bool newest, std::vector<kernels::UnrotatedRun>& o
         .pages = layer.pages.data(), .positions = layer.positions.data(), .tokens = layer.resident};
     if (newest) {
       if (run.tokens % page_tokens != 0) continue;
+      const uint32_t pages = run.tokens / page_tokens - 1;
       run.first = run.tokens - page_tokens;
-      run.stride = page_tokens;
+      run.stride = page_tokens * std::max(1U, (pages + kMostSamples - 1) / kMostSamples);
     }
     out.push_back(run);
   }

@@ -16,6 +16,8 @@ namespace folio::model {
 // caller's tables come from the manager and are checked there.
 class SlotTable {
  public:
+  static constexpr uint32_t kMostSamples = 32;
+
   SlotTable(const kernels::PoolView& pool, kernels::ScoreKind score);
 
   // See Executor for these four.
@@ -44,7 +46,8 @@ class SlotTable {
   // Adds every layer's resident tokens to `out`.
   void ListResident(std::vector<kernels::ResidentRun>& out) const;
   // For kUnrotatedDifference: adds every layer's tokens to be scored against them all, or with
-  // `newest` the full newest page's, of layers that have one, against one token of each page.
+  // `newest` the full newest page's, of layers that have one, against the last token of every page
+  // but the first, or of every n-th where they would be more than kMostSamples.
   void ListUnrotated(bool newest, std::vector<kernels::UnrotatedRun>& out) const;
 
  private:

@@ -1,8 +1,10 @@
 // Differences of unrotated keys on the score board, after steps of the executor.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "gtest/gtest.h"
+#include "services/model/slot_table.h"
 #include "tests/model/scored_sequence.h"
 
 namespace folio::model::testing {
@@ -103,6 +105,26 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
   }
   sequence.Extend();
   fill_a_page();
+}
+
+// A long sequence's page costs no more than a short one's.
+TEST_P(ExecutorUnrotatedTest, NoMoreThan32KeysAreSampled) {
+  ModelConfig config = TinyConfig();
+  config.context = 2048;
+  ExecutorRig rig(GetParam(), config);
+  constexpr uint32_t kPages = 2 * SlotTable::kMostSamples + 3;  // every third
+  Scored sequence(rig, ScoreKind::kUnrotatedDifference, kPages);
+  const uint32_t end = kPages * kPageTokens;
+  const Tokens prompt = RandomTokens(end - 1, 101, 6);
+  for (uint32_t first = 0; first < end - 1; first += 64) {
+    rig.Run({sequence.Prompt(prompt, first, std::min(64U, end - 1 - first))});
+  }
+  StepSegment step = sequence.Decode(7, end - 1);
+  step.score_resident = true;
+  rig.Run({step});
+  std::vector<Tokens> positions(kLayers, Tokens(end));
+  for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
+  ExpectUnrotated(sequence, positions, end - kPageTokens, 3 * kPageTokens);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorUnrotatedTest, ::testing::ValuesIn(OpsNames()),
