@@ -34,12 +34,14 @@ struct Matrix {
   T* row(size_t r) const { return data + r * stride; }
 };
 
-// One rank's pages and score board, as mapped here.
+// One rank's pages, and the score board that all ranks share, as mapped here.
 struct PoolView {
-  std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16
-  float* scores = nullptr;     // [plane][page][token][kv_head]; null: nobody scores
+  std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16, the rank's heads
+  float* scores = nullptr;     // [plane][page][token][board head]; null: this rank writes none
   uint32_t num_pages = 0;
-  CacheGeometry geometry;
+  CacheGeometry geometry;         // of the rank
+  uint32_t all_kv_heads = 0;      // columns of the board; 0: the rank's heads are all there are
+  uint32_t first_board_head = 0;  // the rank's first column; its others follow
 
   // [kv_head][token][head_dim] of one page.
   bf16* keys(uint32_t page) const {
@@ -48,9 +50,12 @@ struct PoolView {
   bf16* values(uint32_t page) const {
     return keys(page) + size_t{geometry.num_kv_heads} * geometry.page_tokens * geometry.head_dim;
   }
-  // [token][kv_head] of one page.
+  // From one token's row of the board to the next.
+  uint32_t score_stride() const { return all_kv_heads != 0 ? all_kv_heads : geometry.num_kv_heads; }
+  // [token][kv_head] of one page, the rank's columns; rows are `score_stride` apart.
   float* page_scores(uint32_t page, uint32_t plane = 0) const {
-    return scores + (size_t{plane} * num_pages + page) * geometry.scores_per_page();
+    const size_t row = (size_t{plane} * num_pages + page) * geometry.page_tokens;
+    return scores + row * score_stride() + first_board_head;
   }
 };
 

@@ -27,8 +27,8 @@ void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
                   pool.keys(source) + (base + source_offset) * head_dim, head_dim * sizeof(bf16));
     }
     if (pool.scores != nullptr) {
-      std::memcpy(pool.page_scores(target) + size_t{target_offset} * geometry.num_kv_heads,
-                  pool.page_scores(source) + size_t{source_offset} * geometry.num_kv_heads,
+      std::memcpy(pool.page_scores(target) + size_t{target_offset} * pool.score_stride(),
+                  pool.page_scores(source) + size_t{source_offset} * pool.score_stride(),
                   geometry.num_kv_heads * sizeof(float));
     }
   }

@@ -120,7 +120,7 @@ class FastOps final : public CpuOps {
            .values = pages.values(slot.page) + at,
            .head_stride = size_t{pages.geometry.page_tokens} * shape.head_dim,
            .kind = slot.score,
-           .score = scored ? pages.page_scores(slot.page) + size_t{slot.offset} * shape.kv_heads
+           .score = scored ? pages.page_scores(slot.page) + slot.offset * pages.score_stride()
                            : nullptr});
     });
   }

@@ -141,7 +141,7 @@ std::unique_ptr<CpuOps> MakePlainOps();
 absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name = "auto");
 
 // Moves the surviving tokens of one layer together, in place, order kept: slot keep[i] goes to slot
-// i, K, V and scores. `keep` ascending. Same for every family.
+// i, K, V and this rank's scores. `keep` ascending. Same for every family.
 void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
                   absl::Span<const uint32_t> keep);
 

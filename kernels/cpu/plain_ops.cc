@@ -246,7 +246,7 @@ class PlainOps final : public CpuOps {
       Store(key, pages.keys(slot.page) + place);
       Store(value, pages.values(slot.page) + place);
       if (ScoredAtAppend(slot.score) && pages.scores != nullptr) {
-        pages.page_scores(slot.page)[size_t{slot.offset} * shape.kv_heads + h] =
+        pages.page_scores(slot.page)[size_t{slot.offset} * pages.score_stride() + h] =
             AppendScore(slot.score, key, value);
       }
     }

@@ -45,7 +45,7 @@ struct HeadTokens {
     const CacheGeometry& geometry = pages.geometry;
     return pages.page_scores(
         table[slot / geometry.page_tokens],
-        plane)[size_t{slot % geometry.page_tokens} * geometry.num_kv_heads + head];
+        plane)[size_t{slot % geometry.page_tokens} * pages.score_stride() + head];
   }
 };
 

@@ -27,9 +27,9 @@ inline void PutScores(const PoolView& pages, const ScoreRows& rows, uint32_t kv_
   for (uint32_t i = 0; i < count;) {
     const uint32_t offset = (slot + i) % geometry.page_tokens;
     float* to = pages.page_scores(rows.table[(slot + i) / geometry.page_tokens], rows.plane) +
-                size_t{offset} * geometry.num_kv_heads + kv_head;
+                size_t{offset} * pages.score_stride() + kv_head;
     const uint32_t stop = std::min(count, i + geometry.page_tokens - offset);
-    for (; i < stop; ++i, to += geometry.num_kv_heads) *to = score[i];
+    for (; i < stop; ++i, to += pages.score_stride()) *to = score[i];
   }
 }
 

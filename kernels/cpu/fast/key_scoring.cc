@@ -100,8 +100,7 @@ void KeyScoring::ScoreUnrotated(const UnrotatedRun& run, const RopeTable& rope,
                 (size_t{kv_head} * page_tokens + slot % page_tokens) * head_dim,
             rope.cos + angle, rope.sin + angle, head_dim};
   };
-  float* directions = mine.floats.Get(size_t{heads} * (head_dim + 1));  // [heads, head_dim]
-  float* scores = directions + size_t{heads} * head_dim;                // [heads]
+  float* directions = mine.floats.Get(size_t{heads} * head_dim);  // [heads, head_dim]
   std::fill_n(directions, size_t{heads} * head_dim, 0.0f);
   uint32_t sample = 0;
   for (uint32_t slot = page_tokens - 1 + run.stride; slot < run.tokens;
@@ -117,13 +116,12 @@ void KeyScoring::ScoreUnrotated(const UnrotatedRun& run, const RopeTable& rope,
     NegateDirection(directions + size_t{head} * head_dim, head_dim, sample);
   }
   for (uint32_t slot = run.first; slot < run.tokens; ++slot) {
+    float* scores = pages.page_scores(run.pages[slot / page_tokens]) +
+                    size_t{slot % page_tokens} * pages.score_stride();
     for (uint32_t head = 0; head < heads; ++head) {
       scores[head] =
           kernels_.project_unrotated(key(slot, head), directions + size_t{head} * head_dim);
     }
-    std::copy_n(
-        scores, heads,
-        pages.page_scores(run.pages[slot / page_tokens]) + size_t{slot % page_tokens} * heads);
   }
 }
 
