@@ -62,6 +62,7 @@ using SequenceId = StrongInt<struct SequenceIdTag, uint64_t>;
 using LeaseEpoch = StrongInt<struct LeaseEpochTag, uint32_t>;
 using PlanEpoch = StrongInt<struct PlanEpochTag, uint64_t>;
 using WorkerId = StrongInt<struct WorkerIdTag, uint64_t>;
+using Rank = StrongInt<struct RankTag, uint32_t>;  // of a tensor-parallel group; 0 leads
 
 // A page and the number of times it had been given out when its holder got it.
 struct PageRef {

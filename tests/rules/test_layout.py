@@ -13,9 +13,11 @@ MAY_INCLUDE = {
     "services/policy": {"services/common"},
     "services/cache": {"services/common", "services/policy"},
     "kernels": {"services/common"},
-    "services/model": {"services/common", "kernels"},
+    "services/collective": {"services/common"},
+    "services/model": {"services/common", "services/collective", "kernels"},
     "services/client": {"services/common", "proto"},
-    "services/worker": {"services/common", "kernels", "services/model", "services/client", "proto"},
+    "services/worker": {"services/common", "services/collective", "kernels", "services/model",
+                        "services/client", "proto"},
     "services/manager": {"services/common", "services/policy", "services/cache", "proto"},
     "services/cli": {"services/common", "services/client", "proto"},
 }

@@ -1,0 +1,63 @@
+// The collective over shared memory, for ranks that are processes (or threads) of one machine. What
+// is longer than a buffer goes in several turns. Any rank that waits looks after its peers now and
+// then: the leader after all, the others after the leader, which ends the group for everyone.
+#ifndef FOLIO_SERVICES_COLLECTIVE_SHARED_COLLECTIVE_H_
+#define FOLIO_SERVICES_COLLECTIVE_SHARED_COLLECTIVE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "services/collective/collective.h"
+#include "services/collective/shared_segment.h"
+#include "services/common/unique_fd.h"
+
+namespace folio::collective {
+
+// Another rank's end of a Unix socket over which nothing is sent: it closes when the rank's
+// process ends, however it ends.
+struct Peer {
+  Rank rank;
+  pid_t pid = 0;
+  UniqueFd socket;
+};
+
+class SharedCollective final : public Collective {
+ public:
+  SharedCollective(Rank rank, uint32_t ranks, SharedSegment segment, std::vector<Peer> peers)
+      : rank_(rank), ranks_(ranks), segment_(std::move(segment)), peers_(std::move(peers)) {}
+
+  Rank rank() const override { return rank_; }
+  uint32_t size() const override { return ranks_; }
+  absl::Status AllReduce(absl::Span<float> values, absl::Time deadline) override;
+  absl::Status AllGather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
+                         absl::Span<std::byte> all, absl::Time deadline) override;
+  absl::Status Gather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
+                      absl::Span<std::byte> all, absl::Time deadline) override;
+  absl::Status Broadcast(std::string& bytes, absl::Time deadline) override;
+  void Abort(const absl::Status& why) override;
+
+ private:
+  // Begins a turn; with something to give, once the buffer is free.
+  absl::Status Begin(bool gives, absl::Time deadline);
+  // This rank's buffer of the turn.
+  std::byte* mine() const { return segment_.buffer(rank_, turn_).data(); }
+  const std::byte* of(uint32_t rank) const { return segment_.buffer(Rank(rank), turn_).data(); }
+  absl::Status Await(Rank rank, uint32_t turn, absl::Time deadline);
+  absl::Status AwaitAll(uint32_t turn, absl::Time deadline);
+  absl::Status LookAfterPeers(uint32_t turn) const;
+  absl::Status Collect(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
+                       absl::Span<std::byte> all, bool reads, absl::Time deadline);
+
+  const Rank rank_;
+  const uint32_t ranks_;
+  SharedSegment segment_;
+  const std::vector<Peer> peers_;
+  uint32_t turn_ = 0;
+};
+
+}  // namespace folio::collective
+
+#endif  // FOLIO_SERVICES_COLLECTIVE_SHARED_COLLECTIVE_H_

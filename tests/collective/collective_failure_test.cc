@@ -1,0 +1,128 @@
+// The conformance suite: how a group fails, on all ranks and in time.
+#include <time.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "tests/collective/conformance.h"
+
+namespace folio::collective::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CollectiveFailureTest : public CollectiveTest {
+ protected:
+  static uint32_t last() { return ranks() - 1; }
+};
+
+absl::Status Sum(Collective& group, absl::Time deadline) {
+  std::vector<float> values(1000, 1.0f);
+  return group.AllReduce(absl::MakeSpan(values), deadline);
+}
+
+// The status, and whether it took long.
+std::string Told(const absl::Status& status, absl::Time start) {
+  const bool late = absl::Now() - start > absl::Seconds(2);
+  return absl::StrCat(status.ToString(), late ? " late" : "");
+}
+
+TEST_P(CollectiveFailureTest, ARankThatDoesNotComeIsNamed) {
+  const std::vector<std::string> said = Run([](Collective& group) {
+    const absl::Time start = absl::Now();
+    if (group.rank().value() == last()) absl::SleepFor(absl::Milliseconds(400));
+    const absl::Status first = Sum(group, start + absl::Milliseconds(100));
+    // The group stays as it is.
+    const absl::Status again = Sum(group, absl::InfiniteFuture());
+    return first == again ? Told(first, start) : "changed its mind";
+  });
+  for (const std::string& words : said) {
+    EXPECT_THAT(words,
+                AllOf(StartsWith("DEADLINE_EXCEEDED"), HasSubstr(absl::StrCat("rank ", last())),
+                      ::testing::Not(HasSubstr("late"))));
+  }
+}
+
+TEST_P(CollectiveFailureTest, ADeadRankIsNamedByAll) {
+  for (const uint32_t victim : {0u, last()}) {
+    const std::vector<std::string> said = Run([victim](Collective& group) {
+      if (absl::Status status = Sum(group, absl::InfiniteFuture()); !status.ok()) {
+        return status.ToString();
+      }
+      if (group.rank().value() == victim) return Die(kind());
+      return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
+    });
+    for (uint32_t rank = 0; rank < ranks(); ++rank) {
+      if (rank == victim) {
+        EXPECT_EQ(said[rank], kKilled);
+      } else {
+        EXPECT_THAT(said[rank], AllOf(StartsWith("UNAVAILABLE"),
+                                      HasSubstr(absl::StrCat("rank ", victim, " (process ")),
+                                      HasSubstr("has gone"), ::testing::Not(HasSubstr("late"))));
+      }
+    }
+  }
+}
+
+// Also where only the leader is waited for.
+TEST_P(CollectiveFailureTest, ADeadLeaderIsMissedByThoseWhoListen) {
+  const std::vector<std::string> said = Run([](Collective& group) {
+    if (group.leads()) return Die(kind());
+    std::string bytes;
+    return Told(group.Broadcast(bytes, absl::InfiniteFuture()), absl::Now());
+  });
+  for (uint32_t rank = 1; rank < ranks(); ++rank) {
+    EXPECT_THAT(said[rank], AllOf(StartsWith("UNAVAILABLE"), HasSubstr("rank 0 ")));
+  }
+}
+
+TEST_P(CollectiveFailureTest, AbortReachesThoseWhoWaitAndThoseToCome) {
+  const std::vector<std::string> said = Run([](Collective& group) {
+    if (group.rank().value() == last()) {
+      absl::SleepFor(absl::Milliseconds(100));
+      group.Abort(absl::DataLossError("the tables differ"));
+      group.Abort(absl::InternalError("a later reason"));
+    }
+    const absl::Time start = absl::Now();
+    return Told(Sum(group, absl::InfiniteFuture()), start);
+  });
+  for (const std::string& words : said) EXPECT_EQ(words, "DATA_LOSS: the tables differ");
+}
+
+// As long as it must be, and no longer: 8 KB into the memory of 500 bytes.
+TEST_P(CollectiveFailureTest, LongReasonsAreCut) {
+  const std::vector<std::string> said = Run([](Collective& group) {
+    if (group.leads()) group.Abort(absl::InternalError(std::string(8192, 'x')));
+    return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
+  });
+  for (const std::string& words : said) {
+    EXPECT_THAT(words, StartsWith("INTERNAL: xxxx"));
+    EXPECT_LT(words.size(), 600u);
+  }
+}
+
+double CpuSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+TEST_P(CollectiveFailureTest, WaitingCostsNoCpu) {
+  ExpectGood(Run([](Collective& group) -> std::string {
+    std::string bytes = "go";
+    const double before = CpuSeconds();
+    if (group.leads()) absl::SleepFor(absl::Milliseconds(500));
+    const absl::Status status = group.Broadcast(bytes, absl::InfiniteFuture());
+    const double spent = CpuSeconds() - before;
+    if (!status.ok()) return status.ToString();
+    return spent < 0.05 ? "" : absl::StrCat("spent ", spent, " s");
+  }));
+}
+
+FOLIO_INSTANTIATE_COLLECTIVE_TEST(CollectiveFailureTest);
+
+}  // namespace
+}  // namespace folio::collective::testing
