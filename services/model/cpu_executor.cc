@@ -10,6 +10,7 @@
 #include "services/model/resident_scoring.h"
 #include "services/model/segment_output.h"
 #include "services/model/slot_table.h"
+#include "services/model/step_rows.h"
 #include "services/model/transformer.h"
 
 namespace folio::model {
@@ -25,12 +26,13 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops,
-              std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool, uint32_t max_rows)
+              std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool,
+              const CpuExecutorOptions& options)
       : ops_(std::move(ops)),
         threads_(std::move(threads)),
         pool_(pool),
-        max_rows_(max_rows),
-        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows) {}
+        max_rows_(options.max_rows),
+        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group) {}
 
   int pipeline_depth() const override { return 0; }
   uint32_t max_rows() const override { return max_rows_; }
@@ -58,46 +60,35 @@ class CpuExecutor final : public Executor {
     return static_cast<uint32_t>(sequence(slot).table.pages(layer).size());
   }
   uint32_t free_tokens(SlotId slot) const override { return sequence(slot).table.free_tokens(); }
+  uint64_t TableDigest(SlotId slot) const override { return sequence(slot).table.Digest(); }
 
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
   ExecutorTimes times() const override;
 
  private:
-  struct Sequence {
-    SlotTable table;
-    std::optional<TokenId> last_sampled;
-    uint64_t last_step = 0;  // that it was part of
-  };
-  // One segment's rows in the batch, decode first.
-  struct Placed {
-    const StepSegment* segment;
-    Sequence* sequence;
-    uint32_t first_row;
-    uint32_t rows;
-  };
-
-  Sequence& sequence(SlotId slot) {
+  SlotState& sequence(SlotId slot) {
     FOLIO_CHECK(slot.value() < sequences_.size());
-    std::optional<Sequence>& held = sequences_[slot.value()];
+    std::optional<SlotState>& held = sequences_[slot.value()];
     FOLIO_CHECK(held.has_value());
     return *held;
   }
-  const Sequence& sequence(SlotId slot) const {
+  const SlotState& sequence(SlotId slot) const {
     return const_cast<CpuExecutor*>(this)->sequence(slot);
   }
 
-  void AddRows(const StepSegment& segment);
-  void Forward(uint32_t decode_rows);
+  absl::Status Forward();
   void ScoreResident();
-  void SampleAll(const StepBatch& batch, StepOutput& output);
+  absl::Status SampleAll(StepOutput& output);
+  absl::Status SampleSome(absl::Span<const StepRows::Segment* const> wanted,
+                          absl::Span<SegmentOutput> outputs);
 
   std::unique_ptr<CpuOps> ops_;
   std::unique_ptr<ThreadPool> threads_;
   kernels::PoolView pool_;
   uint32_t max_rows_;
   Transformer transformer_;
-  std::vector<std::optional<Sequence>> sequences_;  // by slot
+  std::vector<std::optional<SlotState>> sequences_;  // by slot
   uint64_t steps_ = 0;
   uint64_t collected_ = 0;
   std::deque<StepOutput> outputs_;  // of the steps not collected yet
@@ -105,16 +96,12 @@ class CpuExecutor final : public Executor {
   double sample_seconds_ = 0;
   double score_seconds_ = 0;
 
-  // Of the step being run.
-  std::vector<Placed> placed_;
-  std::vector<uint32_t> ids_;
-  std::vector<ScoringRows> windows_;
+  StepRows rows_;  // of the step being run
   ResidentScoring scoring_;
-  uint32_t positions_ = 0;
 };
 
 SlotId CpuExecutor::Acquire(kernels::ScoreKind score) {
-  Sequence fresh{SlotTable(pool_, score), std::nullopt, 0};
+  SlotState fresh{SlotTable(pool_, score), std::nullopt, 0};
   for (uint32_t i = 0; i < sequences_.size(); ++i) {
     if (!sequences_[i].has_value()) {
       sequences_[i] = std::move(fresh);
@@ -141,119 +128,79 @@ void CpuExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>
   compact_seconds_ += SecondsSince(start);
 }
 
-void CpuExecutor::AddRows(const StepSegment& segment) {
-  Sequence& owner = sequence(segment.slot);
-  FOLIO_CHECK(owner.last_step != steps_);  // one segment per slot and step
-  owner.last_step = steps_;
-  const auto first_row = static_cast<uint32_t>(ids_.size());
-  if (segment.tokens.empty()) {
-    FOLIO_CHECK(!segment.prompt && owner.last_sampled.has_value());
-    ids_.push_back(owner.last_sampled->value());
-  }
-  for (const TokenId token : segment.tokens) ids_.push_back(token.value());
-  const uint32_t rows = static_cast<uint32_t>(ids_.size()) - first_row;
-  FOLIO_CHECK(segment.prompt || rows == 1);
-  FOLIO_CHECK(segment.want_output || !segment.target.has_value());
-  FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < transformer_.config().vocab);
-  FOLIO_CHECK(rows <= owner.table.free_tokens());
-  const kernels::ScoreKind kind = owner.table.score();
-  FOLIO_CHECK(!segment.score_resident || ScoredOnDemand(kind));
-  if (segment.window.queries > 0) {
-    FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
-    FOLIO_CHECK(segment.window.plane == (kind == kernels::ScoreKind::kWindowAttention ? 0U : 1U));
-    windows_.push_back({static_cast<uint32_t>(placed_.size()), segment.window});
-  }
-  const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
-  FOLIO_CHECK(positions <= transformer_.config().context);
-  positions_ = std::max(positions_, static_cast<uint32_t>(positions));
-  placed_.push_back({&segment, &owner, first_row, rows});
-}
-
-void CpuExecutor::Forward(uint32_t decode_rows) {
-  const auto rows = static_cast<uint32_t>(ids_.size());
-  FOLIO_CHECK(rows <= max_rows_);
-  for (const uint32_t id : ids_) FOLIO_CHECK(id < transformer_.config().vocab);
-  const ForwardRows forward = {{decode_rows, rows - decode_rows},
-                               ids_,
-                               positions_,
-                               static_cast<uint32_t>(placed_.size()),
-                               windows_};
-  transformer_.Forward(forward, [&](uint32_t layer, absl::Span<kernels::AppendSlot> slots,
-                                    absl::Span<kernels::AttentionRun> runs) {
-    for (size_t i = 0; i < placed_.size(); ++i) {
-      const Placed& p = placed_[i];
-      p.sequence->table.Place(LayerIndex(layer), p.segment->first_position, p.rows,
-                              &slots[p.first_row]);
-      runs[i] = p.sequence->table.Run(LayerIndex(layer), p.first_row, p.rows);
-    }
-  });
-  for (const Placed& p : placed_) p.sequence->table.Advance(p.segment->first_position, p.rows);
+absl::Status CpuExecutor::Forward() {
+  FOLIO_CHECK(rows_.count() <= max_rows_);
+  absl::Status status = transformer_.Forward(
+      rows_.forward(),
+      [&](uint32_t layer, absl::Span<kernels::AppendSlot> slots,
+          absl::Span<kernels::AttentionRun> runs) { rows_.Place(LayerIndex(layer), slots, runs); });
+  rows_.Advance();  // of a lost step too: who keeps a ledger has counted it
+  return status;
 }
 
 void CpuExecutor::ScoreResident() {
   scoring_.Clear();
-  for (const Placed& p : placed_) {
-    if (p.segment->score_resident) scoring_.Add(p.sequence->table, p.segment->prompt);
+  for (const StepRows::Segment& one : rows_.segments()) {
+    if (one.segment->score_resident) scoring_.Add(one.sequence->table, one.segment->prompt);
   }
   if (scoring_.empty()) return;
   const auto start = std::chrono::steady_clock::now();
-  scoring_.Run(*ops_, *threads_, transformer_.Angles(positions_), pool_);
+  scoring_.Run(*ops_, *threads_, transformer_.Angles(rows_.positions()), pool_);
   score_seconds_ += SecondsSince(start);
 }
 
 StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
-  ++steps_;
-  placed_.clear();
-  ids_.clear();
-  windows_.clear();
-  positions_ = 0;
-  for (const StepSegment& segment : batch.segments) {
-    if (!segment.prompt) AddRows(segment);
-  }
-  const auto decode_rows = static_cast<uint32_t>(ids_.size());
-  for (const StepSegment& segment : batch.segments) {
-    if (segment.prompt) AddRows(segment);
+  rows_.Begin(++steps_, transformer_.config());
+  for (const bool prompt : {false, true}) {
+    for (const StepSegment& segment : batch.segments) {
+      if (segment.prompt == prompt) rows_.Add(segment, sequence(segment.slot));
+    }
   }
   StepOutput output;
-  if (!ids_.empty()) {
-    Forward(decode_rows);
-    ScoreResident();
-    SampleAll(batch, output);
+  if (rows_.count() > 0) {
+    output.status = Forward();
+    if (output.status.ok()) {
+      ScoreResident();
+      output.status = SampleAll(output);
+    }
   }
   outputs_.push_back(std::move(output));
   return StepTicket(steps_);
 }
 
-void CpuExecutor::SampleAll(const StepBatch& batch, StepOutput& output) {
-  // In the order of the batch's segments.
-  std::vector<const Placed*> wanted;
-  for (const Placed& p : placed_) {
-    if (p.segment->want_output) wanted.push_back(&p);
-  }
-  std::sort(wanted.begin(), wanted.end(),
-            [](const Placed* a, const Placed* b) { return a->segment < b->segment; });
+absl::Status CpuExecutor::SampleAll(StepOutput& output) {
+  const std::vector<const StepRows::Segment*> wanted = rows_.Wanted();
   output.outputs.resize(wanted.size());
-  std::vector<absl::Status> status(wanted.size());
+  absl::Status status;
   for (size_t first = 0; first < wanted.size(); first += Transformer::kMaxLogitRows) {
     const size_t count = std::min<size_t>(Transformer::kMaxLogitRows, wanted.size() - first);
-    std::vector<uint32_t> rows;
-    for (size_t i = first; i < first + count; ++i) {
-      rows.push_back(wanted[i]->first_row + wanted[i]->rows - 1);
-    }
-    const kernels::Matrix<const float> logits = transformer_.Logits(rows);
-    const auto start = std::chrono::steady_clock::now();
-    threads_->ParallelFor(static_cast<int>(count), [&](int task, int) {
-      const Placed& p = *wanted[first + task];
-      const Position next(p.segment->first_position.value() + p.rows);
-      status[first + task] = FillOutput(*p.segment, next, {logits.row(task), logits.cols},
-                                        output.outputs[first + task]);
-    });
-    sample_seconds_ += SecondsSince(start);
+    status.Update(SampleSome({&wanted[first], count}, {&output.outputs[first], count}));
   }
+  return status;
+}
+
+absl::Status CpuExecutor::SampleSome(absl::Span<const StepRows::Segment* const> wanted,
+                                     absl::Span<SegmentOutput> outputs) {
+  std::vector<uint32_t> rows;
+  for (const StepRows::Segment* one : wanted) rows.push_back(one->first_row + one->rows - 1);
+  const auto logits = transformer_.Logits(rows);
+  if (!logits.ok()) return logits.status();
+  if (logits->cols == 0) return absl::OkStatus();  // the leader samples
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<absl::Status> statuses(wanted.size());
+  threads_->ParallelFor(static_cast<int>(wanted.size()), [&](int task, int) {
+    const StepRows::Segment& one = *wanted[task];
+    const Position next(one.segment->first_position.value() + one.rows);
+    statuses[task] =
+        FillOutput(*one.segment, next, {logits->row(task), logits->cols}, outputs[task]);
+  });
+  absl::Status status;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    output.status.Update(status[i]);
-    wanted[i]->sequence->last_sampled = output.outputs[i].token;
+    status.Update(statuses[i]);
+    wanted[i]->sequence->last_sampled = outputs[i].token;
   }
+  sample_seconds_ += SecondsSince(start);
+  return status;
 }
 
 StepOutput CpuExecutor::Collect(StepTicket ticket) {
@@ -280,8 +227,7 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(
   if (absl::Status fit = CheckFit(weights->config, pool, threads, options.max_rows); !fit.ok())
     return fit;
   return std::make_unique<CpuExecutor>(std::move(weights), std::move(ops),
-                                       std::make_unique<ThreadPool>(threads), pool,
-                                       options.max_rows);
+                                       std::make_unique<ThreadPool>(threads), pool, options);
 }
 
 absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(const ModelSource& source,
@@ -294,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(const ModelSource& sou
   auto weights = LoadWeights(source, *ops, *pool_of_threads, options.progress);
   if (!weights.ok()) return weights.status();
   return std::make_unique<CpuExecutor>(*std::move(weights), std::move(ops),
-                                       std::move(pool_of_threads), pool, options.max_rows);
+                                       std::move(pool_of_threads), pool, options);
 }
 
 }  // namespace folio::model

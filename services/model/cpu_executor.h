@@ -9,6 +9,7 @@
 #include "kernels/views.h"
 #include "services/model/executor.h"
 #include "services/model/model_source.h"
+#include "services/model/rank_exchange.h"
 #include "services/model/weights.h"
 
 namespace folio::model {
@@ -19,6 +20,9 @@ struct CpuExecutorOptions {
   // on demand are wanted: K and V live in the pool alone.
   uint32_t max_rows = 512;
   LoadProgress progress;  // while weights are loaded
+  // As one rank of a group: source or weights, pool and geometry are the rank's shard. Every rank
+  // runs the same steps; the leader's outputs are filled, the others' are not. Without: alone.
+  RankGroup group;
 };
 
 // Loads the weights and makes the executor. `pool` must stay mapped while it lives.

@@ -79,7 +79,8 @@ struct StepOutput {
 // Seconds spent by kind of work since the start; for metrics and benchmarks.
 struct ExecutorTimes {
   double attention = 0, linear = 0, append_score = 0, compact = 0, sample = 0, other = 0;
-  double score = 0;  // of resident tokens, on demand
+  double score = 0;     // of resident tokens, on demand
+  double exchange = 0;  // waiting for other ranks, and adding what they computed
 };
 
 class Executor {
@@ -108,10 +109,15 @@ class Executor {
   virtual uint32_t pages(SlotId slot, LayerIndex layer) const = 0;
   // Tokens that still fit into the pages the slot has, in the fullest layer.
   virtual uint32_t free_tokens(SlotId slot) const = 0;
+  // Equal for equal tables, lengths and positions; ranks compare it.
+  virtual uint64_t TableDigest(SlotId slot) const = 0;
 
   virtual StepTicket Enqueue(const StepBatch& batch) = 0;
   // Waits for the step; tickets are collected in order.
   virtual StepOutput Collect(StepTicket ticket) = 0;
+
+  // OK, or why the device can run no step any more: what it was told since may not have been done.
+  virtual absl::Status fault() const { return absl::OkStatus(); }
 
   virtual ExecutorTimes times() const = 0;
 };

@@ -32,6 +32,7 @@ struct ModelConfig {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t vocab = 0;
+  uint32_t output_rows = 0;  // rows of the output matrix; 0: the whole vocabulary
   uint32_t context = 0;
   float rope_theta = 10000;
   // Explicit divisors of the inverse frequencies, [head_dim / 2] (GGUF rope_freqs.weight), or
@@ -40,6 +41,8 @@ struct ModelConfig {
   std::optional<RopeScaling> rope_scaling;
   float norm_eps = 1e-5f;
   bool tied_embeddings = false;
+
+  uint32_t outputs() const { return output_rows != 0 ? output_rows : vocab; }
 };
 
 // What the tokenizer is made from.

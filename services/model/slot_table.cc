@@ -56,6 +56,21 @@ PageRef SlotTable::NewestPage(LayerIndex index) const {
   return {PageId(layer.pages[block]), layer.generations[block]};
 }
 
+// FNV-1a over 32-bit words: the same in every process.
+uint64_t SlotTable::Digest() const {
+  uint64_t digest = 0xcbf29ce484222325;
+  const auto add = [&digest](uint32_t word) { digest = (digest ^ word) * 0x100000001b3; };
+  add(static_cast<uint32_t>(score_));
+  for (const Layer& layer : layers_) {
+    add(layer.resident);
+    add(static_cast<uint32_t>(layer.pages.size()));
+    for (const uint32_t page : layer.pages) add(page);
+    for (const Generation generation : layer.generations) add(generation.value());
+    for (const uint32_t position : layer.positions) add(position);
+  }
+  return digest;
+}
+
 void SlotTable::Gather(LayerIndex index, const std::vector<SlotIndex>& keep) const {
   const Layer& layer = layers_[index.value()];
   std::vector<uint32_t> slots;

@@ -31,6 +31,8 @@ class SlotTable {
     return layers_[layer.value()].pages;
   }
   kernels::ScoreKind score() const { return score_; }
+  // Over all it holds.
+  uint64_t Digest() const;
 
   // Moves `keep` of one layer's tokens, ascending, to the front. Layers may do so side by side.
   void Gather(LayerIndex layer, const std::vector<SlotIndex>& keep) const;

@@ -13,8 +13,6 @@ namespace {
 using kernels::Matrix;
 using kernels::cpu::RowSplit;
 
-constexpr size_t kAlignment = 64;
-
 // Adds the time it lived to a sum.
 class Timed {
  public:
@@ -34,23 +32,9 @@ Matrix<const float> Const(const Matrix<float>& m) { return {m.data, m.rows, m.co
 
 }  // namespace
 
-Transformer::Buffer::Buffer(size_t element_bytes, uint32_t rows, uint32_t cols)
-    : memory_(element_bytes * rows * cols + kAlignment), cols_(cols) {
-  const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-  aligned_ = memory_.data() + (kAlignment - address % kAlignment) % kAlignment;
-}
-
-kernels::cpu::Activations Transformer::Buffer::View(uint32_t rows) const {
-  return {aligned_, rows, cols_};
-}
-
-Matrix<float> Transformer::Buffer::Floats(uint32_t rows) const {
-  return {reinterpret_cast<float*>(aligned_), rows, cols_, cols_};
-}
-
 Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
                          const kernels::cpu::CpuOps& ops, kernels::cpu::ThreadPool& threads,
-                         const kernels::PoolView& pages, uint32_t max_rows)
+                         const kernels::PoolView& pages, uint32_t max_rows, RankGroup group)
     : weights_(std::move(weights)),
       ops_(ops),
       threads_(threads),
@@ -66,9 +50,13 @@ Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
       ffn_(ops.activation_bytes(), max_rows, config().ffn),
       loss_(sizeof(kernels::bf16), rounds() ? max_rows : 0, config().hidden),
       gathered_(sizeof(float), kMaxLogitRows, config().hidden),
-      logits_(sizeof(float), kMaxLogitRows, config().vocab) {}
+      logits_(sizeof(float), kMaxLogitRows, config().outputs()) {
+  if (group.collective == nullptr || group.collective->size() == 1) return;
+  exchange_ = std::make_unique<RankExchange>(std::move(group), config(), ops.activation_bytes());
+  partial_ = ActivationBuffer(sizeof(float), max_rows, config().hidden);
+}
 
-void Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
+absl::Status Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
   const uint32_t count = rows.split.total();
   FOLIO_CHECK(count > 0 && count <= max_rows_ && rows.ids.size() == count);
   kernels::cpu::RopeTable rope;
@@ -84,12 +72,13 @@ void Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
       Timed timed(times_.other);
       place(layer, absl::MakeSpan(slots_), absl::MakeSpan(runs_));
     }
-    RunLayer(layer, rows, rope);
+    if (absl::Status status = RunLayer(layer, rows, rope); !status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
-void Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
-                           const kernels::cpu::RopeTable& rope) {
+absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
+                                   const kernels::cpu::RopeTable& rope) {
   const LayerWeights& w = weights_->layers[layer];
   const RowSplit& split = forward.split;
   const uint32_t rows = split.total();
@@ -113,23 +102,37 @@ void Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     Timed timed(times_.attention);
     ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
   }
-  ScoreWindows(forward);
-  {
-    Timed timed(times_.linear);
-    ops_.Linear(threads_, split, attended_.View(rows), *w.out, hidden, true);
+  if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
+  if (absl::Status status = AddProduct(split, attended_.View(rows), *w.out); !status.ok()) {
+    return status;
   }
   {
     Timed timed(times_.other);
     ops_.RmsNorm(threads_, Const(hidden), w.ffn_norm, eps, normed_.View(rows));
   }
-  Timed timed(times_.linear);
-  ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
-  ops_.Linear(threads_, split, ffn_.View(rows), *w.down, hidden, true);
+  {
+    Timed timed(times_.linear);
+    ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
+  }
+  return AddProduct(split, ffn_.View(rows), *w.down);
+}
+
+absl::Status Transformer::AddProduct(const RowSplit& split, const kernels::cpu::Activations& in,
+                                     const kernels::cpu::PackedWeights& weight) {
+  const Matrix<float> hidden = hidden_.Floats(split.total());
+  const Matrix<float> out = exchange_ ? partial_.Floats(split.total()) : hidden;
+  {
+    Timed timed(times_.linear);
+    ops_.Linear(threads_, split, in, weight, out, exchange_ == nullptr);
+  }
+  if (exchange_ == nullptr) return absl::OkStatus();
+  Timed timed(times_.exchange);
+  return exchange_->AddSum(out, hidden);
 }
 
 // The layer's queries, keys and runs are there now.
-void Transformer::ScoreWindows(const ForwardRows& rows) {
-  if (rows.windows.empty()) return;
+absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
+  if (rows.windows.empty()) return absl::OkStatus();
   Timed timed(times_.score);
   windows_.clear();
   for (const auto& [index, window] : rows.windows) {
@@ -139,7 +142,15 @@ void Transformer::ScoreWindows(const ForwardRows& rows) {
     run.rows = window.queries;
     windows_.push_back({run, window.neighbours, window.plane});
   }
-  ops_.ScoreWindow(threads_, q_.View(rows.split.total()), windows_, shape_, pages_);
+  const kernels::cpu::Activations q = q_.View(rows.split.total());
+  if (exchange_ == nullptr || !exchange_->splits_groups()) {
+    ops_.ScoreWindow(threads_, q, windows_, shape_, pages_);
+    return absl::OkStatus();
+  }
+  auto whole = exchange_->WholeGroupQueries(q, windows_);
+  if (!whole.ok()) return whole.status();
+  ops_.ScoreWindow(threads_, whole->q, whole->windows, whole->shape, pages_);
+  return absl::OkStatus();
 }
 
 void Transformer::AddRoundingLoss(const RowSplit& split) {
@@ -167,7 +178,7 @@ void Transformer::AddRoundingLoss(const RowSplit& split) {
   ops_.Linear(threads_, split, loss_.View(rows), *w.qkv, qkv_.Floats(rows), true);
 }
 
-Matrix<const float> Transformer::Logits(absl::Span<const uint32_t> rows) {
+absl::StatusOr<Matrix<const float>> Transformer::Logits(absl::Span<const uint32_t> rows) {
   FOLIO_CHECK(rows.size() <= kMaxLogitRows);
   const uint32_t count = rows.size();
   const Matrix<float> gathered = gathered_.Floats(count);
@@ -181,11 +192,15 @@ Matrix<const float> Transformer::Logits(absl::Span<const uint32_t> rows) {
     ops_.RmsNorm(threads_, Const(gathered), weights_->final_norm, config().norm_eps,
                  normed_.View(count));
   }
-  Timed timed(times_.linear);
-  // All are decode rows here, so that a prompt's last row is computed alike in any company.
-  ops_.Linear(threads_, RowSplit{count, 0}, normed_.View(count), *weights_->output,
-              logits_.Floats(count), false);
-  return Const(logits_.Floats(count));
+  {
+    Timed timed(times_.linear);
+    // All are decode rows here, so that a prompt's last row is computed alike in any company.
+    ops_.Linear(threads_, RowSplit{count, 0}, normed_.View(count), *weights_->output,
+                logits_.Floats(count), false);
+  }
+  if (exchange_ == nullptr) return Const(logits_.Floats(count));
+  Timed timed(times_.exchange);
+  return exchange_->WholeLogits(Const(logits_.Floats(count)));
 }
 
 }  // namespace folio::model

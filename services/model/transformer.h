@@ -1,5 +1,8 @@
 // The Llama family's forward pass over one step's batch, on CPU kernels. It knows rows, not
 // sequences: where K and V of a row go and what it attends to is told per layer.
+//
+// As one rank of a tensor-parallel group it computes with its shard of the weights. The hidden
+// state is the same on all ranks: what `out` and `down` add to it is summed over them.
 #ifndef FOLIO_SERVICES_MODEL_TRANSFORMER_H_
 #define FOLIO_SERVICES_MODEL_TRANSFORMER_H_
 
@@ -9,9 +12,13 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/cpu/ops.h"
+#include "services/model/activation_buffer.h"
 #include "services/model/executor.h"
+#include "services/model/rank_exchange.h"
 #include "services/model/rope.h"
 #include "services/model/weights.h"
 
@@ -42,16 +49,19 @@ class Transformer {
   // Rows of logits that one call of Logits may want.
   static constexpr uint32_t kMaxLogitRows = 32;
 
-  // `ops` and `threads` must outlive it.
+  // `ops` and `threads` must outlive it; `weights` are the shard of the group's rank.
   Transformer(std::shared_ptr<const ModelWeights> weights, const kernels::cpu::CpuOps& ops,
-              kernels::cpu::ThreadPool& threads, const kernels::PoolView& pages, uint32_t max_rows);
+              kernels::cpu::ThreadPool& threads, const kernels::PoolView& pages, uint32_t max_rows,
+              RankGroup group = {});
 
-  // Runs the layers; the last hidden state of every row stays until the next call.
-  void Forward(const ForwardRows& rows, PlaceLayer place);
+  // Runs the layers; the last hidden state of every row stays until the next call. The only errors
+  // are the group's.
+  absl::Status Forward(const ForwardRows& rows, PlaceLayer place);
 
   // Logits of some rows of the last Forward, at most kMaxLogitRows: [rows.size(), vocab], valid
-  // until the next call. A row's logits do not depend on the others asked for with it.
-  kernels::Matrix<const float> Logits(absl::Span<const uint32_t> rows);
+  // until the next call. A row's logits do not depend on the others asked for with it. A rank that
+  // does not lead gets no columns.
+  absl::StatusOr<kernels::Matrix<const float>> Logits(absl::Span<const uint32_t> rows);
 
   // Angles of at least `positions` positions; the pointers hold until the next call of this or of
   // Forward.
@@ -62,22 +72,13 @@ class Transformer {
   const ExecutorTimes& times() const { return times_; }
 
  private:
-  // Memory of one set of activations; 64-byte aligned.
-  class Buffer {
-   public:
-    Buffer(size_t element_bytes, uint32_t rows, uint32_t cols);
-    kernels::cpu::Activations View(uint32_t rows) const;
-    kernels::Matrix<float> Floats(uint32_t rows) const;
-
-   private:
-    std::vector<std::byte> memory_;
-    std::byte* aligned_;
-    uint32_t cols_;
-  };
-
   bool rounds() const { return ops_.activation_bytes() == sizeof(kernels::bf16); }
-  void RunLayer(uint32_t layer, const ForwardRows& forward, const kernels::cpu::RopeTable& rope);
-  void ScoreWindows(const ForwardRows& rows);
+  absl::Status RunLayer(uint32_t layer, const ForwardRows& forward,
+                        const kernels::cpu::RopeTable& rope);
+  // hidden += in * weight^T, of all ranks.
+  absl::Status AddProduct(const kernels::cpu::RowSplit& split, const kernels::cpu::Activations& in,
+                          const kernels::cpu::PackedWeights& weight);
+  absl::Status ScoreWindows(const ForwardRows& rows);
 
   // Adds to qkv_ what was lost when layer 0's input was rounded to bf16. Layer 0's K and V are
   // functions of the token alone, so scores of repeated tokens lie close together there, and
@@ -91,17 +92,19 @@ class Transformer {
   kernels::cpu::AttentionShape shape_;
   uint32_t max_rows_;
   RopeAngles rope_;
+  std::unique_ptr<RankExchange> exchange_;  // null: alone
   ExecutorTimes times_;
 
-  Buffer hidden_;    // float [max_rows, hidden]
-  Buffer normed_;    // [max_rows, hidden]
-  Buffer qkv_;       // float [max_rows, (heads + 2 kv_heads) * head_dim]
-  Buffer q_;         // [max_rows, heads * head_dim]
-  Buffer attended_;  // [max_rows, heads * head_dim]
-  Buffer ffn_;       // [max_rows, ffn]
-  Buffer loss_;      // bf16 [max_rows, hidden]; none when activations are float32
-  Buffer gathered_;  // float [kMaxLogitRows, hidden]
-  Buffer logits_;    // float [kMaxLogitRows, vocab]
+  ActivationBuffer hidden_;    // float [max_rows, hidden]
+  ActivationBuffer normed_;    // [max_rows, hidden]
+  ActivationBuffer qkv_;       // float [max_rows, (heads + 2 kv_heads) * head_dim]
+  ActivationBuffer q_;         // [max_rows, heads * head_dim]
+  ActivationBuffer attended_;  // [max_rows, heads * head_dim]
+  ActivationBuffer ffn_;       // [max_rows, ffn]
+  ActivationBuffer loss_;      // bf16 [max_rows, hidden]; none when activations are float32
+  ActivationBuffer gathered_;  // float [kMaxLogitRows, hidden]
+  ActivationBuffer logits_;    // float [kMaxLogitRows, outputs]
+  ActivationBuffer partial_;   // float [max_rows, hidden]; none when alone
   std::vector<kernels::AppendSlot> slots_;
   std::vector<kernels::AttentionRun> runs_;
   std::vector<kernels::WindowRun> windows_;

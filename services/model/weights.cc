@@ -97,7 +97,7 @@ absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, ModelWeights
     weights.output = ops.Pack(weights.embedding_matrix());
   } else {
     weights.output = ops.Pack(
-        View(read.Matrix(Role::kOutput, "the output matrix", c.vocab, c.hidden), c.hidden));
+        View(read.Matrix(Role::kOutput, "the output matrix", c.outputs(), c.hidden), c.hidden));
   }
   return read.status();
 }

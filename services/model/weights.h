@@ -25,7 +25,7 @@ struct LayerWeights {
 struct ModelWeights {
   ModelConfig config;
   std::vector<kernels::bf16> embedding;                 // [vocab, hidden] row-major, to look up
-  std::unique_ptr<kernels::cpu::PackedWeights> output;  // [vocab, hidden], to multiply by
+  std::unique_ptr<kernels::cpu::PackedWeights> output;  // [outputs, hidden], to multiply by
   std::vector<float> final_norm;                        // [hidden]
   std::vector<LayerWeights> layers;
 

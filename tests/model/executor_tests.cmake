@@ -7,6 +7,12 @@ folio_test(executor_test executor_test.cc LIBS folio_executor_rig)
 folio_test(executor_score_test executor_score_test.cc executor_unrotated_test.cc LIBS folio_executor_rig)
 folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_rig)
 
+# Tensor parallelism: several ranks, as threads and as processes.
+folio_test(shard_test shard_test.cc rank_command_test.cc LIBS folio_executor_rig)
+add_library(folio_tp_rig STATIC conversation.cc tp_rig.cc)
+target_link_libraries(folio_tp_rig PUBLIC folio_executor_rig folio_testing_ranks)
+folio_test(tp_executor_test tp_executor_test.cc LIBS folio_tp_rig)
+
 # Needs the reference model: see FOLIO_MODEL in the file.
 if(TARGET folio_model_source AND TARGET folio_policy)
   folio_test(oracle_executor_test oracle_executor_test.cc

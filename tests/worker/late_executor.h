@@ -60,6 +60,7 @@ class LateExecutor final : public model::Executor {
     return static_cast<uint32_t>(tables_.at(slot).pages(layer).size());
   }
   uint32_t free_tokens(model::SlotId slot) const override { return tables_.at(slot).free_tokens(); }
+  uint64_t TableDigest(model::SlotId slot) const override { return tables_.at(slot).Digest(); }
 
   model::StepTicket Enqueue(const model::StepBatch& batch) override {
     FOLIO_CHECK(enqueued_ - collected_ <= 1);  // one step behind, no more

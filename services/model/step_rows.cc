@@ -1,0 +1,83 @@
+#include "services/model/step_rows.h"
+
+#include <algorithm>
+
+#include "services/common/check.h"
+
+namespace folio::model {
+
+void StepRows::Begin(uint64_t step, const ModelConfig& config) {
+  step_ = step;
+  config_ = &config;
+  segments_.clear();
+  ids_.clear();
+  windows_.clear();
+  decode_rows_ = 0;
+  positions_ = 0;
+}
+
+void StepRows::Add(const StepSegment& segment, SlotState& sequence) {
+  FOLIO_CHECK(sequence.last_step != step_);  // one segment per slot and step
+  sequence.last_step = step_;
+  const auto first_row = static_cast<uint32_t>(ids_.size());
+  if (segment.tokens.empty()) {
+    FOLIO_CHECK(!segment.prompt && sequence.last_sampled.has_value());
+    ids_.push_back(sequence.last_sampled->value());
+  }
+  for (const TokenId token : segment.tokens) ids_.push_back(token.value());
+  const uint32_t rows = static_cast<uint32_t>(ids_.size()) - first_row;
+  for (uint32_t row = first_row; row < ids_.size(); ++row) FOLIO_CHECK(ids_[row] < config_->vocab);
+  FOLIO_CHECK(segment.prompt || (rows == 1 && decode_rows_ == first_row));
+  if (!segment.prompt) ++decode_rows_;
+  FOLIO_CHECK(segment.want_output || !segment.target.has_value());
+  FOLIO_CHECK(!segment.target.has_value() || segment.target->value() < config_->vocab);
+  FOLIO_CHECK(rows <= sequence.table.free_tokens());
+  const kernels::ScoreKind kind = sequence.table.score();
+  FOLIO_CHECK(!segment.score_resident || ScoredOnDemand(kind));
+  if (segment.window.queries > 0) {
+    FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
+    FOLIO_CHECK(segment.window.plane == (kind == kernels::ScoreKind::kWindowAttention ? 0U : 1U));
+    windows_.push_back({static_cast<uint32_t>(segments_.size()), segment.window});
+  }
+  const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
+  FOLIO_CHECK(positions <= config_->context);
+  positions_ = std::max(positions_, static_cast<uint32_t>(positions));
+  segments_.push_back({&segment, &sequence, first_row, rows});
+}
+
+std::vector<const StepRows::Segment*> StepRows::Wanted() const {
+  std::vector<const Segment*> wanted;
+  for (const Segment& one : segments_) {
+    if (one.segment->want_output) wanted.push_back(&one);
+  }
+  // They lie in the batch's one array.
+  std::sort(wanted.begin(), wanted.end(),
+            [](const Segment* a, const Segment* b) { return a->segment < b->segment; });
+  return wanted;
+}
+
+ForwardRows StepRows::forward() const {
+  return {{decode_rows_, count() - decode_rows_},
+          ids_,
+          positions_,
+          static_cast<uint32_t>(segments_.size()),
+          windows_};
+}
+
+void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
+                     absl::Span<kernels::AttentionRun> runs) const {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& one = segments_[i];
+    const SlotTable& table = one.sequence->table;
+    table.Place(layer, one.segment->first_position, one.rows, &slots[one.first_row]);
+    runs[i] = table.Run(layer, one.first_row, one.rows);
+  }
+}
+
+void StepRows::Advance() const {
+  for (const Segment& one : segments_) {
+    one.sequence->table.Advance(one.segment->first_position, one.rows);
+  }
+}
+
+}  // namespace folio::model

@@ -1,0 +1,103 @@
+#include "services/model/rank_command.h"
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace folio::model {
+namespace {
+
+using ::testing::HasSubstr;
+
+StepCommand Step() {
+  StepSegment prompt;
+  prompt.slot = SlotId(3);
+  prompt.prompt = true;
+  prompt.tokens = {TokenId(1), TokenId(49151)};
+  prompt.first_position = Position(77);
+  prompt.want_output = true;
+  prompt.window = {20, 3, 1};
+  StepSegment decode;
+  decode.slot = SlotId(9);
+  decode.tokens = {TokenId(5)};
+  decode.score_resident = true;
+  return {{{decode, prompt}}, 0x0123456789abcdef};
+}
+
+std::string AllCommands() {
+  std::string bytes;
+  AppendCommand(AcquireCommand{SlotId(4), kernels::ScoreKind::kUnrotatedDifference}, bytes);
+  AppendCommand(
+      ExtendCommand{SlotId(4), {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}}},
+      bytes);
+  AppendCommand(CompactCommand{SlotId(4), {{SlotIndex(0), SlotIndex(5)}, {}}, {1, 2}}, bytes);
+  AppendCommand(DropCommand{SlotId(4), {BlockIndex(2), std::nullopt}}, bytes);
+  AppendCommand(Step(), bytes);
+  AppendCommand(ReleaseCommand{SlotId(4)}, bytes);
+  AppendCommand(LeaveCommand{}, bytes);
+  return bytes;
+}
+
+TEST(RankCommand, ReadsWhatWasWritten) {
+  const auto commands = ReadCommands(AllCommands());
+  ASSERT_TRUE(commands.ok()) << commands.status();
+  ASSERT_EQ(commands->size(), 7u);
+  const auto& acquire = std::get<AcquireCommand>((*commands)[0]);
+  EXPECT_EQ(acquire.slot, SlotId(4));
+  EXPECT_EQ(acquire.score, kernels::ScoreKind::kUnrotatedDifference);
+  const auto& extend = std::get<ExtendCommand>((*commands)[1]);
+  ASSERT_EQ(extend.pages.size(), 3u);
+  EXPECT_EQ(extend.pages[2].at(0), (PageRef{PageId(1), Generation(2)}));
+  const auto& compact = std::get<CompactCommand>((*commands)[2]);
+  EXPECT_EQ(compact.keep, (std::vector<std::vector<SlotIndex>>{{SlotIndex(0), SlotIndex(5)}, {}}));
+  EXPECT_EQ(compact.spare, (std::vector<uint32_t>{1, 2}));
+  const auto& drop = std::get<DropCommand>((*commands)[3]);
+  EXPECT_EQ(drop.block, (std::vector<std::optional<BlockIndex>>{BlockIndex(2), std::nullopt}));
+  const auto& step = std::get<StepCommand>((*commands)[4]);
+  EXPECT_EQ(step.digest, 0x0123456789abcdefu);
+  ASSERT_EQ(step.batch.segments.size(), 2u);
+  const StepSegment& prompt = step.batch.segments[1];
+  EXPECT_TRUE(prompt.prompt && prompt.want_output && !prompt.score_resident);
+  EXPECT_EQ(prompt.tokens, (std::vector<TokenId>{TokenId(1), TokenId(49151)}));
+  EXPECT_EQ(prompt.first_position, Position(77));
+  EXPECT_EQ(prompt.window.queries, 20u);
+  EXPECT_EQ(prompt.window.neighbours, 3u);
+  EXPECT_EQ(prompt.window.plane, 1u);
+  EXPECT_TRUE(step.batch.segments[0].score_resident);
+  EXPECT_EQ(std::get<ReleaseCommand>((*commands)[5]).slot, SlotId(4));
+  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[6]));
+  EXPECT_TRUE(ReadCommands("")->empty());
+}
+
+TEST(RankCommand, NothingIsReadBeyondTheEnd) {
+  const std::string whole = AllCommands();
+  size_t refused = 0;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    // A copy of its own, so that a sanitizer sees the first byte too many.
+    const std::string cut(whole.data(), size);
+    refused += !ReadCommands(cut).ok();
+  }
+  // Only ends of commands can be read.
+  EXPECT_EQ(refused, whole.size() - 7);
+  EXPECT_THAT(std::string(ReadCommands(whole.substr(0, 5)).status().message()),
+              HasSubstr("at byte 4 of 5"));
+}
+
+TEST(RankCommand, DamageIsRefusedOrReadAsSomethingElse) {
+  std::mt19937 random(11);
+  const std::string whole = AllCommands();
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = whole;
+    for (int i = 0; i < 3; ++i) damaged[random() % whole.size()] = static_cast<char>(random());
+    (void)ReadCommands(damaged);
+  }
+  std::string longest;
+  AppendCommand(ExtendCommand{SlotId(0), {}}, longest);
+  longest.back() = '\x7f';  // a list of two thousand million
+  EXPECT_FALSE(ReadCommands(longest).ok());
+  EXPECT_FALSE(ReadCommands(std::string("\x07\0\0\0", 4)).ok());  // no such command
+}
+
+}  // namespace
+}  // namespace folio::model
