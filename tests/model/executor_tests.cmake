@@ -19,4 +19,7 @@ if(TARGET folio_model_source AND TARGET folio_policy)
              LIBS folio_executor_rig folio_model_source folio_policy nlohmann_json::nlohmann_json)
   target_compile_definitions(oracle_executor_test PRIVATE
                              FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
+  folio_test(tp_reference_test tp_reference_test.cc
+             LIBS folio_tp_rig folio_model_source nlohmann_json::nlohmann_json)
+  target_compile_definitions(tp_reference_test PRIVATE FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
 endif()
