@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Configures and builds: deploy/build.sh DIR [CMake options...] [-- TARGETS...]
+# With -DFOLIO_CUDA=ON it takes the CUDA Toolkit that deploy/cuda_toolkit.sh finds or makes.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:?usage: deploy/build.sh DIR [CMake options...] [-- targets...]}
@@ -7,11 +8,20 @@ shift
 # Compiled once, whatever directory the checkout is in.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 options=()
+cmake=cmake
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift
+if [[ " ${options[*]} " == *" -DFOLIO_CUDA=ON "* ]]; then
+  paths=$("$root/deploy/cuda_toolkit.sh")
+  path() { sed -n "s/^$1=//p" <<<"$paths"; }
+  cmake=$(path CMAKE)
+  options+=(-DCUDAToolkit_ROOT="$(path CUDA_ROOT)" -DCMAKE_CUDA_COMPILER="$(path CUDA_ROOT)/bin/nvcc"
+    -DFOLIO_NCCL_ROOT="$(path NCCL_ROOT)" -DFOLIO_CUOBJDUMP="$(path CUOBJDUMP)"
+    -DFOLIO_FLASHINFER_INCLUDE="$(path FLASHINFER_INCLUDE)")
+fi
 # The Rust crates are compiled once for all build directories.
 mkdir -p "$dir"
-cmake -G Ninja -S "$root" -B "$dir" -DFOLIO_CARGO_DIR="$root/build-cargo" "${options[@]}" >"$dir/configure.log" 2>&1 || {
+"$cmake" -G Ninja -S "$root" -B "$dir" -DFOLIO_CARGO_DIR="$root/build-cargo" "${options[@]}" >"$dir/configure.log" 2>&1 || {
   cat "$dir/configure.log" >&2
   echo "build: CMake could not configure $dir" >&2
   exit 1
