@@ -59,6 +59,21 @@ struct PoolView {
   }
 };
 
+// Angles of rotary embedding, HF (rotate-half) order: pair (i, i + head_dim / 2) turns by
+// position * inverse_frequency[i]. Values are float32 cos and sin of the float32 product, as the
+// reference.
+struct RopeTable {
+  const float* cos = nullptr;  // [positions, head_dim / 2]
+  const float* sin = nullptr;
+  uint32_t positions = 0;
+};
+
+struct AttentionShape {
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+};
+
 // Which importance the score board holds for a sequence's tokens, one float per KV head, from K and
 // V as stored. The first two are written when a token is appended, the others on demand.
 enum class ScoreKind : uint8_t {

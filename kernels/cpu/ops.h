@@ -48,20 +48,8 @@ class PackedWeights {
   virtual size_t bytes() const = 0;
 };
 
-// Angles of rotary embedding, HF (rotate-half) order: pair (i, i + head_dim / 2) turns by
-// position * inverse_frequency[i]. Values are float32 cos and sin of the float32 product, as the
-// reference.
-struct RopeTable {
-  const float* cos = nullptr;  // [positions, head_dim / 2]
-  const float* sin = nullptr;
-  uint32_t positions = 0;
-};
-
-struct AttentionShape {
-  uint32_t heads = 0;
-  uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;
-};
+using kernels::AttentionShape;
+using kernels::RopeTable;
 
 class CpuOps {
  public:
