@@ -1,0 +1,67 @@
+// Starting a kernel, and choosing its instance by a type known at run time. Host code.
+#ifndef FOLIO_KERNELS_CUDA_DEVICE_LAUNCH_CUH_
+#define FOLIO_KERNELS_CUDA_DEVICE_LAUNCH_CUH_
+
+#include <cuda_runtime.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/cuda/types.h"
+
+namespace folio::kernels::cuda::device {
+
+// Nothing to do where the grid is empty.
+template <typename... Parameters, typename... Arguments>
+absl::Status Launch(absl::string_view name, Stream stream, dim3 grid, uint32_t threads,
+                    void (*kernel)(Parameters...), const Arguments&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return absl::OkStatus();
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the kernel ", name, " was not started: ", cudaGetErrorString(error)));
+}
+
+inline absl::Status Unserved(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("CUDA kernels: ", what));
+}
+
+template <typename T>
+struct TypeTag {
+  using Type = T;
+};
+
+// call(TypeTag<T>()) for the type that is stored; float32 is none of them.
+template <typename Call>
+absl::Status WithStorage(DataType type, Call&& call) {
+  switch (type) {
+    case DataType::kBf16:
+      return call(TypeTag<bf16>());
+    case DataType::kFp16:
+      return call(TypeTag<fp16>());
+    case DataType::kFloat32:
+      break;
+  }
+  return Unserved("what is stored is bf16 or fp16");
+}
+
+// call(TypeTag<In>(), TypeTag<T>()): the input is float32 or of the stored type.
+template <typename Call>
+absl::Status WithInput(DataType in, DataType stored, Call&& call) {
+  if (in != DataType::kFloat32 && in != stored) {
+    return Unserved("an input is float32 or of its output's type");
+  }
+  return WithStorage(stored, [&](auto tag) {
+    return in == DataType::kFloat32 ? call(TypeTag<float>(), tag) : call(tag, tag);
+  });
+}
+
+constexpr uint32_t Blocks(uint32_t count, uint32_t block) { return (count + block - 1) / block; }
+
+}  // namespace folio::kernels::cuda::device
+
+#endif  // FOLIO_KERNELS_CUDA_DEVICE_LAUNCH_CUH_

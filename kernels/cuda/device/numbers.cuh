@@ -1,0 +1,49 @@
+// Numbers as they are stored and as they are computed with. Device code.
+#ifndef FOLIO_KERNELS_CUDA_DEVICE_NUMBERS_CUH_
+#define FOLIO_KERNELS_CUDA_DEVICE_NUMBERS_CUH_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/types.h"
+
+namespace folio::kernels::cuda::device {
+
+__device__ __forceinline__ float ToFloat(float x) { return x; }
+__device__ __forceinline__ float ToFloat(bf16 x) { return __uint_as_float(uint32_t{x.bits} << 16); }
+__device__ __forceinline__ float ToFloat(fp16 x) { return __half2float(__ushort_as_half(x.bits)); }
+
+// To nearest even.
+__device__ __forceinline__ void Store(float x, float& to) { to = x; }
+__device__ __forceinline__ void Store(float x, bf16& to) {
+  to.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+__device__ __forceinline__ void Store(float x, fp16& to) {
+  to.bits = __half_as_ushort(__float2half_rn(x));
+}
+
+// N neighbours, moved by one instruction where they fit into 16 bytes.
+template <typename T, int N>
+struct alignas(sizeof(T) * N <= 16 ? sizeof(T) * N : 16) Pack {
+  T at[N];
+};
+
+template <int N, typename T>
+__device__ __forceinline__ void Load(const T* from, float (&to)[N]) {
+  const auto pack = *reinterpret_cast<const Pack<T, N>*>(from);
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = ToFloat(pack.at[i]);
+}
+
+template <int N, typename T>
+__device__ __forceinline__ void StoreAll(const float (&from)[N], T* to) {
+  Pack<T, N> pack;
+#pragma unroll
+  for (int i = 0; i < N; ++i) Store(from[i], pack.at[i]);
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+}  // namespace folio::kernels::cuda::device
+
+#endif  // FOLIO_KERNELS_CUDA_DEVICE_NUMBERS_CUH_

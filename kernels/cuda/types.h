@@ -1,0 +1,71 @@
+// What the GPU's operations are given and give back, beside kernels/views.h. All pointers are to
+// memory that the device reads and writes, be it its own or the host's mapped; nothing here owns.
+//
+// No CUDA header is needed to include this.
+#ifndef FOLIO_KERNELS_CUDA_TYPES_H_
+#define FOLIO_KERNELS_CUDA_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/views.h"
+
+struct CUstream_st;
+
+namespace folio::kernels::cuda {
+
+// cudaStream_t, CUstream. Null is the default stream.
+using Stream = CUstream_st*;
+
+enum class DataType : uint8_t { kFloat32, kBf16, kFp16 };
+
+constexpr size_t BytesOf(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
+
+// IEEE half precision; bf16 is in kernels/views.h.
+struct fp16 {
+  uint16_t bits = 0;
+};
+
+// Row-major [rows, cols]; `stride` elements from one row to the next. Rows begin at multiples of
+// 16 bytes.
+struct Tensor {
+  void* data = nullptr;
+  DataType type = DataType::kBf16;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  size_t stride = 0;
+};
+struct ConstTensor {
+  const void* data = nullptr;
+  DataType type = DataType::kBf16;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  size_t stride = 0;
+
+  ConstTensor() = default;
+  ConstTensor(const void* data, DataType type, uint32_t rows, uint32_t cols, size_t stride)
+      : data(data), type(type), rows(rows), cols(cols), stride(stride) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as a pointer becomes one to const.
+  ConstTensor(const Tensor& t) : ConstTensor(t.data, t.type, t.rows, t.cols, t.stride) {}
+};
+
+// An array on the device.
+template <typename T>
+struct DeviceArray {
+  const T* data = nullptr;
+  uint32_t size = 0;
+};
+
+// One rank's pages, and the type of what they hold. PoolView calls it bf16; either type has two
+// bytes, so places are the same. `scores` is the device's address of the host-mapped board.
+struct DevicePool {
+  PoolView view;
+  DataType type = DataType::kBf16;  // or kFp16
+};
+
+// In AppendSlot::page: the row is padding of a captured batch and goes nowhere.
+inline constexpr uint32_t kNoPage = 0xffffffff;
+
+}  // namespace folio::kernels::cuda
+
+#endif  // FOLIO_KERNELS_CUDA_TYPES_H_

@@ -1,0 +1,149 @@
+// Embedding, normalisation and SwiGLU against the plain family.
+#include "kernels/cuda/ops.h"
+#include "tests/gpu/device_data.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+using cpu::AsMatrix;
+
+constexpr uint32_t kCols[] = {1, 7, 64, 333, 576, 2048};
+
+class GpuRowsTest : public StoredTest {
+ protected:
+  std::unique_ptr<cpu::CpuOps> plain_ = cpu::MakePlainOps();
+  cpu::ThreadPool threads_{1};
+};
+
+TEST_P(GpuRowsTest, EmbedIsExactAndZeroElsewhere) {
+  for (const uint32_t cols : kCols) {
+    const uint32_t vocab = 40;
+    const uint32_t first = 100;
+    const Stored table = RoundAll(type(), RandomFloats(random_, vocab * cols));
+    std::vector<uint32_t> ids{100, 139, 99, 140, 0, 0xffffffff};
+    for (uint32_t i = 0; i < 20; ++i) ids.push_back(first + random_() % vocab);
+    const OnDevice<uint16_t> device_table(table);
+    const OnDevice<uint32_t> device_ids(ids);
+    const OnDevice<float> out(std::vector<float>(ids.size() * cols, -1));
+    ASSERT_TRUE(Embed(nullptr, Dense(device_table.data(), type(), vocab, cols), first,
+                      device_ids.array(), Dense(out.data(), DataType::kFloat32, ids.size(), cols))
+                    .ok());
+    const std::vector<float> got = out.Read();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const uint32_t row = ids[i / cols] - first;
+      const float want = row < vocab ? Value(type(), table[row * cols + i % cols]) : 0;
+      ASSERT_EQ(got[i], want) << "row " << i / cols << " of " << cols;
+    }
+  }
+}
+
+// What is added may be of three kinds; rows may be farther apart than they are long.
+TEST_P(GpuRowsTest, AddRmsNormEqualsPlain) {
+  const uint32_t rows = 9;
+  for (const uint32_t cols : kCols) {
+    for (const auto delta_type : {DataType::kFloat32, type(), DataType::kFp16}) {
+      const bool none = delta_type == DataType::kFp16 && type() == DataType::kBf16;
+      const uint32_t stride = cols + (cols % 4 == 0 ? 8 : 3);
+      std::vector<float> x = RandomFloats(random_, rows * stride, 3.0f);
+      std::fill_n(x.begin(), cols, 0.0f);
+      std::vector<float> delta = RandomFloats(random_, rows * cols);
+      std::fill_n(delta.begin(), cols, 0.0f);
+      const Stored rounded = RoundAll(type(), delta);
+      const std::vector<float> weight = RandomFloats(random_, cols);
+      const OnDevice<float> hidden(x);
+      const OnDevice<float> full(delta);
+      const OnDevice<uint16_t> half(rounded);
+      const OnDevice<float> factors(weight);
+      const OnDevice<uint16_t> out(Stored(rows * cols, 0x7fff));
+      const bool wide = delta_type == DataType::kFloat32;
+      const ConstTensor added(none   ? nullptr
+                              : wide ? static_cast<void*>(full.data())
+                                     : half.data(),
+                              wide ? DataType::kFloat32 : type(), rows, cols, cols);
+      const absl::Status status =
+          AddRmsNorm(nullptr, {hidden.data(), DataType::kFloat32, rows, cols, stride}, added,
+                     factors.data(), 1e-5f, Dense(out.data(), type(), rows, cols));
+      ASSERT_TRUE(status.ok()) << status;
+      for (size_t i = 0; i < rows * cols && !none; ++i) {
+        x[i / cols * stride + i % cols] += wide ? delta[i] : Value(type(), rounded[i]);
+      }
+      ASSERT_EQ(hidden.Read(), x) << "the sum, and nothing between rows";
+      cpu::ActivationBuffer want(*plain_, rows, cols);
+      plain_->RmsNorm(threads_, {x.data(), rows, cols, stride}, weight, 1e-5f, want.view());
+      const Stored got = out.Read();
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(Value(type(), got[i]), want.at(i),
+                    std::fabs(want.at(i)) * Precision(type()) + 1e-6)
+            << "element " << i << " of rows of " << cols;
+      }
+    }
+  }
+}
+
+TEST_P(GpuRowsTest, ARowIsNormalisedAlikeInAnyCompany) {
+  const uint32_t rows = 5;
+  const uint32_t cols = 576;
+  const std::vector<float> x = RandomFloats(random_, rows * cols);
+  const OnDevice<float> weight(RandomFloats(random_, cols));
+  const OnDevice<float> hidden(x);
+  const OnDevice<uint16_t> together(Stored(rows * cols));
+  const OnDevice<uint16_t> alone(Stored(rows * cols));
+  const auto norm = [&](uint32_t first, uint32_t count, uint16_t* out) {
+    return AddRmsNorm(nullptr, Dense(hidden.data() + first * cols, DataType::kFloat32, count, cols),
+                      {}, weight.data(), 1e-5f, Dense(out + first * cols, type(), count, cols));
+  };
+  ASSERT_TRUE(norm(0, rows, together.data()).ok());
+  for (uint32_t row = 0; row < rows; ++row) ASSERT_TRUE(norm(row, 1, alone.data()).ok());
+  EXPECT_EQ(together.Read(), alone.Read());
+}
+
+TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
+  const uint32_t rows = 4;
+  for (const uint32_t cols : kCols) {
+    for (const bool wide : {true, false}) {
+      std::vector<float> in = RandomFloats(random_, size_t{rows} * 2 * cols, 4.0f);
+      in[0] = -100;  // exp of it overflows
+      in[cols - 1] = 100;
+      const Stored rounded = RoundAll(type(), in);
+      const OnDevice<float> full(in);
+      const OnDevice<uint16_t> half(rounded);
+      const OnDevice<uint16_t> out(Stored(rows * cols, 0x7fff));
+      void* data = wide ? static_cast<void*>(full.data()) : half.data();
+      const absl::Status status =
+          SwiGlu(nullptr, Dense(data, wide ? DataType::kFloat32 : type(), rows, 2 * cols),
+                 Dense(out.data(), type(), rows, cols));
+      ASSERT_TRUE(status.ok()) << status;
+      const Stored got = out.Read();
+      for (size_t i = 0; i < got.size(); ++i) {
+        const size_t at = i / cols * 2 * cols + i % cols;
+        const double gate = wide ? in[at] : Value(type(), rounded[at]);
+        const double up = wide ? in[at + cols] : Value(type(), rounded[at + cols]);
+        const double want = gate / (1 + std::exp(-gate)) * up;
+        ASSERT_NEAR(Value(type(), got[i]), want, std::fabs(want) * Precision(type()) + 1e-6) << i;
+      }
+    }
+  }
+}
+
+TEST_P(GpuRowsTest, NoRowsAreNoWork) {
+  EXPECT_TRUE(SwiGlu(nullptr, Dense(nullptr, type(), 0, 8), Dense(nullptr, type(), 0, 4)).ok());
+  EXPECT_TRUE(AddRmsNorm(nullptr, Dense(nullptr, DataType::kFloat32, 0, 8), {}, nullptr, 1e-5f,
+                         Dense(nullptr, type(), 0, 8))
+                  .ok());
+}
+
+TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
+  const OnDevice<float> some(std::vector<float>(64));
+  const Tensor floats = Dense(some.data(), DataType::kFloat32, 1, 8);
+  EXPECT_EQ(SwiGlu(nullptr, floats, floats).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SwiGlu(nullptr, Dense(some.data(), DataType::kFloat32, 1, 16), floats).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      AddRmsNorm(nullptr, Dense(some.data(), type(), 1, 8), {}, some.data(), 1, floats).code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuRowsTest, kStored, TypeName);
+
+}  // namespace
+}  // namespace folio::kernels::cuda
