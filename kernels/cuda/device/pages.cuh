@@ -12,16 +12,17 @@ namespace folio::kernels::cuda::device {
 template <typename T>
 struct Pages {
   T* data;        // [page][K, V][kv_head][token][head_dim]
-  float* scores;  // [plane][page][token][kv_head]; null: nobody scores
-  uint32_t num_pages, kv_heads, head_dim, page_tokens;
+  float* scores;  // [plane][page][token][board head], from the rank's first on; null: none
+  uint32_t num_pages, kv_heads, head_dim, page_tokens, score_stride;
 
   explicit Pages(const DevicePool& pool)
       : data(reinterpret_cast<T*>(pool.view.pages)),
-        scores(pool.view.scores),
+        scores(pool.view.scores == nullptr ? nullptr : pool.view.page_scores(0)),
         num_pages(pool.view.num_pages),
         kv_heads(pool.view.geometry.num_kv_heads),
         head_dim(pool.view.geometry.head_dim),
-        page_tokens(pool.view.geometry.page_tokens) {}
+        page_tokens(pool.view.geometry.page_tokens),
+        score_stride(pool.view.score_stride()) {}
 
   // [head_dim]. Heads of K come first, then heads of V.
   __device__ __forceinline__ T* row(uint32_t page, uint32_t head, uint32_t token) const {
@@ -35,7 +36,7 @@ struct Pages {
   }
   // [kv_head] of one slot.
   __device__ __forceinline__ float* score(uint32_t page, uint32_t token, uint32_t plane = 0) const {
-    return scores + ((size_t{plane} * num_pages + page) * page_tokens + token) * kv_heads;
+    return scores + ((size_t{plane} * num_pages + page) * page_tokens + token) * score_stride;
   }
 };
 
