@@ -30,7 +30,7 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
   out->set_pool_id(kPoolId);
   *out->mutable_layout() = pool->layout();
   out->set_pool_bytes(pool->memory().pool_bytes());
-  out->set_page_bytes(pool->geometry().page_bytes());
+  out->set_page_bytes(pool->page_bytes());
   out->set_total_pages(info.total.value());
   out->set_free_pages(info.free.value());
   out->set_held_pages(info.held.value());

@@ -58,6 +58,8 @@ v1::EvictionPlan PlanToProto(const cache::Plan& plan);
 
 // The geometry of a layout; INVALID_ARGUMENT for one that no pool can have.
 absl::StatusOr<CacheGeometry> GeometryFromProto(const v1::ModelLayout& layout);
+// What each tensor-parallel rank has of it, of a layout whose GeometryFromProto is OK; never empty.
+std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout);
 // Every field that differs, each with both values: "head_dim: the pool has 64, the worker 128".
 // OK when all are equal.
 absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& worker);

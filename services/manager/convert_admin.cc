@@ -16,11 +16,19 @@ constexpr uint32_t kMaxLayers = 1024;
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxHeadDim = 4096;
 constexpr uint32_t kMaxPageTokens = 1024;
+constexpr int kMaxRanks = 64;
 
 absl::Status InRange(absl::string_view field, uint32_t value, uint32_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("layout.", field, ": ", value, " is not from 1 to ", most));
+}
+
+CacheGeometry WholeGeometry(const v1::ModelLayout& layout) {
+  return {.num_layers = layout.num_layers(),
+          .num_kv_heads = layout.num_kv_heads(),
+          .head_dim = layout.head_dim(),
+          .page_tokens = layout.page_tokens()};
 }
 
 v1::SequenceState StateToProto(cache::SequenceState state) {
@@ -65,12 +73,26 @@ absl::StatusOr<CacheGeometry> GeometryFromProto(const v1::ModelLayout& layout) {
   if (layout.fingerprint().empty()) {
     return absl::InvalidArgumentError("layout.fingerprint: must be set");
   }
-  CacheGeometry geometry;
-  geometry.num_layers = layout.num_layers();
-  geometry.num_kv_heads = layout.num_kv_heads();
-  geometry.head_dim = layout.head_dim();
-  geometry.page_tokens = layout.page_tokens();
-  return geometry;
+  if (layout.rank_kv_heads_size() > kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layout.rank_kv_heads: has ", layout.rank_kv_heads_size(), " ranks; at most ", kMaxRanks));
+  }
+  for (const uint32_t heads : layout.rank_kv_heads()) {
+    absl::Status status = InRange("rank_kv_heads", heads, layout.num_kv_heads());
+    if (!status.ok()) return status;
+  }
+  return WholeGeometry(layout);
+}
+
+std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout) {
+  const CacheGeometry whole = WholeGeometry(layout);
+  if (layout.rank_kv_heads().empty()) return {whole};
+  std::vector<CacheGeometry> ranks;
+  for (const uint32_t heads : layout.rank_kv_heads()) {
+    ranks.push_back(whole);
+    ranks.back().num_kv_heads = heads;
+  }
+  return ranks;
 }
 
 absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& worker) {
@@ -88,6 +110,8 @@ absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& 
           static_cast<uint32_t>(worker.data_type()));
   compare("model", pool.model(), worker.model());
   compare("fingerprint", pool.fingerprint(), worker.fingerprint());
+  compare("rank_kv_heads", absl::StrJoin(pool.rank_kv_heads(), ","),
+          absl::StrJoin(worker.rank_kv_heads(), ","));
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
 }

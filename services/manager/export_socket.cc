@@ -73,19 +73,20 @@ void ExportSocket::Serve(int connection) {
   // The token is read before anything is refused: closing a socket with unread data would take the
   // answer from the caller.
   auto token = ReceiveExportToken(connection, kTokenTimeout);
-  auto pool = token.ok() ? Redeem(connection, *token) : absl::StatusOr<const Pool*>(token.status());
-  if (!pool.ok()) {
-    log::Warning("export refused", {{"reason", pool.status()}});
-    SendExportRefusal(connection, pool.status());
+  auto grant =
+      token.ok() ? Redeem(connection, *token) : absl::StatusOr<ExportGrant>(token.status());
+  if (!grant.ok()) {
+    log::Warning("export refused", {{"reason", grant.status()}});
+    SendExportRefusal(connection, grant.status());
     return;
   }
-  const PoolExport& memory = (*pool)->memory();
+  const PoolExport& memory = grant->pool->memory();
   const absl::Status sent =
-      SendPoolDescriptors(connection, memory.pool_fd(), memory.score_board_fd());
+      SendPoolDescriptors(connection, memory.pool_fd(grant->rank), memory.score_board_fd());
   if (!sent.ok()) log::Warning("export failed", {{"reason", sent}});
 }
 
-absl::StatusOr<const Pool*> ExportSocket::Redeem(int connection, const std::string& token) {
+absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, const std::string& token) {
   auto peer = GetPeerCredentials(connection);
   if (!peer.ok()) return peer.status();
   if (absl::Status status = CheckPeerUser(peer->uid, geteuid()); !status.ok()) return status;

@@ -36,7 +36,7 @@ class ExportSocket {
 
   void Run();
   void Serve(int connection);
-  absl::StatusOr<const Pool*> Redeem(int connection, const std::string& token);
+  absl::StatusOr<ExportGrant> Redeem(int connection, const std::string& token);
 
   const std::string path_;
   const UniqueFd listening_;

@@ -1,7 +1,9 @@
 #include "services/manager/pool.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/byte_size.h"
@@ -10,28 +12,40 @@
 
 namespace folio::manager {
 
-Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, PoolExport memory)
-    : layout_(std::move(layout)), geometry_(geometry), memory_(std::move(memory)) {}
+Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks,
+           uint64_t page_bytes, PoolExport memory)
+    : layout_(std::move(layout)),
+      geometry_(geometry),
+      ranks_(ranks),
+      page_bytes_(page_bytes),
+      memory_(std::move(memory)) {}
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout, uint64_t bytes,
                                                   absl::Duration lease_ttl, const Clock* clock) {
   auto geometry = GeometryFromProto(layout);
   if (!geometry.ok()) return geometry.status();
-  const uint64_t fitting = std::min<uint64_t>(bytes / geometry->page_bytes(), UINT32_MAX);
+  const std::vector<CacheGeometry> ranks = RankGeometries(layout);
+  uint64_t page_bytes = 0, common = 0;
+  for (const CacheGeometry& rank : ranks) {
+    page_bytes += rank.page_bytes();
+    common = std::gcd(common, rank.page_bytes());
+  }
+  const uint64_t fitting = std::min<uint64_t>(bytes / page_bytes, UINT32_MAX);
   // Less than one page and one ahead per layer could not hold a single token's sequence.
   const uint64_t least = uint64_t{2} * geometry->num_layers;
   if (fitting < least) {
     return absl::FailedPreconditionError(
         absl::StrCat("--pool_bytes=", FormatByteSize({bytes}), " holds ", fitting, " pages of ",
-                     geometry->page_bytes(), " bytes, and the model needs at least ", least,
-                     "; give it ", FormatByteSize({least * geometry->page_bytes()}), " or more"));
+                     page_bytes, " bytes, and the model needs at least ", least, "; give it ",
+                     FormatByteSize({least * page_bytes}), " or more"));
   }
-  const PageCount num_pages(static_cast<uint32_t>(
-      PagesThatFillHugePages(fitting, geometry->page_bytes(), least, ReadMachineMemory())));
-  auto memory = PoolExport::Create(*geometry, num_pages);
+  const PageCount num_pages(
+      static_cast<uint32_t>(PagesThatFillHugePages(fitting, common, least, ReadMachineMemory())));
+  auto memory = PoolExport::Create(*geometry, ranks, num_pages);
   if (!memory.ok()) return memory.status();
 
-  std::unique_ptr<Pool> pool(new Pool(layout, *geometry, *std::move(memory)));
+  std::unique_ptr<Pool> pool(new Pool(layout, *geometry, static_cast<uint32_t>(ranks.size()),
+                                      page_bytes, *std::move(memory)));
   cache::CoordinatorOptions options;
   options.geometry = *geometry;
   options.num_pages = num_pages;

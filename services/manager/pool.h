@@ -1,4 +1,5 @@
-// The node's pool: one layout, its memory, and the coordinator over it.
+// The node's pool: one layout, its memory, and the coordinator over it. A tensor-parallel rank has
+// page memory of its own; a page id means the same page in each of them.
 #ifndef FOLIO_SERVICES_MANAGER_POOL_H_
 #define FOLIO_SERVICES_MANAGER_POOL_H_
 
@@ -18,22 +19,27 @@ namespace folio::manager {
 // Immutable but for the coordinator, which is thread-safe: any thread may use it.
 class Pool {
  public:
-  // As many pages of `layout` as fit in `bytes`, less what does not fill a huge page where the
-  // machine has such reserved. INVALID_ARGUMENT for a layout no pool can have,
+  // As many pages of `layout` as fit in `bytes`, all ranks' together, less what does not fill a
+  // huge page where the machine has such reserved. INVALID_ARGUMENT for a layout no pool can have,
   // FAILED_PRECONDITION when `bytes` is too little for it. `clock` is borrowed.
   static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout, uint64_t bytes,
                                                      absl::Duration lease_ttl, const Clock* clock);
 
   const v1::ModelLayout& layout() const { return layout_; }
-  const CacheGeometry& geometry() const { return geometry_; }
+  const CacheGeometry& geometry() const { return geometry_; }  // of the whole model
+  uint64_t page_bytes() const { return page_bytes_; }          // of all ranks
+  uint32_t ranks() const { return ranks_; }
   const PoolExport& memory() const { return memory_; }
   cache::Coordinator& coordinator() const { return *coordinator_; }
 
  private:
-  Pool(v1::ModelLayout layout, const CacheGeometry& geometry, PoolExport memory);
+  Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks, uint64_t page_bytes,
+       PoolExport memory);
 
   const v1::ModelLayout layout_;
   const CacheGeometry geometry_;
+  const uint32_t ranks_;
+  const uint64_t page_bytes_;
   const PoolExport memory_;
   std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_: goes first
 };

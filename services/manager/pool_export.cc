@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -67,34 +68,50 @@ absl::StatusOr<PoolExport::Region> PoolExport::MakeRegion(const char* name, size
   return region;
 }
 
-absl::StatusOr<PoolExport> PoolExport::Create(const CacheGeometry& geometry, PageCount num_pages) {
-  const size_t pool_bytes = size_t{num_pages.value()} * geometry.page_bytes();
+absl::StatusOr<PoolExport::Region> PoolExport::MakePool(size_t bytes, HugePages* kind) {
+  const size_t huge = ReadMachineMemory().huge_page_bytes;
+  if (huge != 0 && bytes % huge == 0) {
+    auto region = MakeRegion("folio-pool", bytes, PROT_READ | PROT_WRITE, MFD_HUGETLB);
+    if (region.ok()) {
+      *kind = HugePages::kReserved;
+      return region;
+    }  // else too few are free: ordinary memory does as well
+  }
+  *kind = HugePages::kNone;
+  auto region = MakeRegion("folio-pool", bytes, PROT_READ | PROT_WRITE, 0);
+  if (region.ok() && GivesTransparentHugePages() &&
+      madvise(region->map.address, bytes, MADV_HUGEPAGE) == 0) {
+    *kind = HugePages::kTransparent;
+  }
+  return region;
+}
+
+absl::StatusOr<PoolExport> PoolExport::Create(const CacheGeometry& geometry,
+                                              absl::Span<const CacheGeometry> ranks,
+                                              PageCount num_pages) {
   const size_t board_bytes = geometry.score_board_floats(num_pages.value()) * sizeof(float);
-  if (pool_bytes == 0 || board_bytes == 0) {
+  if (board_bytes == 0 || ranks.empty() || geometry.page_bytes() == 0) {
     return absl::InvalidArgumentError("a pool needs at least one page");
   }
   PoolExport made;
-  const size_t huge = ReadMachineMemory().huge_page_bytes;
-  if (huge != 0 && pool_bytes % huge == 0) {
-    auto region = MakeRegion("folio-pool", pool_bytes, PROT_READ | PROT_WRITE, MFD_HUGETLB);
-    if (region.ok()) {
-      made.pool_ = *std::move(region);
-      made.huge_pages_ = HugePages::kReserved;
-    }  // else too few are free: ordinary memory does as well
-  }
-  if (made.huge_pages_ == HugePages::kNone) {
-    auto region = MakeRegion("folio-pool", pool_bytes, PROT_READ | PROT_WRITE, 0);
+  made.huge_pages_ = HugePages::kReserved;
+  for (const CacheGeometry& rank : ranks) {
+    HugePages kind = HugePages::kNone;
+    auto region = MakePool(size_t{num_pages.value()} * rank.page_bytes(), &kind);
     if (!region.ok()) return region.status();
-    made.pool_ = *std::move(region);
-    if (GivesTransparentHugePages() &&
-        madvise(made.pool_.map.address, pool_bytes, MADV_HUGEPAGE) == 0) {
-      made.huge_pages_ = HugePages::kTransparent;
-    }
+    made.pools_.push_back(*std::move(region));
+    made.huge_pages_ = std::min(made.huge_pages_, kind);
   }
   auto board = MakeRegion("folio-scores", board_bytes, PROT_READ, 0);
   if (!board.ok()) return board.status();
   made.board_ = *std::move(board);
   return made;
+}
+
+size_t PoolExport::pool_bytes() const {
+  size_t bytes = 0;
+  for (const Region& pool : pools_) bytes += pool.bytes;
+  return bytes;
 }
 
 }  // namespace folio::manager

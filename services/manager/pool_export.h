@@ -1,14 +1,17 @@
-// The memory of a pool: page memory and score board, each a memfd that cannot be resized any more,
-// so that a worker which maps it can never be cut off by a truncation.
+// The memory of a pool: page memory of each tensor-parallel rank and one score board, each a memfd
+// that cannot be resized any more, so that a worker which maps it can never be cut off by a
+// truncation.
 #ifndef FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 #define FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
 #include "services/common/unique_fd.h"
@@ -26,18 +29,25 @@ absl::string_view HugePagesName(HugePages kind);
 // taken from the machine page by page as workers write it.
 class PoolExport {
  public:
-  // Page memory of exactly num_pages * page_bytes, the board of
-  // score_board_floats(num_pages).
+  // For each of `ranks` page memory of exactly num_pages * page_bytes, the board of the whole
+  // `geometry`'s score_board_floats(num_pages).
   // Reserved huge pages are used when the size is a multiple of theirs and enough are free.
-  static absl::StatusOr<PoolExport> Create(const CacheGeometry& geometry, PageCount num_pages);
+  static absl::StatusOr<PoolExport> Create(const CacheGeometry& geometry,
+                                           absl::Span<const CacheGeometry> ranks,
+                                           PageCount num_pages);
+  // Of one rank.
+  static absl::StatusOr<PoolExport> Create(const CacheGeometry& geometry, PageCount num_pages) {
+    return Create(geometry, {&geometry, 1}, num_pages);
+  }
 
   PoolExport(PoolExport&& other) = default;
   PoolExport& operator=(PoolExport&& other) = default;
 
-  int pool_fd() const { return pool_.fd.get(); }
+  int pool_fd(Rank rank = Rank(0)) const { return pools_[rank.value()].fd.get(); }
   int score_board_fd() const { return board_.fd.get(); }
-  size_t pool_bytes() const { return pool_.bytes; }
+  size_t pool_bytes() const;  // of all ranks
   size_t score_board_bytes() const { return board_.bytes; }
+  // What all ranks' page memory has at least.
   HugePages huge_pages() const { return huge_pages_; }
 
   // float importance[page][token][kv_head], as workers write it.
@@ -62,8 +72,9 @@ class PoolExport {
   PoolExport() = default;
   static absl::StatusOr<Region> MakeRegion(const char* name, size_t bytes, int protection,
                                            unsigned extra_flags);
+  static absl::StatusOr<Region> MakePool(size_t bytes, HugePages* kind);
 
-  Region pool_;
+  std::vector<Region> pools_;  // by rank
   Region board_;
   HugePages huge_pages_ = HugePages::kNone;
 };

@@ -44,7 +44,7 @@ absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer) 
   return pidfd;
 }
 
-ProcessWatch::ProcessWatch(std::function<void(WorkerId)> ended)
+ProcessWatch::ProcessWatch(std::function<void(WorkerProcess)> ended)
     : ended_(std::move(ended)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   FOLIO_CHECK(wake_.valid());
   thread_ = std::thread([this] { Run(); });
@@ -61,33 +61,33 @@ ProcessWatch::~ProcessWatch() {
 
 void ProcessWatch::Wake() { FOLIO_CHECK(eventfd_write(wake_.get(), 1) == 0); }
 
-void ProcessWatch::Watch(WorkerId worker, UniqueFd pidfd) {
+void ProcessWatch::Watch(WorkerProcess process, UniqueFd pidfd) {
   {
     absl::MutexLock lock(&mu_);
-    watched_[worker] = std::move(pidfd);
+    watched_[process] = std::move(pidfd);
   }
   Wake();
 }
 
 void ProcessWatch::Unwatch(WorkerId worker) {
-  // The thread may be polling the descriptor that closes here; it looks the worker up again before
+  // The thread may be polling a descriptor that closes here; it looks the process up again before
   // it believes a result.
   absl::MutexLock lock(&mu_);
-  watched_.erase(worker);
+  std::erase_if(watched_, [worker](const auto& one) { return one.first.worker == worker; });
 }
 
 void ProcessWatch::Run() {
   std::vector<pollfd> polled;
-  std::vector<WorkerId> workers;
+  std::vector<WorkerProcess> processes;
   for (;;) {
     polled.assign(1, {wake_.get(), POLLIN, 0});
-    workers.clear();
+    processes.clear();
     {
       absl::MutexLock lock(&mu_);
       if (stop_) return;
-      for (const auto& [worker, fd] : watched_) {
+      for (const auto& [process, fd] : watched_) {
         polled.push_back({fd.get(), POLLIN, 0});
-        workers.push_back(worker);
+        processes.push_back(process);
       }
     }
     const int ready = poll(polled.data(), polled.size(), -1);
@@ -95,13 +95,13 @@ void ProcessWatch::Run() {
     if (ready <= 0) continue;
     eventfd_t ignored = 0;
     if (polled[0].revents != 0) eventfd_read(wake_.get(), &ignored);
-    for (size_t i = 0; i < workers.size(); ++i) {
+    for (size_t i = 0; i < processes.size(); ++i) {
       if ((polled[i + 1].revents & POLLIN) == 0) continue;
       {
         absl::MutexLock lock(&mu_);
-        if (watched_.erase(workers[i]) == 0) continue;
+        if (watched_.erase(processes[i]) == 0) continue;
       }
-      ended_(workers[i]);
+      ended_(processes[i]);
     }
   }
 }

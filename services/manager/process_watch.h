@@ -16,31 +16,38 @@
 
 namespace folio::manager {
 
+// A worker is one process, or one per tensor-parallel rank.
+struct WorkerProcess {
+  WorkerId worker;
+  Rank rank;
+  friend auto operator<=>(const WorkerProcess&, const WorkerProcess&) = default;
+};
+
 // The process at the other end of a connected Unix socket. FAILED_PRECONDITION when it has gone or
 // is not visible from our PID namespace.
 absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer);
 
-// Thread-safe. One thread of its own, on which `ended` is called, once per watched worker and with
+// Thread-safe. One thread of its own, on which `ended` is called, once per watched process and with
 // no lock held; `ended` may call Watch and Unwatch.
 class ProcessWatch {
  public:
-  explicit ProcessWatch(std::function<void(WorkerId)> ended);
+  explicit ProcessWatch(std::function<void(WorkerProcess)> ended);
   ~ProcessWatch();
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  void Watch(WorkerId worker, UniqueFd pidfd);
-  // `ended` may still be on its way.
+  void Watch(WorkerProcess process, UniqueFd pidfd);
+  // All processes of the worker. `ended` may still be on its way.
   void Unwatch(WorkerId worker);
 
  private:
   void Run();
   void Wake();
 
-  const std::function<void(WorkerId)> ended_;
+  const std::function<void(WorkerProcess)> ended_;
   const UniqueFd wake_;  // eventfd
   absl::Mutex mu_;
-  std::map<WorkerId, UniqueFd> watched_ ABSL_GUARDED_BY(mu_);
+  std::map<WorkerProcess, UniqueFd> watched_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -35,7 +35,8 @@ std::optional<WorkerId> ParseWorkerName(absl::string_view name) {
 }  // namespace
 
 WorkerRoster::WorkerRoster(Options options)
-    : options_(std::move(options)), watch_([this](WorkerId worker) { ProcessEnded(worker); }) {}
+    : options_(std::move(options)),
+      watch_([this](WorkerProcess process) { ProcessEnded(process); }) {}
 
 absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
   if (pool_ != nullptr) return CompareLayouts(pool_->layout(), layout);
@@ -46,7 +47,8 @@ absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
   const PoolExport& memory = pool_->memory();
   log::Info("pool carved", {{"model", layout.model()},
                             {"pages", pool_->coordinator().pool().total},
-                            {"page_bytes", pool_->geometry().page_bytes()},
+                            {"page_bytes", pool_->page_bytes()},
+                            {"ranks", pool_->ranks()},
                             {"pool_bytes", memory.pool_bytes()},
                             {"score_board_bytes", memory.score_board_bytes()},
                             {"huge_pages", HugePagesName(memory.huge_pages())}});
@@ -74,38 +76,46 @@ absl::StatusOr<v1::AttachResponse> WorkerRoster::Attach(const v1::AttachRequest&
   const WorkerId id = pool_->coordinator().AddWorker(request.worker_name());
   Worker& worker = workers_[id];
   worker.name = request.worker_name();
-  worker.export_token = NewToken();
+  worker.ranks.resize(pool_->ranks());
+  for (RankProcess& rank : worker.ranks) rank.export_token = NewToken();
   worker.session_token = NewToken();
   log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}});
 
   v1::AttachResponse response;
   response.set_worker_id(WorkerName(id));
-  response.set_export_token(worker.export_token);
+  response.set_export_token(worker.ranks[0].export_token);
+  for (size_t rank = 1; rank < worker.ranks.size(); ++rank) {
+    response.add_rank_export_tokens(worker.ranks[rank].export_token);
+  }
   response.set_session_token(worker.session_token);
   response.set_export_socket(options_.export_socket);
   const PoolExport& memory = pool_->memory();
   v1::PoolLayout* layout = response.mutable_pool();
   layout->set_num_pages(pool_->coordinator().pool().total.value());
-  layout->set_page_bytes(pool_->geometry().page_bytes());
+  layout->set_page_bytes(pool_->page_bytes());
   layout->set_pool_bytes(memory.pool_bytes());
   layout->set_score_board_bytes(memory.score_board_bytes());
   response.set_lease_ttl_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.lease_ttl)));
   return response;
 }
 
-absl::StatusOr<const Pool*> WorkerRoster::RedeemExportToken(absl::string_view token, pid_t pid,
+absl::StatusOr<ExportGrant> WorkerRoster::RedeemExportToken(absl::string_view token, pid_t pid,
                                                             UniqueFd pidfd) {
   absl::MutexLock lock(&mu_);
   for (auto& [id, worker] : workers_) {
-    if (token.empty() || worker.export_token != token || worker.fenced) continue;
-    worker.export_token.clear();
-    worker.pid = pid;
-    watch_.Watch(id, std::move(pidfd));
-    log::Info("pool descriptors handed out", {{"worker", WorkerName(id)}, {"pid", pid}});
-    return pool_.get();
+    for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
+      RankProcess& process = worker.ranks[rank];
+      if (token.empty() || process.export_token != token || worker.fenced) continue;
+      process.export_token.clear();
+      process.pid = pid;
+      watch_.Watch({id, Rank(rank)}, std::move(pidfd));
+      log::Info("pool descriptors handed out",
+                {{"worker", WorkerName(id)}, {"rank", rank}, {"pid", pid}});
+      return ExportGrant{pool_.get(), Rank(rank)};
+    }
   }
   return absl::PermissionDeniedError(
-      "export token: unknown or used; each Attach gives one, for one use");
+      "export token: unknown or used; each Attach gives one for each rank, for one use");
 }
 
 absl::StatusOr<WorkerId> WorkerRoster::BeginSession(const v1::SessionHello& hello,
@@ -127,16 +137,16 @@ absl::StatusOr<WorkerId> WorkerRoster::BeginSession(const v1::SessionHello& hell
     return absl::PermissionDeniedError(
         absl::StrCat("hello.session_token: is not the one that ", hello.worker_id(), " was given"));
   }
-  if (worker.pid == 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(hello.worker_id(),
-                     " has not fetched the pool's descriptors; send its export "
-                     "token to ",
-                     options_.export_socket, " first"));
+  for (size_t rank = 0; rank < worker.ranks.size(); ++rank) {
+    if (worker.ranks[rank].pid != 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        hello.worker_id(), worker.ranks.size() == 1 ? "" : absl::StrCat("'s rank ", rank),
+        " has not fetched the pool's descriptors; send its export token to ",
+        options_.export_socket, " first"));
   }
   worker.session_token.clear();
   worker.cancel = std::move(cancel);
-  log::Info("session began", {{"worker", hello.worker_id()}, {"pid", worker.pid}});
+  log::Info("session began", {{"worker", hello.worker_id()}, {"pid", worker.pid()}});
   return *id;
 }
 
@@ -160,8 +170,9 @@ void WorkerRoster::Fence(WorkerId id, Worker& worker, absl::string_view why) {
 }
 
 void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_view why) {
-  log::Info("worker fenced",
-            {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid}, {"why", why}});
+  log::Info(
+      "worker fenced",
+      {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid()}, {"why", why}});
 }
 
 void WorkerRoster::LogQuarantined(uint32_t before) {
@@ -186,26 +197,31 @@ void WorkerRoster::ExpireLeases() {
     it->second.fenced = true;
     if (it->second.cancel) it->second.cancel();
     // It never had the descriptors, so it never had pages.
-    if (it->second.pid == 0) coordinator.ProveGone(id);
+    if (it->second.gone()) coordinator.ProveGone(id);
   }
   LogQuarantined(before);
   Sweep();
 }
 
-void WorkerRoster::ProcessEnded(WorkerId id) {
+void WorkerRoster::ProcessEnded(WorkerProcess process) {
   absl::MutexLock lock(&mu_);
-  const auto it = workers_.find(id);
+  const auto it = workers_.find(process.worker);
   if (it == workers_.end()) return;
-  Fence(id, it->second, "process ended");
+  Worker& worker = it->second;
+  Fence(process.worker, worker, "process ended");
+  worker.ranks[process.rank.value()].ended = true;
   cache::Coordinator& coordinator = pool_->coordinator();
   const uint32_t before = coordinator.pool().quarantined.value();
-  coordinator.ProveGone(id);
-  log::Info("process ended", {{"worker", WorkerName(id)},
-                              {"name", it->second.name},
-                              {"pid", it->second.pid},
+  // Its other ranks may still write pages.
+  const bool gone = worker.gone();
+  if (gone) coordinator.ProveGone(process.worker);
+  log::Info("process ended", {{"worker", WorkerName(process.worker)},
+                              {"name", worker.name},
+                              {"rank", process.rank.value()},
+                              {"pid", worker.ranks[process.rank.value()].pid},
                               {"pages_returned", before - coordinator.pool().quarantined.value()}});
-  if (it->second.cancel) it->second.cancel();
-  workers_.erase(it);
+  if (worker.cancel) worker.cancel();
+  if (gone) workers_.erase(it);
 }
 
 void WorkerRoster::Sweep() {
@@ -233,7 +249,7 @@ absl::Status WorkerRoster::MayOpen() const {
 pid_t WorkerRoster::ProcessOf(WorkerId worker) const {
   absl::MutexLock lock(&mu_);
   const auto it = workers_.find(worker);
-  return it == workers_.end() ? 0 : it->second.pid;
+  return it == workers_.end() ? 0 : it->second.pid();
 }
 
 uint32_t WorkerRoster::RunningSequences() const {

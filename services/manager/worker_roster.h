@@ -4,18 +4,21 @@
 //   runs out or the process ends: fenced, its pages quarantined ─▶ process ended: pages free,
 //   forgotten
 //
-// The first Attach carves the pool.
+// A worker of several tensor-parallel ranks has a process and an export token for each: the first
+// process that ends fences it, the last one frees its pages. The first Attach carves the pool.
 #ifndef FOLIO_SERVICES_MANAGER_WORKER_ROSTER_H_
 #define FOLIO_SERVICES_MANAGER_WORKER_ROSTER_H_
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -32,6 +35,12 @@
 
 namespace folio::manager {
 
+// What an export token was good for. The pool lives as long as the roster.
+struct ExportGrant {
+  const Pool* pool = nullptr;
+  Rank rank;
+};
+
 // Thread-safe. Its lock is taken before the coordinator's, never after, and not per step.
 class WorkerRoster {
  public:
@@ -47,12 +56,12 @@ class WorkerRoster {
   // FAILED_PRECONDITION names each differing field with both values; UNAVAILABLE while draining.
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
 
-  // Uses up an export token for the process behind `pidfd`. The pool lives as long as the roster.
-  // PERMISSION_DENIED for a token that is wrong, used, or of a worker that has been fenced.
-  absl::StatusOr<const Pool*> RedeemExportToken(absl::string_view token, pid_t pid, UniqueFd pidfd);
+  // Uses up an export token for the process behind `pidfd`. PERMISSION_DENIED for a token that is
+  // wrong, used, or of a worker that has been fenced.
+  absl::StatusOr<ExportGrant> RedeemExportToken(absl::string_view token, pid_t pid, UniqueFd pidfd);
 
   // Uses up the session token. `cancel` ends the stream from another thread; it is not called after
-  // EndSession returns. FAILED_PRECONDITION before the descriptors were fetched.
+  // EndSession returns. FAILED_PRECONDITION before all ranks have fetched their descriptors.
   absl::StatusOr<WorkerId> BeginSession(const v1::SessionHello& hello,
                                         std::function<void()> cancel);
   // Fences the worker; its pages come back once the process has ended.
@@ -67,18 +76,28 @@ class WorkerRoster {
 
   // Null until the first Attach.
   const Pool* pool() const { return carved_.load(); }
-  // 0 when unknown.
+  // Of rank 0; 0 when unknown.
   pid_t ProcessOf(WorkerId worker) const;
   uint32_t RunningSequences() const;
 
  private:
+  struct RankProcess {
+    std::string export_token;  // empty: used
+    pid_t pid = 0;             // 0: descriptors not fetched
+    bool ended = false;
+  };
   struct Worker {
     std::string name;
-    std::string export_token;   // empty: used
+    std::vector<RankProcess> ranks;
     std::string session_token;  // empty: used
-    pid_t pid = 0;              // 0: descriptors not fetched
     std::function<void()> cancel;
     bool fenced = false;
+    pid_t pid() const { return ranks[0].pid; }
+    // Once fenced, nobody can fetch descriptors any more: then nothing can write its pages.
+    bool gone() const {
+      const auto writes = [](const RankProcess& rank) { return rank.pid != 0 && !rank.ended; };
+      return std::none_of(ranks.begin(), ranks.end(), writes);
+    }
   };
 
   absl::Status CarveOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -89,7 +108,8 @@ class WorkerRoster {
   void LogQuarantined(uint32_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Forgets fenced workers that hold nothing back.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ProcessEnded(WorkerId id);
+  // Fences the worker; the last of its processes proves it gone.
+  void ProcessEnded(WorkerProcess process);
 
   const Options options_;
   std::atomic<bool> draining_{false};

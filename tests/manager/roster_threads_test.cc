@@ -79,7 +79,7 @@ void Live(WorkerRoster& roster, std::mt19937& random) {
   if (!worker.ok()) return;
   EXPECT_EQ(roster.ProcessOf(*worker), process->pid());
 
-  SessionTranslator session((*pool)->coordinator(), *worker, CacheRules{16, 2, {}},
+  SessionTranslator session(pool->pool->coordinator(), *worker, CacheRules{16, 2, {}},
                             [&] { return roster.MayOpen(); });
   uint64_t step = 0;
   const uint32_t sequences = random() % 6;
