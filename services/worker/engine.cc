@@ -40,6 +40,9 @@ absl::Status Engine::Run() {
     while (in_flight_.size() > behind) CollectOldest();
     PublishCounters();
   }
+  if (const absl::Status fault = executor_->fault(); !fault.ok()) {
+    return Stop(absl::InternalError(absl::StrCat("the device failed: ", fault.message())));
+  }
   return Stop(link_->status());
 }
 
@@ -47,7 +50,9 @@ bool Engine::RunBoundary() {
   TakeSubmissions();
   EndCancelled();
   ProcessReplies();
-  if (!link_->status().ok()) return false;
+  // What a device that failed was told may not have been done: nothing is acknowledged any more,
+  // and the manager keeps the sequences as it knows them.
+  if (!link_->status().ok() || !executor_->fault().ok()) return false;
   OpenQueued();
   SendDue();
   absl::MutexLock lock(&mutex_);
@@ -160,7 +165,7 @@ absl::Status Engine::Stop(absl::Status why) {
   }
   const absl::Status refusal = absl::UnavailableError(
       why.ok() ? "the worker is shutting down"
-               : absl::StrCat("the manager was lost (", why.message(), "); try again"));
+               : absl::StrCat("the worker cannot go on (", why.message(), "); try again"));
   for (auto& submission : queue_->Close(refusal)) waiting_.push_back(std::move(submission));
   for (const auto& submission : waiting_) submission->sink->Done(refusal);
   waiting_.clear();

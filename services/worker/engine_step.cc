@@ -57,6 +57,7 @@ void Engine::CollectOldest() {
   const model::StepOutput result = executor_->Collect(step.ticket);
   totals_.step_seconds += absl::ToDoubleSeconds(absl::Now() - start);
   ++collected_;
+  if (!executor_->fault().ok()) return;  // the end: see RunBoundary
   if (!result.status.ok()) {
     for (const Entry& entry : step.entries) {
       End(entry.sequence, v1::CLOSE_REASON_ERROR,

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -34,6 +35,17 @@ ABSL_FLAG(absl::Duration, attach_timeout, absl::Seconds(60),
           "how long to wait for the manager, from 0 to 24h, such as 30s");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running requests may take to end after SIGTERM, from 0 to 24h, such as 30s");
+ABSL_FLAG(int, tp, 1,
+          "tensor-parallel ranks, from 1 to 64: processes that share the model's heads and work");
+ABSL_FLAG(int, rank, 0, "which of them this is; 0 leads and serves, the others follow it");
+ABSL_FLAG(
+    std::string, group, "",
+    "path of the Unix socket where the ranks meet, for ranks that are started apart, each with "
+    "its --rank; empty: the leader starts the others itself");
+ABSL_FLAG(absl::Duration, group_timeout, absl::Minutes(5),
+          "how long ranks wait for each other at the start, from 0 to 24h, such as 30s");
+ABSL_FLAG(int, leader_pid, 0,
+          "set by a leader that starts a rank: the rank ends with that process");
 
 namespace folio::worker {
 namespace {
@@ -50,11 +62,31 @@ absl::Status CheckNumbers() {
                        absl::GetFlag(FLAGS_prefill_chunk_beside_decodes), 16, 65536),
         CheckFlagRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
         CheckFlagRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
+        CheckFlagRange("tp", absl::GetFlag(FLAGS_tp), 1, 64),
+        CheckFlagRange("rank", absl::GetFlag(FLAGS_rank), 0, absl::GetFlag(FLAGS_tp) - 1),
+        CheckTimeout("group_timeout", absl::GetFlag(FLAGS_group_timeout)),
         CheckTimeout("attach_timeout", absl::GetFlag(FLAGS_attach_timeout)),
         CheckTimeout("drain_timeout", absl::GetFlag(FLAGS_drain_timeout))}) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<RankOptions> ReadRanks() {
+  RankOptions ranks;
+  ranks.of = {Rank(static_cast<uint32_t>(absl::GetFlag(FLAGS_rank))),
+              static_cast<uint32_t>(absl::GetFlag(FLAGS_tp))};
+  ranks.group = absl::GetFlag(FLAGS_group);
+  ranks.timeout = absl::GetFlag(FLAGS_group_timeout);
+  ranks.leader_pid = absl::GetFlag(FLAGS_leader_pid);
+  if (ranks.of.ranks == 1 && !ranks.group.empty()) {
+    return BadFlag("group", ranks.group, "one rank is no group; give --tp too");
+  }
+  if (ranks.of.rank != Rank(0) && ranks.group.empty()) {
+    return BadFlag("rank", absl::StrCat(ranks.of.rank.value()),
+                   "needs --group, the socket at which it meets its leader");
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -78,7 +110,14 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.compute.compute = absl::GetFlag(FLAGS_compute);
   flags.compute.kernels = absl::GetFlag(FLAGS_kernels);
   flags.compute.threads = absl::GetFlag(FLAGS_threads);
-  if (flags.compute.threads == 0) flags.compute.threads = kernels::cpu::AvailableCores();
+  auto ranks = ReadRanks();
+  if (!ranks.ok()) return ranks.status();
+  flags.ranks = *std::move(ranks);
+  if (flags.compute.threads == 0) {
+    // Ranks that the leader starts share its cores.
+    const int sharers = flags.ranks.group.empty() ? static_cast<int>(flags.ranks.of.ranks) : 1;
+    flags.compute.threads = std::max(1, kernels::cpu::AvailableCores() / sharers);
+  }
   if (auto ops = MakeOps(flags.compute); !ops.ok()) return ops.status();
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = absl::StrCat("folio-worker-", getpid());

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "services/common/listen_address.h"
 #include "services/worker/loaded_model.h"
+#include "services/worker/rank_leader.h"
 #include "services/worker/serving.h"
 
 namespace folio::worker {
@@ -19,6 +20,7 @@ struct WorkerFlags {
   std::string model_name;
   uint32_t page_tokens = 16;
   ComputeOptions compute;
+  RankOptions ranks;
   ServingOptions serving;
   std::vector<ListenAddress> listen;
   absl::Duration drain_timeout;

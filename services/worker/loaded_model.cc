@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/thread_pool.h"
+#include "services/common/check.h"
 #include "services/model/cpu_executor.h"
+#include "services/model/tp_executor.h"
 
 namespace folio::worker {
 
@@ -41,7 +43,7 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
     const std::string& path, const std::string& name, uint32_t page_tokens,
-    const ComputeOptions& options, const model::LoadProgress& progress) {
+    const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of) {
   auto ops = MakeOps(options);
   if (!ops.ok()) return ops.status();
   auto source = model::OpenModel(path);
@@ -52,12 +54,17 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
     return absl::Status(tokenizer.status().code(),
                         absl::StrCat(path, ": ", tokenizer.status().message()));
   }
+  auto shards = model::CutForAll(config, of.ranks);
+  if (!shards.ok()) return shards.status();
   kernels::cpu::ThreadPool threads(options.threads);
-  auto weights = model::LoadWeights(**source, **ops, threads, progress);
+  const model::ShardSource part(**source, shards->at(of.rank.value()));
+  auto weights = model::LoadWeights(part, **ops, threads, progress);
   if (!weights.ok()) return weights.status();
 
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
   loaded->options_ = options;
+  loaded->of_ = of;
+  loaded->config_ = config;
   loaded->tokenizer_ = *std::move(tokenizer);
   loaded->weights_ = *std::move(weights);
   folio::v1::ModelLayout& layout = loaded->layout_;
@@ -68,12 +75,16 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
   layout.set_head_dim(config.head_dim);
   layout.set_page_tokens(page_tokens);
   layout.set_data_type(folio::v1::DATA_TYPE_BFLOAT16);
+  for (const model::Shard& shard : *shards) {
+    if (of.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);
+  }
+  loaded->shards_ = *std::move(shards);
   loaded->Describe((*ops)->name());
   return loaded;
 }
 
 void LoadedModel::Describe(absl::string_view kernels) {
-  const model::ModelConfig& config = weights_->config;
+  const model::ModelConfig& config = config_;
   folio::v1::GetModelResponse& out = description_;
   *out.mutable_layout() = layout_;
   out.set_architecture(config.architecture);
@@ -96,12 +107,19 @@ void LoadedModel::Describe(absl::string_view kernels) {
 }
 
 absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
-    const kernels::PoolView& pool, uint32_t max_rows) const {
+    const kernels::PoolView& pool, uint32_t max_rows, collective::Collective* group) const {
+  FOLIO_CHECK((shards_.size() > 1) == (group != nullptr));
   auto ops = MakeOps(options_);
   if (!ops.ok()) return ops.status();
   model::CpuExecutorOptions options;
   options.max_rows = max_rows;
-  return model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
+  if (group != nullptr) {
+    options.group.shards = shards_;
+    options.group.collective = group;
+  }
+  auto own = model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
+  if (!own.ok() || group == nullptr || !group->leads()) return own;
+  return model::MakeTpExecutor(*std::move(own), group);
 }
 
 }  // namespace folio::worker

@@ -5,13 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "folio/v1/inference.pb.h"
 #include "folio/v1/types.pb.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/views.h"
+#include "services/collective/collective.h"
+#include "services/common/ids.h"
 #include "services/model/executor.h"
+#include "services/model/shard.h"
 #include "services/model/tokenizer.h"
 #include "services/model/weights.h"
 
@@ -24,33 +28,47 @@ struct ComputeOptions {
   int threads = 1;
 };
 
+// One of a worker's tensor-parallel ranks.
+struct RankOf {
+  Rank rank;
+  uint32_t ranks = 1;
+};
+
 // INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
 absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options);
 
-// Immutable once loaded; thread-safe.
+// Immutable once loaded; thread-safe. A rank has a shard of the weights; what is said about the
+// model is said about the whole, but for the bytes of the weights.
 class LoadedModel {
  public:
   // Errors name the file and what is wrong with it. `name` empty: the model's own.
-  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& path,
-                                                           const std::string& name,
-                                                           uint32_t page_tokens,
-                                                           const ComputeOptions& options,
-                                                           const model::LoadProgress& progress);
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(
+      const std::string& path, const std::string& name, uint32_t page_tokens,
+      const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of = {});
 
-  const model::ModelConfig& config() const { return weights_->config; }
+  const model::ModelConfig& config() const { return config_; }  // of the whole
+  // Of this rank; null: it is the only one.
+  const model::Shard* shard() const {
+    return shards_.size() > 1 ? &shards_[of_.rank.value()] : nullptr;
+  }
   const model::Tokenizer& tokenizer() const { return *tokenizer_; }
   const folio::v1::ModelLayout& layout() const { return layout_; }
   const folio::v1::GetModelResponse& description() const { return description_; }
 
-  // Shares the weights. `pool` must outlive it.
-  absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(const kernels::PoolView& pool,
-                                                                uint32_t max_rows) const;
+  // Shares the weights. `pool` must outlive it, and so must `group`, which a rank needs: the leader
+  // gets an executor that has the others follow.
+  absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
+      const kernels::PoolView& pool, uint32_t max_rows,
+      collective::Collective* group = nullptr) const;
 
  private:
   LoadedModel() = default;
   void Describe(absl::string_view kernels);
 
   ComputeOptions options_;
+  RankOf of_;
+  model::ModelConfig config_;
+  std::vector<model::Shard> shards_;  // of all ranks
   std::unique_ptr<model::Tokenizer> tokenizer_;
   std::shared_ptr<const model::ModelWeights> weights_;
   folio::v1::ModelLayout layout_;

@@ -1,7 +1,9 @@
 // folio-worker: runs a model on pages that a folio-manager owns.
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "services/common/flags.h"
@@ -12,6 +14,7 @@
 #include "services/worker/flags.h"
 #include "services/worker/inference_service.h"
 #include "services/worker/loaded_model.h"
+#include "services/worker/rank_leader.h"
 #include "services/worker/serving.h"
 
 namespace {
@@ -23,7 +26,10 @@ using folio::worker::WorkerFlags;
 constexpr absl::string_view kUsage =
     "folio-worker --model=PATH [flags]\n\n"
     "Runs a model of the Llama family on pages that the manager of this node owns, and serves\n"
-    "the Inference API. SIGTERM or SIGINT drains, a second one ends at once.";
+    "the Inference API. SIGTERM or SIGINT drains, a second one ends at once.\n\n"
+    "With --tp=N the model is cut over N processes. The first one leads: it serves, starts the\n"
+    "others, and ends when one of them does. Where something else starts the processes, each is\n"
+    "given --tp, its --rank and the same --group.";
 
 int Fail(const absl::Status& why) {
   folio::log::Error("cannot start", {{"reason", why}});
@@ -43,7 +49,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
     folio::log::Info("loading the model", {{"percent", percent}});
   };
   auto model = LoadedModel::Load(flags.model_path, flags.model_name, flags.page_tokens,
-                                 flags.compute, progress);
+                                 flags.compute, progress, flags.ranks.of);
   if (!model.ok()) return model;
   const folio::v1::GetModelResponse& said = (*model)->description();
   folio::log::Info("model loaded", {{"model", said.layout().model()},
@@ -74,21 +80,10 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
   }
 }
 
-int Run() {
-  auto flags = folio::worker::ReadFlags();
-  if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
-  folio::TerminationSignals signals;
-  folio::LogForGrpc();
-  folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()}});
-  for (const folio::ListenAddress& address : flags->listen) {
-    if (!address.is_unix()) continue;
-    if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
-  }
-  auto model = Load(*flags, signals);
-  if (!model.ok()) return Fail(model.status());
-
+int Serve(const WorkerFlags& flags, const LoadedModel& model, folio::collective::Collective* group,
+          folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue;
-  Serving serving(flags->serving, model->get(), &queue);
+  Serving serving(flags.serving, &model, &queue, group);
   const auto signalled = [&] { return signals.Wait(absl::ZeroDuration()).has_value(); };
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
     return absl::IsCancelled(status) ? 0 : Fail(status);
@@ -98,12 +93,12 @@ int Run() {
     if (signalled()) return 0;
     if (std::optional<absl::Status> end = serving.Wait(absl::Milliseconds(1))) return Fail(*end);
   }
-  const folio::worker::ModelLimits limits = {.tokenizer = &(*model)->tokenizer(),
-                                             .vocab = (*model)->config().vocab,
-                                             .context = (*model)->config().context};
-  folio::worker::InferenceService service(limits, (*model)->description(), &queue);
+  const folio::worker::ModelLimits limits = {.tokenizer = &model.tokenizer(),
+                                             .vocab = model.config().vocab,
+                                             .context = model.config().context};
+  folio::worker::InferenceService service(limits, model.description(), &queue);
   folio::GrpcServerOptions server_options;
-  server_options.listen = flags->listen;
+  server_options.listen = flags.listen;
   server_options.services = {&service};
   server_options.health_names = {folio::v1::Inference::service_full_name()};
   auto server = folio::GrpcServer::Start(server_options);
@@ -111,12 +106,65 @@ int Run() {
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});
   }
-  const absl::Status end = ServeUntilEnd(serving, **server, signals, flags->drain_timeout);
+  const absl::Status end = ServeUntilEnd(serving, **server, signals, flags.drain_timeout);
   // Answers are on their way; give clients a moment to take them.
   (*server)->Shutdown(absl::Seconds(1));
   if (!end.ok()) folio::log::Error("cannot go on; start me anew", {{"reason", end}});
   folio::log::Info("folio-worker ended");
   return end.ok() ? 0 : 1;
+}
+
+// A rank that does not lead: neither serves nor drains, and lives as long as its leader.
+int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
+  if (auto s = folio::worker::EndWithLeader(flags.ranks); !s.ok()) return Fail(s);
+  auto model = Load(flags, signals);
+  if (!model.ok()) return Fail(model.status());
+  // While it waits for a leader a signal ends it; later that is the leader's to do.
+  std::atomic<bool> joined = false;
+  std::thread waiting([&] {
+    while (!joined) {
+      if (signals.Wait(absl::Milliseconds(100)) && !joined) std::_Exit(0);
+    }
+  });
+  const absl::Status end = folio::worker::RunRank(flags.ranks, **model, flags.serving.max_rows(),
+                                                  [&joined] { joined = true; });
+  joined = true;
+  waiting.join();
+  if (!end.ok()) folio::log::Error("the rank cannot go on", {{"reason", end}});
+  folio::log::Info("folio-worker ended", {{"rank", flags.ranks.of.rank.value()}});
+  return end.ok() ? 0 : 1;
+}
+
+int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
+  for (const folio::ListenAddress& address : flags.listen) {
+    if (!address.is_unix()) continue;
+    if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
+  }
+  std::unique_ptr<folio::worker::RankLeader> ranks;  // goes last: the others end with it
+  if (flags.ranks.of.ranks > 1) {
+    auto leader = folio::worker::RankLeader::Start(flags.ranks, flags.compute.threads);
+    if (!leader.ok()) return Fail(leader.status());
+    ranks = *std::move(leader);
+  }
+  auto model = Load(flags, signals);
+  if (!model.ok()) return Fail(model.status());
+  if (ranks != nullptr) {
+    absl::Status status = ranks->Meet(**model, flags.serving.max_rows());
+    if (!status.ok()) return Fail(status);
+  }
+  return Serve(flags, **model, ranks == nullptr ? nullptr : ranks->group(), signals);
+}
+
+int Run() {
+  auto flags = folio::worker::ReadFlags();
+  if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
+  folio::TerminationSignals signals;
+  folio::LogForGrpc();
+  folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()},
+                                           {"rank", flags->ranks.of.rank.value()},
+                                           {"ranks", flags->ranks.of.ranks}});
+  return flags->ranks.of.rank == folio::Rank(0) ? RunAsLeader(*flags, signals)
+                                                : RunAsRank(*flags, signals);
 }
 
 }  // namespace

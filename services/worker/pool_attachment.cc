@@ -27,11 +27,28 @@ absl::Status Mismatch(absl::string_view field, uint64_t said, uint64_t wanted) {
                                                     ", this model's layout makes it ", wanted));
 }
 
-absl::Status CheckPool(const v1::PoolLayout& pool, const CacheGeometry& geometry) {
-  if (pool.page_bytes() != geometry.page_bytes()) {
-    return Mismatch("page_bytes", pool.page_bytes(), geometry.page_bytes());
+CacheGeometry GeometryOf(const v1::ModelLayout& layout, uint32_t kv_heads) {
+  return {.num_layers = layout.num_layers(),
+          .num_kv_heads = kv_heads,
+          .head_dim = layout.head_dim(),
+          .page_tokens = layout.page_tokens()};
+}
+
+absl::Status CheckAnswer(const v1::AttachResponse& response, const v1::ModelLayout& layout) {
+  const v1::PoolLayout& pool = response.pool();
+  const CacheGeometry geometry = GeometryOf(layout, layout.num_kv_heads());
+  const int ranks = std::max(1, layout.rank_kv_heads_size());
+  if (response.rank_export_tokens_size() != ranks - 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the manager gave ", response.rank_export_tokens_size() + 1,
+                     " export tokens for ", ranks, " ranks; is it of this version?"));
   }
-  const uint64_t pool_bytes = uint64_t{pool.num_pages()} * geometry.page_bytes();
+  uint64_t page_bytes = ranks == 1 ? geometry.page_bytes() : 0;
+  for (const uint32_t heads : layout.rank_kv_heads()) {
+    page_bytes += GeometryOf(layout, heads).page_bytes();
+  }
+  if (pool.page_bytes() != page_bytes) return Mismatch("page_bytes", pool.page_bytes(), page_bytes);
+  const uint64_t pool_bytes = uint64_t{pool.num_pages()} * page_bytes;
   if (pool.pool_bytes() != pool_bytes) return Mismatch("pool_bytes", pool.pool_bytes(), pool_bytes);
   const uint64_t board_bytes = geometry.score_board_floats(pool.num_pages()) * sizeof(float);
   if (pool.score_board_bytes() != board_bytes) {
@@ -72,13 +89,28 @@ SharedMapping::~SharedMapping() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-PoolAttachment::PoolAttachment(SharedMapping pool, SharedMapping board,
-                               const kernels::PoolView& view, SessionOptions session)
-    : pool_(std::move(pool)), board_(std::move(board)), view_(view), session_(std::move(session)) {}
+PoolAttachment::PoolAttachment(SharedMapping pool, SharedMapping board, v1::AttachResponse response,
+                               const CacheGeometry& geometry, const model::Shard* shard)
+    : pool_(std::move(pool)),
+      board_(std::move(board)),
+      response_(std::move(response)),
+      geometry_(geometry),
+      session_{response_.worker_id(), response_.session_token(),
+               absl::Milliseconds(response_.lease_ttl_ms())} {
+  auto* scores = reinterpret_cast<float*>(board_.data());
+  if (shard == nullptr) {
+    view_ = {pool_.data(), scores, response_.pool().num_pages(), geometry};
+    return;
+  }
+  CacheGeometry own = geometry;
+  own.num_kv_heads = shard->kv_heads.count;
+  view_ = model::ShardPool(*shard, pool_.data(), scores, response_.pool().num_pages(), own,
+                           geometry.num_kv_heads);
+}
 
 absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const v1::ModelLayout& layout) {
+    const v1::ModelLayout& layout, const model::Shard* shard) {
   v1::AttachRequest request;
   request.set_protocol_version(kProtocolVersion);
   request.set_worker_name(worker_name);
@@ -92,38 +124,39 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
       !status.ok()) {
     return status;
   }
-  const CacheGeometry geometry = {.num_layers = layout.num_layers(),
-                                  .num_kv_heads = layout.num_kv_heads(),
-                                  .head_dim = layout.head_dim(),
-                                  .page_tokens = layout.page_tokens()};
-  if (absl::Status status = CheckPool(response.pool(), geometry); !status.ok()) return status;
-  auto descriptors = FetchPoolDescriptors(response.export_socket(), response.export_token());
-  if (!descriptors.ok()) return descriptors.status();
+  return Fetch(response, layout, shard);
+}
 
-  auto pool = SharedMapping::Map(descriptors->pool.get(), response.pool().pool_bytes(), "the pool");
+absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
+    const v1::AttachResponse& response, const v1::ModelLayout& layout, const model::Shard* shard) {
+  if (absl::Status status = CheckAnswer(response, layout); !status.ok()) return status;
+  const uint32_t rank = shard == nullptr ? 0 : shard->rank.value();
+  const std::string& token =
+      rank == 0 ? response.export_token() : response.rank_export_tokens(static_cast<int>(rank) - 1);
+  auto descriptors = FetchPoolDescriptors(response.export_socket(), token);
+  if (!descriptors.ok()) return descriptors.status();
+  const uint32_t heads = shard == nullptr ? layout.num_kv_heads() : shard->kv_heads.count;
+  const size_t bytes = response.pool().num_pages() * GeometryOf(layout, heads).page_bytes();
+  auto pool = SharedMapping::Map(descriptors->pool.get(), bytes, "the pool");
   if (!pool.ok()) return pool.status();
   pool->AskForHugePages();
   auto board = SharedMapping::Map(descriptors->score_board.get(),
                                   response.pool().score_board_bytes(), "the score board");
   if (!board.ok()) return board.status();
-  const kernels::PoolView view = {.pages = pool->data(),
-                                  .scores = reinterpret_cast<float*>(board->data()),
-                                  .num_pages = response.pool().num_pages(),
-                                  .geometry = geometry};
-  SessionOptions session = {response.worker_id(), response.session_token(),
-                            absl::Milliseconds(response.lease_ttl_ms())};
   return std::unique_ptr<PoolAttachment>(
-      new PoolAttachment(*std::move(pool), *std::move(board), view, std::move(session)));
+      new PoolAttachment(*std::move(pool), *std::move(board), response,
+                         GeometryOf(layout, layout.num_kv_heads()), shard));
 }
 
 absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
     const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const v1::ModelLayout& layout, absl::Duration timeout, const std::function<bool()>& stop) {
+    const v1::ModelLayout& layout, absl::Duration timeout, const std::function<bool()>& stop,
+    const model::Shard* shard) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::Duration pause = absl::Milliseconds(100);
   for (;;) {
     if (stop()) return absl::CancelledError("asked to stop");
-    auto attachment = PoolAttachment::Attach(channel, worker_name, layout);
+    auto attachment = PoolAttachment::Attach(channel, worker_name, layout, shard);
     if (attachment.ok() || !absl::IsUnavailable(attachment.status())) return attachment;
     if (absl::Now() + pause >= deadline) {
       return absl::UnavailableError(absl::StrCat("the manager could not be reached within ",

@@ -14,6 +14,7 @@
 #include "folio/v1/kv_manager.pb.h"
 #include "kernels/views.h"
 #include "services/common/geometry.h"
+#include "services/model/shard.h"
 #include "services/worker/grpc_manager_link.h"
 
 namespace folio::worker {
@@ -42,19 +43,28 @@ class SharedMapping {
 class PoolAttachment {
  public:
   // Attach, then the export socket. The manager's refusal passes through (FAILED_PRECONDITION
-  // names the field that differs); UNAVAILABLE when it cannot be reached.
+  // names the field that differs); UNAVAILABLE when it cannot be reached. `shard`: this rank's, of
+  // a worker that has several; its leader attaches.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Attach(
       const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-      const folio::v1::ModelLayout& layout);
+      const folio::v1::ModelLayout& layout, const model::Shard* shard = nullptr);
+  // The export socket alone, with the rank's own token from what the leader was answered.
+  static absl::StatusOr<std::unique_ptr<PoolAttachment>> Fetch(
+      const folio::v1::AttachResponse& response, const folio::v1::ModelLayout& layout,
+      const model::Shard* shard);
 
   const kernels::PoolView& view() const { return view_; }
+  const CacheGeometry& geometry() const { return geometry_; }  // of all ranks
+  const folio::v1::AttachResponse& response() const { return response_; }
   const SessionOptions& session() const { return session_; }
 
  private:
-  PoolAttachment(SharedMapping pool, SharedMapping board, const kernels::PoolView& view,
-                 SessionOptions session);
+  PoolAttachment(SharedMapping pool, SharedMapping board, folio::v1::AttachResponse response,
+                 const CacheGeometry& geometry, const model::Shard* shard);
 
   SharedMapping pool_, board_;
+  folio::v1::AttachResponse response_;
+  CacheGeometry geometry_;
   kernels::PoolView view_;
   SessionOptions session_;
 };
@@ -63,8 +73,8 @@ class PoolAttachment {
 // any other error ends it, and so does `timeout` or `stop` (asked before each try).
 absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
     const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const folio::v1::ModelLayout& layout, absl::Duration timeout,
-    const std::function<bool()>& stop);
+    const folio::v1::ModelLayout& layout, absl::Duration timeout, const std::function<bool()>& stop,
+    const model::Shard* shard = nullptr);
 
 }  // namespace folio::worker
 

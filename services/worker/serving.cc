@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "services/common/logging.h"
 #include "services/worker/grpc_manager_link.h"
+#include "services/worker/rank_life.h"
 
 namespace folio::worker {
 
@@ -23,8 +24,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
 
 }  // namespace
 
-Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue)
-    : options_(options), model_(model), queue_(queue), channel_(MakeChannel(options.manager)) {}
+Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
+                 collective::Collective* group)
+    : options_(options),
+      model_(model),
+      queue_(queue),
+      group_(group),
+      channel_(MakeChannel(options.manager)) {}
 
 Serving::~Serving() {
   if (!thread_.joinable()) return;
@@ -34,9 +40,13 @@ Serving::~Serving() {
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
   auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->layout(),
-                                    options_.attach_timeout, stop);
+                                    options_.attach_timeout, stop, model_->shard());
   if (!attachment.ok()) return attachment.status();
   attachment_ = *std::move(attachment);
+  if (group_ != nullptr) {
+    absl::Status status = TellRanksToAttach(*group_, attachment_->response());
+    if (!status.ok()) return status;
+  }
   log::Info("attached to the manager", {{"manager", options_.manager},
                                         {"worker", attachment_->session().worker_id},
                                         {"pages", attachment_->view().num_pages},
@@ -76,11 +86,10 @@ void Serving::Run() {
 }
 
 absl::Status Serving::Serve() {
-  auto executor =
-      model_->MakeExecutor(attachment_->view(), options_.prompt_chunk.alone + options_.max_batch);
+  auto executor = model_->MakeExecutor(attachment_->view(), options_.max_rows(), group_);
   if (!executor.ok()) return executor.status();
   GrpcManagerLink link(channel_, attachment_->session());
-  const EngineOptions engine_options = {.geometry = attachment_->view().geometry,
+  const EngineOptions engine_options = {.geometry = attachment_->geometry(),
                                         .num_pages = attachment_->view().num_pages,
                                         .prompt_chunk = options_.prompt_chunk,
                                         .max_batch = options_.max_batch};

@@ -30,13 +30,15 @@ struct ServingOptions {
   absl::Duration attach_timeout;
   PromptChunk prompt_chunk;
   uint32_t max_batch = 64;
+  uint32_t max_rows() const { return prompt_chunk.alone + max_batch; }
 };
 
 // One thread of its own: the step loop's. Thread-safe.
 class Serving {
  public:
-  // Borrows model and queue.
-  Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue);
+  // Borrows model and queue, and as the leader of several ranks their group.
+  Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
+          collective::Collective* group = nullptr);
   // Ends at once what still runs.
   ~Serving();
 
@@ -62,6 +64,7 @@ class Serving {
   const ServingOptions options_;
   const LoadedModel* const model_;
   RequestQueue* const queue_;
+  collective::Collective* const group_;  // null: the only rank
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
   std::atomic<bool> serving_ = false;

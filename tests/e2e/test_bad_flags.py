@@ -34,6 +34,11 @@ COMMANDS = {
     "worker, chunk of nothing": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=0"], ["prefill_chunk", "16"]),
     "worker, batch of nothing": ("folio-worker", ["--model=" + MODEL, "--max_batch=0"], ["max_batch", "1"]),
     "worker, no page": ("folio-worker", ["--model=" + MODEL, "--page_tokens=0"], ["page_tokens"]),
+    "worker, no rank": ("folio-worker", ["--model=" + MODEL, "--tp=0"], ["tp", "64"]),
+    "worker, rank beyond the last": (
+        "folio-worker", ["--model=" + MODEL, "--tp=2", "--rank=2", "--group=/tmp/g"], ["rank=2"]),
+    "worker, rank without a leader": ("folio-worker", ["--model=" + MODEL, "--tp=2", "--rank=1"], ["rank", "--group"]),
+    "worker, group of one": ("folio-worker", ["--model=" + MODEL, "--group=/tmp/g"], ["group", "--tp"]),
     "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
     "folioctl, nothing": ("folioctl", [], ["subcommand"]),
     "folioctl, unknown command": ("folioctl", ["serve"], ["serve"]),
