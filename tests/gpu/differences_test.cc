@@ -33,6 +33,7 @@ class GpuDifferenceTest : public StoredTest {
     PoolOnDevice device(type(), pool);
     DeviceTables tables;
     std::vector<ResidentRun> runs;
+    runs.reserve(all.size());
     for (const Scored& one : all) runs.push_back({tables.Put(one.tokens.table), one.tokens.count});
     const OnDevice<ResidentRun> device_runs(runs);
     const absl::Status status = ScoreResident(nullptr, device_runs.array(), device.pool());
@@ -46,6 +47,7 @@ class GpuDifferenceTest : public StoredTest {
     const OnDevice<float> cos(angles.cos);
     const OnDevice<float> sin(angles.sin);
     std::vector<UnrotatedRun> runs;
+    runs.reserve(all.size());
     for (const Scored& one : all) {
       const uint32_t* table = tables.Put(one.tokens.table);
       runs.push_back({table, tables.Put(one.positions), one.tokens.count, one.first, one.stride});
@@ -60,11 +62,13 @@ class GpuDifferenceTest : public StoredTest {
   // By the plain family.
   void PlainResident(RandomPool& pool, const std::vector<Scored>& all) {
     std::vector<ResidentRun> runs;
+    runs.reserve(all.size());
     for (const Scored& one : all) runs.push_back({one.tokens.table.data(), one.tokens.count});
     plain_->ScoreResident(threads_, runs, pool.view());
   }
   void PlainUnrotated(RandomPool& pool, const std::vector<Scored>& all, const Angles& angles) {
     std::vector<UnrotatedRun> runs;
+    runs.reserve(all.size());
     for (const Scored& one : all) {
       runs.push_back(
           {one.tokens.table.data(), one.positions.data(), one.tokens.count, one.first, one.stride});

@@ -1,0 +1,186 @@
+#include <cmath>
+#include <exception>
+#include <flashinfer/attention/scheduler.cuh>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/tile.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+using attention::Number;
+using attention::Params;
+
+absl::Status Unserved(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("CUDA attention: ", what));
+}
+
+absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
+}
+
+absl::Status Check(const AttentionShape& shape) {
+  if (shape.head_dim != 64 && shape.head_dim != 128) {
+    return Unserved(absl::StrCat("head_dim is 64 or 128, not ", shape.head_dim));
+  }
+  if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0) {
+    return Unserved("query heads are a multiple of KV heads");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const AttentionWork& work) {
+  if (work.row_starts.size() < 2 || work.page_starts.size() != work.row_starts.size()) {
+    return Unserved("a plan is of at least one run, with starts of its rows and pages");
+  }
+  for (size_t i = 0; i + 1 < work.row_starts.size(); ++i) {
+    if (work.row_starts[i] >= work.row_starts[i + 1] ||
+        work.page_starts[i] >= work.page_starts[i + 1]) {
+      return Unserved(absl::StrCat("run ", i, " has no rows or no pages"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+T* At(void* memory, int64_t offset) {
+  return reinterpret_cast<T*>(static_cast<char*>(memory) + offset);
+}
+
+flashinfer::PrefillPlanInfo InfoOf(const AttentionPlan& plan) {
+  flashinfer::PrefillPlanInfo info;
+  info.FromVector({plan.flashinfer.begin(), plan.flashinfer.end()});
+  return info;
+}
+
+// Where K and V of a page lie: strides of [page][K, V][kv_head][token][head_dim].
+flashinfer::paged_kv_t<Number, int32_t> PagesOf(const DevicePool& pool, const LayerTables& tables,
+                                                uint32_t runs) {
+  const CacheGeometry& g = pool.view.geometry;
+  const int64_t per_head = int64_t{g.page_tokens} * g.head_dim;
+  const int64_t strides[] = {2 * g.num_kv_heads * per_head, per_head, g.head_dim};
+  auto* keys = reinterpret_cast<Number*>(pool.view.pages);
+  return {g.num_kv_heads,
+          g.page_tokens,
+          g.head_dim,
+          runs,
+          flashinfer::QKVLayout::kHND,
+          keys,
+          keys + g.num_kv_heads * per_head,
+          strides,
+          const_cast<int32_t*>(tables.pages),
+          const_cast<int32_t*>(tables.page_starts),
+          const_cast<int32_t*>(tables.last_tokens)};
+}
+
+// What the kernel reads of the plan.
+void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& memory,
+             Params& params) {
+  params.request_indices = At<int32_t>(memory.plan, info.request_indices_offset);
+  params.qo_tile_indices = At<int32_t>(memory.plan, info.qo_tile_indices_offset);
+  params.kv_tile_indices = At<int32_t>(memory.plan, info.kv_tile_indices_offset);
+  params.o_indptr = At<int32_t>(memory.plan, info.o_indptr_offset);
+  params.kv_chunk_size_ptr = At<int32_t>(memory.plan, info.kv_chunk_size_ptr_offset);
+  params.padded_batch_size = info.padded_batch_size;
+  params.max_total_num_rows = info.total_num_rows;
+  if (info.split_kv) params.merge_indptr = At<int32_t>(memory.plan, info.merge_indptr_offset);
+  if (info.enable_cuda_graph) {
+    params.total_num_rows = At<uint32_t>(memory.plan, info.total_num_rows_offset);
+    if (info.split_kv) {
+      params.block_valid_mask = At<bool>(memory.plan, info.block_valid_mask_offset);
+    }
+  }
+}
+
+template <uint32_t kHeadDim>
+cudaError_t RunRows(int64_t rows, const Params& params, Number* parts, float* sums,
+                    cudaStream_t stream) {
+  switch (rows) {
+    case 16:
+      return attention::RunTile<16, kHeadDim>(params, parts, sums, stream);
+    case 64:
+      return attention::RunTile<64, kHeadDim>(params, parts, sums, stream);
+    default:
+      return attention::RunTile<128, kHeadDim>(params, parts, sums, stream);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
+                                            const AttentionShape& shape, uint32_t page_tokens,
+                                            const AttentionOptions& options,
+                                            const AttentionMemory& memory) {
+  if (absl::Status status = Check(shape); !status.ok()) return status;
+  if (absl::Status status = Check(work); !status.ok()) return status;
+  const auto rows = static_cast<uint32_t>(work.row_starts.back());
+  if (options.captured && options.most_rows < rows) {
+    return Unserved("a captured batch has more rows than its largest");
+  }
+  // FlashInfer takes them as not const; it writes nothing.
+  std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
+  std::vector<int32_t> page_starts(work.page_starts.begin(), work.page_starts.end());
+  AttentionPlan plan{.runs = static_cast<uint32_t>(row_starts.size() - 1),
+                     .shape = shape,
+                     .page_tokens = page_tokens};
+  constexpr int32_t kNoWindow = -1;
+  try {
+    flashinfer::PrefillPlanInfo info;
+    const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
+        memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
+        row_starts.data(), page_starts.data(), options.captured ? options.most_rows : rows,
+        plan.runs, shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, page_tokens,
+        options.captured, sizeof(Number), kNoWindow, static_cast<int32_t>(options.split_pages),
+        /*disable_split_kv=*/false, /*num_colocated_ctas=*/0, stream);
+    if (error != cudaSuccess) return CudaStatus("attention was not planned", error);
+    const std::vector<int64_t> numbers = info.ToVector();
+    std::copy_n(numbers.begin(), plan.flashinfer.size(), plan.flashinfer.begin());
+  } catch (const std::exception& exception) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("attention was not planned: ", exception.what()));
+  }
+  return plan;
+}
+
+absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor q,
+                          const LayerTables& tables, const DevicePool& pool,
+                          const AttentionMemory& memory, Tensor out) {
+  const AttentionShape& shape = plan.shape;
+  const CacheGeometry& geometry = pool.view.geometry;
+  if (pool.type != DataType::kBf16 || q.type != DataType::kBf16 || out.type != DataType::kBf16) {
+    return Unserved("queries, pages and results are bf16");
+  }
+  if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
+      geometry.page_tokens != plan.page_tokens || q.cols != shape.heads * shape.head_dim ||
+      out.cols != q.cols || out.stride != out.cols) {
+    return Unserved("queries, pages or results have another shape than was planned");
+  }
+  const flashinfer::PrefillPlanInfo info = InfoOf(plan);
+  Params params;
+  params.q = static_cast<Number*>(const_cast<void*>(q.data));
+  params.paged_kv = PagesOf(pool, tables, plan.runs);
+  params.q_indptr = const_cast<int32_t*>(tables.row_starts);
+  params.o = static_cast<Number*>(out.data);
+  params.num_qo_heads = shape.heads;
+  params.group_size = flashinfer::uint_fastdiv(shape.heads / shape.kv_heads);
+  params.q_stride_n = static_cast<int32_t>(q.stride);
+  params.q_stride_h = static_cast<int32_t>(shape.head_dim);
+  params.window_left = -1;
+  params.sm_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  SetPlan(info, memory, params);
+  Number* parts = info.split_kv ? At<Number>(memory.parts, info.v_offset) : nullptr;
+  float* sums = info.split_kv ? At<float>(memory.parts, info.s_offset) : nullptr;
+  try {
+    const cudaError_t error = shape.head_dim == 64
+                                  ? RunRows<64>(info.cta_tile_q, params, parts, sums, stream)
+                                  : RunRows<128>(info.cta_tile_q, params, parts, sums, stream);
+    return CudaStatus("attention was not started", error);
+  } catch (const std::exception& exception) {
+    return absl::InternalError(absl::StrCat("attention was not started: ", exception.what()));
+  }
+}
+
+}  // namespace folio::kernels::cuda

@@ -1,0 +1,23 @@
+// One of FlashInfer's prefill kernels: kRows rows of queries (times heads of a group) by a block.
+// Each is compiled in a file of its own, which is what the compiler takes longest for.
+#ifndef FOLIO_KERNELS_CUDA_ATTENTION_TILE_H_
+#define FOLIO_KERNELS_CUDA_ATTENTION_TILE_H_
+
+#include <cuda_runtime_api.h>
+
+// FlashInfer's headers in the order that they want.
+#include <flashinfer/attention/default_prefill_params.cuh>
+#include <flashinfer/attention/variants.cuh>
+
+namespace folio::kernels::cuda::attention {
+
+using Number = __nv_bfloat16;
+using Params = flashinfer::BatchPrefillPagedParams<Number, Number, Number, int32_t>;
+
+// Throws what FlashInfer throws.
+template <uint32_t kRows, uint32_t kHeadDim>
+cudaError_t RunTile(const Params& params, Number* parts, float* sums, cudaStream_t stream);
+
+}  // namespace folio::kernels::cuda::attention
+
+#endif  // FOLIO_KERNELS_CUDA_ATTENTION_TILE_H_

@@ -1,0 +1,26 @@
+// The definition of RunTile, for the files that instantiate it.
+#ifndef FOLIO_KERNELS_CUDA_ATTENTION_TILE_INL_H_
+#define FOLIO_KERNELS_CUDA_ATTENTION_TILE_INL_H_
+
+#include <flashinfer/attention/prefill.cuh>
+
+#include "kernels/cuda/attention/tile.h"
+
+namespace folio::kernels::cuda::attention {
+
+// Softmax and nothing else: no mask of our own, window, cap or slopes. Keys are stored rotated.
+using Variant = flashinfer::DefaultAttention<false, false, false, false>;
+
+template <uint32_t kRows, uint32_t kHeadDim>
+cudaError_t RunTile(const Params& params, Number* parts, float* sums, cudaStream_t stream) {
+  constexpr bool kHalfPrecisionScores = false;
+  constexpr bool kDependentLaunch = false;
+  return flashinfer::BatchPrefillWithPagedKVCacheDispatched<
+      kRows, kHeadDim, kHeadDim, flashinfer::PosEncodingMode::kNone, kHalfPrecisionScores,
+      flashinfer::MaskMode::kCausal, Variant, Params>(params, parts, sums, kDependentLaunch,
+                                                      stream);
+}
+
+}  // namespace folio::kernels::cuda::attention
+
+#endif  // FOLIO_KERNELS_CUDA_ATTENTION_TILE_INL_H_

@@ -1,0 +1,59 @@
+// What attention refuses before it asks for a GPU, and what it says where there is none.
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+absl::Status Plan(const AttentionShape& shape, const std::vector<int32_t>& rows,
+                  const std::vector<int32_t>& pages, const AttentionOptions& options = {}) {
+  return PlanAttention(nullptr, {rows, pages}, shape, 16, options, {}).status();
+}
+
+void ExpectRefused(const absl::Status& status, const char* what) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.ToString(), HasSubstr(what));
+}
+
+TEST(AttentionArguments, PlansAreOfWhatIsServed) {
+  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {0, 1}), "head_dim is 64 or 128, not 80");
+  ExpectRefused(Plan({9, 2, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
+  ExpectRefused(Plan({9, 0, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
+  ExpectRefused(Plan({9, 3, 64}, {0}, {0}), "at least one run");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1, 2}, {0, 1}), "starts of its rows and pages");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1, 1}, {0, 1, 2}), "run 1 has no rows");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1}, {0, 0}), "run 0 has no rows or no pages");
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {0, 1}, {.captured = true, .most_rows = 4}), "more rows");
+}
+
+TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {
+  const AttentionPlan plan{.runs = 1, .shape = {9, 3, 64}, .page_tokens = 16};
+  const Tensor q{nullptr, DataType::kBf16, 1, 9 * 64, 9 * 64};
+  const auto run = [&](const DevicePool& pool, const Tensor& rows) {
+    return RunAttention(nullptr, plan, rows, {}, pool, {}, rows);
+  };
+  DevicePool pool{{nullptr, nullptr, 4, {.num_kv_heads = 3, .head_dim = 64, .page_tokens = 32}}};
+  ExpectRefused(run(pool, q), "another shape than was planned");
+  pool.view.geometry.page_tokens = 16;
+  ExpectRefused(run(pool, {nullptr, DataType::kBf16, 1, 64, 64}), "another shape");
+  pool.type = DataType::kFp16;
+  ExpectRefused(run(pool, q), "bf16");
+}
+
+TEST(AttentionArguments, WithoutADriverThatIsSaid) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) GTEST_SKIP() << "there is a GPU";
+  const absl::Status status = Plan({9, 3, 64}, {0, 1}, {0, 1});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(status.ToString(), HasSubstr("driver"));
+}
+
+}  // namespace
+}  // namespace folio::kernels::cuda
