@@ -14,6 +14,12 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "FOLIO_CUDA is ON and there is no nvcc: configure with deploy/build.sh, which finds or "
+                      "makes a CUDA Toolkit, or give CMAKE_CUDA_COMPILER and CUDAToolkit_ROOT")
+endif()
 enable_language(CUDA)
 find_package(CUDAToolkit 12.4 REQUIRED)
 

@@ -24,9 +24,9 @@ struct SampleRow {
   float temperature = 0;  // 0: greedy, lowest id on ties
   float top_p = 1;
   float min_p = 0;
-  uint32_t top_k = 0;     // 0: all
-  uint32_t position = 0;  // the logical position the token will have
-  int32_t target = kSampled;
+  uint32_t top_k = 0;                  // 0: all
+  uint32_t position = 0;               // the logical position the token will have
+  int32_t target = kSampled;           // or a token of the vocabulary, which is taken instead
   int32_t top_logprobs = kNoLogprobs;  // n: log-probabilities of the chosen and of the n likeliest
 };
 
