@@ -23,7 +23,9 @@ ABSL_FLAG(std::string, compute, "bfloat16",
           "arithmetic: bfloat16 (fast) or float32 (the plain reference)");
 ABSL_FLAG(std::string, kernels, "auto",
           "family of bfloat16 kernels, named for instruction sets; auto: the fastest here");
-ABSL_FLAG(int, threads, 0, "threads that compute; 0: the cores this process may use");
+ABSL_FLAG(
+    int, threads, 0,
+    "threads that compute; 0: the cores this process may use, shared with the ranks it starts");
 ABSL_FLAG(int, prefill_chunk, 512,
           "prompt tokens per step while nothing decodes, from 16 to 65536");
 ABSL_FLAG(int, prefill_chunk_beside_decodes, 128,

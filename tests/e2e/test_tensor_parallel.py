@@ -75,7 +75,7 @@ def test_a_killed_rank_ends_the_worker_and_nothing_else(victim):
         with pytest.raises(grpc.RpcError) as failure:
             list(calls[0])
         assert failure.value.code() == grpc.StatusCode.UNAVAILABLE
-        assert time.monotonic() - killed < 2, "the client was left waiting"
+        assert time.monotonic() - killed < 5, "the client was left waiting"
         assert leader.wait(10) == (-signal.SIGKILL if victim == "leader" else 1)
         wait_until(lambda: not any(alive(pid) for pid in ranks), 5, "all ranks have ended")
         node.assert_all_free(timeout=5)

@@ -69,8 +69,14 @@ INSTANTIATE_TEST_SUITE_P(Fast, TpExecutorTest,
                                            Case{"Four", kThreads, 4, 6, 2, false, "auto"}),
                          [](const auto& info) { return info.param.name; });
 
-// A leader that talks until something fails; how long after `since` it did, and what it said.
-std::string TalkUntilFault(Stage& stage, const ModelConfig& config, const SharedFloats& since) {
+float SecondsSince(absl::Time begin) {
+  return static_cast<float>(absl::ToDoubleSeconds(absl::Now() - begin));
+}
+
+// A leader that talks until something fails; whether that was soon after `killed`, in seconds from
+// `begin`, and what it said.
+std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time begin,
+                           const SharedFloats& killed) {
   const absl::Time start = absl::Now();
   const SlotId slot = stage.executor.Acquire(kernels::ScoreKind::kNone);
   stage.executor.ExtendTables(slot, stage.pages.Take(38));
@@ -83,36 +89,32 @@ std::string TalkUntilFault(Stage& stage, const ModelConfig& config, const Shared
   while (status.ok() && steps < config.context && absl::Now() - start < absl::Seconds(20)) {
     segment.first_position = Position(steps++);
     status = stage.executor.Collect(stage.executor.Enqueue({{segment}})).status;
-    absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(3));
   }
-  const absl::Duration took =
-      absl::Now() - (start + absl::Seconds(static_cast<double>(since.data()[0])));
+  const float took = SecondsSince(begin) - killed.data()[0];
   if (stage.executor.fault() != status) return "the fault is another";
   // What is still asked for is not waited for.
   const absl::Time after = absl::Now();
-  stage.executor.DropBlocks(slot, {BlockIndex(0), BlockIndex(0)});
+  stage.executor.Compact(slot, {{}, {}}, {1, 1});
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
   stage.executor.Release(slot);
   if (absl::Now() - after > absl::Milliseconds(500)) return "the dead were waited for";
-  return absl::StrCat(took < absl::Seconds(2) ? "soon " : "late ", status.ToString());
+  return absl::StrCat(took < 2 ? "soon " : "late ", status.ToString());
 }
 
 TEST(TpExecutorFailure, AKilledRankEndsTheStepInTime) {
   const ModelConfig config = TinyConfig();
   const RandomModel model(config, 1234);
   const GroupSetup setup = {.model = model, .ranks = 3, .kind = RanksAre::kProcesses};
-  const SharedFloats killed_after(1);  // seconds from the start of the leader's talk, about
+  const SharedFloats killed(1);
   const absl::Time begin = absl::Now();
   const auto said = RunGroup(
-      setup,
-      [&](Stage& stage) {
-        killed_after.data()[0] = 0.4f;
-        return TalkUntilFault(stage, config, killed_after);
-      },
+      setup, [&](Stage& stage) { return TalkUntilFault(stage, config, begin, killed); },
       [&](collective::Collective& group) {
         if (group.rank() != Rank(1)) return;
-        std::thread([] {
+        std::thread([&] {
           absl::SleepFor(absl::Milliseconds(400));
+          killed.data()[0] = SecondsSince(begin);
           raise(SIGKILL);
         }).detach();
       });
