@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ("bash", "awk", "basename", "cat", "chmod", "dirname", "find", "flock", "head", "ln", "mkdir", "mv", "readlink",
-         "realpath", "rm", "sed", "sha256sum", "sort", "uname")
+         "realpath", "rm", "sed", "sha256sum", "sort", "touch", "uname")
 LINUX = pytest.mark.skipif(platform.machine() != "x86_64", reason="the pinned wheels are for x86-64")
 
 
@@ -75,6 +75,7 @@ def test_makes_a_toolkit_once(tmp_path):
         assert os.access(root / "bin/nvcc", os.X_OK) and (root / "lib64/libtoy.so").exists()
         assert (pathlib.Path(paths["NCCL_ROOT"]) / "lib/libnccl.so").exists()
         assert machine.downloads() == 2
+        assert (root / "bin/nvcc").stat().st_mtime == 1735689600, "another date for the same compiler"
     shutil.rmtree(tmp_path / "build-cuda-toolkit")
     assert machine.run()[0].returncode == 0
     assert machine.downloads() == 2, "wheels in the cache were downloaded again"
