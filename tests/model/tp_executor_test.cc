@@ -42,7 +42,7 @@ TEST_P(TpExecutorTest, SaysWhatOneExecutorSays) {
   ASSERT_EQ(RunAlone(setup, [&](Stage& stage) { return Play(stage, config, !plain, alone); }), "");
   const auto said = RunGroup(setup, [&](Stage& stage) {
     Transcript together;
-    const std::string wrong = Play(stage, config, !plain, together);
+    std::string wrong = Play(stage, config, !plain, together);
     if (!wrong.empty()) return wrong;
     // bfloat16 activations are rounded where partial sums begin and end.
     return Compare(alone, together,
