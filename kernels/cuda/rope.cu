@@ -94,10 +94,11 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
   // Written together: the board lies in the host's memory, where each write is a message.
   __syncthreads();
-  if (pages.scores == nullptr || !ScoredAtAppend(slot.score)) return;
-  if (threadIdx.x < shape.kv_heads) {
-    pages.score(slot.page, slot.offset)[threadIdx.x] = scores[threadIdx.x];
-  }
+  if (pages.scores == nullptr || threadIdx.x >= shape.kv_heads) return;
+  // Read once more: kept over the loop it would cost registers.
+  const AppendSlot& place = slots[blockIdx.x];
+  if (!ScoredAtAppend(place.score)) return;
+  pages.score(place.page, place.offset)[threadIdx.x] = scores[threadIdx.x];
 }
 
 absl::Status Check(ConstTensor qkv, const AttentionShape& shape, uint32_t rows,
