@@ -65,7 +65,7 @@ absl::Status DoAll(Follower& follower, absl::string_view message) {
   const auto commands = ReadCommands(message);
   if (!commands.ok()) return commands.status();
   for (const RankCommand& command : *commands) {
-    const absl::Status status =
+    absl::Status status =
         std::visit([&follower](const auto& one) { return follower.Do(one); }, command);
     if (!status.ok()) return status;
   }
