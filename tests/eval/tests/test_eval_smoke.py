@@ -22,7 +22,10 @@ MOST_SECONDS = 180  # of all its processes together
 def start(*arguments, **more):
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     command = [sys.executable, "-m", "folio_eval", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # A shell's background jobs ignore SIGINT, and so would whatever they start.
+    heeds = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen(command, env=environment, **pipes, **{**heeds, **more})
 
 
 def finish(process, timeout=SECONDS):

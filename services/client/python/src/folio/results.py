@@ -192,7 +192,7 @@ class Tokens(Sequence[int]):
 @of("ModelLayout")
 @dataclass(frozen=True)
 class ModelLayout:
-    """What a pool is carved for."""
+    """What a pool is carved for. rank_kv_heads: of each tensor-parallel rank; empty for one rank."""
 
     model: str
     fingerprint: str
@@ -201,6 +201,7 @@ class ModelLayout:
     head_dim: int
     page_tokens: int
     data_type: str
+    rank_kv_heads: tuple[int, ...]
 
 
 @of("GetModelResponse")
