@@ -49,6 +49,7 @@ absl::StatusOr<SpawnedRanks> SpawnedRanks::Start(uint32_t ranks, const std::stri
     arguments.push_back(absl::StrCat("--threads=", threads));
     arguments.push_back(absl::StrCat("--leader_pid=", getpid()));
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     pid_t pid = 0;
