@@ -19,20 +19,13 @@
 
 #include "kernels/cpu/cpu_quota.h"
 #include "services/common/check.h"
+#include "services/common/spin_pause.h"
 
 namespace folio::kernels::cpu {
 namespace {
 
 // Longer than the gap between two ops of a step, shorter than anyone would notice as load.
 constexpr std::chrono::microseconds kSpin{50};
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -50,7 +43,7 @@ bool SpinUntil(bool spin, Ready ready) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
-      Pause();
+      SpinPause();
       if (ready()) return true;
     }
   } while (std::chrono::steady_clock::now() < deadline);

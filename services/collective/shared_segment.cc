@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "services/common/check.h"
+#include "services/common/spin_pause.h"
 
 namespace folio::collective {
 namespace {
@@ -43,14 +44,6 @@ void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, absl::Duration lo
 
 void FutexWakeAll(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 }  // namespace
@@ -153,7 +146,7 @@ bool SharedSegment::Reached(Rank rank, uint32_t turn) const {
 void SharedSegment::AwaitPost(Rank rank, uint32_t turn, absl::Duration longest) {
   for (int i = 0; i < kSpins; ++i) {
     if (Reached(rank, turn)) return;
-    Pause();
+    SpinPause();
   }
   const absl::Time awake = absl::Now() + std::min(kAwake, longest);
   do {

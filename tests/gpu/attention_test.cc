@@ -11,7 +11,7 @@ struct Sequence {
 };
 
 struct Batch {
-  Batch(Random& random, const ScoredShape& s, const std::vector<Sequence>& sequences)
+  Batch(Random& random, const ScoreShape& s, const std::vector<Sequence>& sequences)
       : shape{s.kv_heads * s.group, s.kv_heads, s.head_dim},
         pool(random, 700, s.kv_heads, s.head_dim, s.page_tokens) {
     for (const auto& [context, rows] : sequences) {
@@ -109,7 +109,7 @@ std::vector<Sequence> Decodes() {
 TEST_F(GpuAttentionTest, EqualsPlain) {
   for (uint32_t group = 1; group <= 8; ++group) {
     for (const uint32_t head_dim : {64u, 128u}) {
-      const ScoredShape shape{1 + group % 3, group, head_dim, group % 4 == 0 ? 32u : 16u};
+      const ScoreShape shape{1 + group % 3, group, head_dim, group % 4 == 0 ? 32u : 16u};
       SCOPED_TRACE(testing::Message() << "group " << group << ", head_dim " << head_dim);
       std::vector<Sequence> mixed = Decodes();
       for (const Sequence& prompt : {Sequence{1, 1}, {70, 70}, {129, 13}, {200, 65}, {66, 1}}) {

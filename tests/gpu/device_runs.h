@@ -10,8 +10,11 @@
 
 namespace folio::kernels::cuda {
 
+using cpu::Angles;
 using cpu::KeyAt;
 using cpu::kUntouched;
+using cpu::PromptWindow;
+using cpu::ScoreShape;
 using cpu::Tokens;
 
 // Arrays that runs point at, on the device as long as this lives.
@@ -26,29 +29,9 @@ class DeviceTables {
   std::vector<std::unique_ptr<OnDevice<uint32_t>>> memory_;
 };
 
-struct ScoredShape {
-  uint32_t kv_heads, group, head_dim, page_tokens;
-};
-inline constexpr ScoredShape kScoredShapes[] = {
+inline constexpr ScoreShape kScoreShapes[] = {
     {3, 3, 64, 16}, {1, 1, 64, 16}, {2, 4, 128, 16}, {1, 8, 64, 16}, {2, 2, 32, 16},
     {1, 7, 80, 16}, {1, 5, 16, 8},  {1, 6, 128, 32}, {1, 3, 96, 16}, {2, 2, 24, 16}};
-
-// Angles of a head of `dim`, as a model with theta 10,000 has them.
-struct Angles {
-  Angles(uint32_t dim, uint32_t positions) : positions(positions) {
-    for (uint32_t p = 0; p < positions; ++p) {
-      for (uint32_t i = 0; i < dim / 2; ++i) {
-        const double angle = p * std::pow(10000.0, -2.0 * i / dim);
-        cos.push_back(static_cast<float>(std::cos(angle)));
-        sin.push_back(static_cast<float>(std::sin(angle)));
-      }
-    }
-  }
-  RopeTable table() const { return {cos.data(), sin.data(), positions}; }
-
-  uint32_t positions;
-  std::vector<float> cos, sin;
-};
 
 // Every number of the board.
 inline void ExpectNear(const std::vector<float>& got, const std::vector<float>& want, float share,

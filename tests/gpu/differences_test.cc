@@ -77,7 +77,7 @@ class GpuDifferenceTest : public StoredTest {
   }
 
   // Keys that point somewhere on the whole, and some without a direction.
-  RandomPool Pool(const ScoredShape& s, uint32_t pages) {
+  RandomPool Pool(const ScoreShape& s, uint32_t pages) {
     RandomPool pool(random_, pages, s.kv_heads, s.head_dim, s.page_tokens);
     for (bf16& x : pool.values) x = bf16::Round(x.ToFloat() * 3 + 0.5f);
     pool.values = RoundNumbers(pool.values);
@@ -89,7 +89,7 @@ class GpuDifferenceTest : public StoredTest {
 };
 
 TEST_P(GpuDifferenceTest, ResidentEqualsPlain) {
-  for (const ScoredShape& s : kScoredShapes) {
+  for (const ScoreShape& s : kScoreShapes) {
     SCOPED_TRACE(testing::Message() << s.kv_heads << " x " << s.head_dim);
     RandomPool pool = Pool(s, 130);
     std::vector<Scored> all{{{{}, 0}}};  // padding
@@ -106,7 +106,7 @@ TEST_P(GpuDifferenceTest, ResidentEqualsPlain) {
 }
 
 TEST_P(GpuDifferenceTest, UnrotatedEqualsPlain) {
-  for (const ScoredShape& s : kScoredShapes) {
+  for (const ScoreShape& s : kScoreShapes) {
     SCOPED_TRACE(testing::Message() << s.kv_heads << " x " << s.head_dim);
     const Angles angles(s.head_dim, kPositions);
     RandomPool pool = Pool(s, 130);
@@ -156,7 +156,7 @@ TEST_P(GpuDifferenceTest, KeysThatCancelOrVanishScoreNothing) {
 // Alone and in company, with anything behind the tokens: the same bits.
 TEST_P(GpuDifferenceTest, CompanyDoesNotMatter) {
   const Angles angles(64, kPositions);
-  RandomPool pool = Pool(kScoredShapes[0], 120);
+  RandomPool pool = Pool(kScoreShapes[0], 120);
   const std::vector<Scored> all = {Make(pool, 300, 0, 1), Make(pool, 5, 0, 1),
                                    Make(pool, 64, 48, 16), Make(pool, 133, 0, 1)};
   RandomPool alone = pool;

@@ -5,24 +5,16 @@
 namespace folio::kernels::cuda {
 namespace {
 
-// The last rows of a prompt of `tokens.count`.
-struct Window {
-  Tokens tokens;
-  uint32_t rows;
-  uint32_t neighbours = 3;
-  uint32_t plane = 0;
-};
-
 struct Call {
   AttentionShape shape;
   uint32_t skipped;      // batch rows before the first window's
   std::vector<float> q;  // numbers that either type holds
-  std::vector<Window> windows;
+  std::vector<PromptWindow> windows;
 
   std::vector<WindowRun> Runs(const std::function<const uint32_t*(const Tokens&)>& table) const {
     std::vector<WindowRun> runs;
     uint32_t row = skipped;
-    for (const Window& w : windows) {
+    for (const PromptWindow& w : windows) {
       runs.push_back({{row, w.rows, table(w.tokens), w.tokens.count}, w.neighbours, w.plane});
       row += w.rows;
     }
@@ -30,7 +22,7 @@ struct Call {
   }
   WindowLimits Limits() const {
     WindowLimits limits;
-    for (const Window& w : windows) {
+    for (const PromptWindow& w : windows) {
       limits.context = std::max(limits.context, w.tokens.count);
       limits.queries = std::max(limits.queries, w.rows);
     }
@@ -44,7 +36,7 @@ class GpuWindowTest : public StoredTest {
   // Queries whose scores spread over some +-10.
   void MakeQueries(Call& call, float scale = 10) {
     uint32_t rows = call.skipped + 1;
-    for (const Window& w : call.windows) rows += w.rows;
+    for (const PromptWindow& w : call.windows) rows += w.rows;
     scale /= std::sqrt(static_cast<float>(call.shape.head_dim));
     call.q = RandomFloats(random_, size_t{rows} * call.cols(), scale);
     for (float& x : call.q) x = std::nearbyint(bf16::Round(x).ToFloat() * 64) / 64;
@@ -84,7 +76,7 @@ class GpuWindowTest : public StoredTest {
 };
 
 TEST_P(GpuWindowTest, EqualsPlain) {
-  for (const ScoredShape& s : kScoredShapes) {
+  for (const ScoreShape& s : kScoreShapes) {
     SCOPED_TRACE(testing::Message() << s.kv_heads << " kv heads, group " << s.group << ", dim "
                                     << s.head_dim << ", page " << s.page_tokens);
     RandomPool pool(random_, 130, s.kv_heads, s.head_dim, s.page_tokens);
@@ -123,11 +115,11 @@ TEST_P(GpuWindowTest, CompanyDoesNotMatter) {
   MakeQueries(call);
   RandomPool alone = pool;
   uint32_t row = call.skipped;
-  for (const Window& w : call.windows) {
+  for (const PromptWindow& w : call.windows) {
     alone.scores = Score(alone, {call.shape, row, call.q, {w}});
     row += w.rows;
   }
-  for (const Window& w : call.windows) cpu::SpoilRest(pool, w.tokens);
+  for (const PromptWindow& w : call.windows) cpu::SpoilRest(pool, w.tokens);
   EXPECT_EQ(Score(pool, call, {2000, 50}), alone.scores);
 }
 

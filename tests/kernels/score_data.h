@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,31 @@ inline const ScoreShape kScoreShapes[] = {{3, 3, 64, 16}, {1, 1, 64, 16},  {2, 4
 struct Tokens {
   std::vector<uint32_t> table;
   uint32_t count;
+};
+
+// The last rows of a prompt of `tokens.count`.
+struct PromptWindow {
+  Tokens tokens;
+  uint32_t rows;
+  uint32_t neighbours = 3;
+  uint32_t plane = 0;
+};
+
+// Angles of a head of `dim`, as a model with theta 10,000 has them.
+struct Angles {
+  Angles(uint32_t dim, uint32_t positions) : positions(positions) {
+    for (uint32_t p = 0; p < positions; ++p) {
+      for (uint32_t i = 0; i < dim / 2; ++i) {
+        const double angle = p * std::pow(10000.0, -2.0 * i / dim);
+        cos.push_back(static_cast<float>(std::cos(angle)));
+        sin.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+  }
+  RopeTable table() const { return {cos.data(), sin.data(), positions}; }
+
+  uint32_t positions;
+  std::vector<float> cos, sin;
 };
 
 inline bf16* KeyAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t slot) {

@@ -24,23 +24,6 @@ struct Scored {
   }
 };
 
-// Angles of a head of `dim`, as a model with theta 10,000 has them.
-struct Angles {
-  Angles(uint32_t dim, uint32_t positions) : positions(positions) {
-    for (uint32_t p = 0; p < positions; ++p) {
-      for (uint32_t i = 0; i < dim / 2; ++i) {
-        const double angle = p * std::pow(10000.0, -2.0 * i / dim);
-        cos.push_back(static_cast<float>(std::cos(angle)));
-        sin.push_back(static_cast<float>(std::sin(angle)));
-      }
-    }
-  }
-  RopeTable table() const { return {cos.data(), sin.data(), positions}; }
-
-  uint32_t positions;
-  std::vector<float> cos, sin;
-};
-
 constexpr uint32_t kPositions = 3000;
 
 Scored Make(RandomPool& pages, Random& random, uint32_t count, uint32_t first, uint32_t stride) {

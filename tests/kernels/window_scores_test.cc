@@ -12,24 +12,16 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// The last rows of a prompt of `tokens.count`.
-struct Window {
-  Tokens tokens;
-  uint32_t rows;
-  uint32_t neighbours = 3;
-  uint32_t plane = 0;
-};
-
 struct Call {
   AttentionShape shape;
   uint32_t skipped;  // batch rows before the first window's
   std::vector<bf16> q;
-  std::vector<Window> windows;
+  std::vector<PromptWindow> windows;
 };
 
-uint32_t RowsOf(const std::vector<Window>& windows) {
+uint32_t RowsOf(const std::vector<PromptWindow>& windows) {
   uint32_t rows = 0;
-  for (const Window& w : windows) rows += w.rows;
+  for (const PromptWindow& w : windows) rows += w.rows;
   return rows;
 }
 
@@ -44,7 +36,7 @@ void Score(const CpuOps& ops, int threads, RandomPool& pages, const Call& call) 
   ActivationBuffer q(ops, static_cast<uint32_t>(call.q.size()) / cols, cols, call.q.data());
   std::vector<WindowRun> runs;
   uint32_t row = call.skipped;
-  for (const Window& w : call.windows) {
+  for (const PromptWindow& w : call.windows) {
     runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count}, w.neighbours, w.plane});
     row += w.rows;
   }
@@ -71,7 +63,8 @@ Numbers Softmax(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t
 }
 
 // Of one KV head; `row` is the window's first in the batch.
-Numbers Naive(RandomPool& pages, const Call& call, const Window& w, uint32_t row, uint32_t head) {
+Numbers Naive(RandomPool& pages, const Call& call, const PromptWindow& w, uint32_t row,
+              uint32_t head) {
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   Numbers mass(w.tokens.count);
   for (uint32_t i = 0; i < w.rows; ++i) {
@@ -98,7 +91,7 @@ class WindowScoresTest : public ScoresTest {};
 
 void ExpectNaive(RandomPool& pages, const Call& call) {
   uint32_t row = call.skipped;
-  for (const Window& w : call.windows) {
+  for (const PromptWindow& w : call.windows) {
     for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
       const Numbers naive = Naive(pages, call, w, row, head);
       for (uint32_t slot = 0; slot < w.tokens.count; ++slot) {
@@ -167,7 +160,7 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
   call.q = Queries(random_, shape, call.skipped + RowsOf(call.windows));
   RandomPool alone = pages;
   uint32_t row = call.skipped;
-  for (const Window& w : call.windows) {
+  for (const PromptWindow& w : call.windows) {
     const auto first = call.q.begin() + static_cast<ptrdiff_t>(row * cols);
     Score(*ops_, 1, alone, {shape, 0, {first, first + static_cast<ptrdiff_t>(w.rows * cols)}, {w}});
     row += w.rows;
@@ -176,7 +169,7 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
   for (const int threads : {1, 2, 3, 5}) {
     RandomPool together = pages;
     Score(*ops_, threads, together, call);
-    for (const Window& w : call.windows) {
+    for (const PromptWindow& w : call.windows) {
       EXPECT_EQ(Board(together, w.tokens, w.plane), Board(alone, w.tokens, w.plane));
     }
   }

@@ -1,0 +1,18 @@
+// What a loop that waits for another core does between two looks.
+#ifndef FOLIO_SERVICES_COMMON_SPIN_PAUSE_H_
+#define FOLIO_SERVICES_COMMON_SPIN_PAUSE_H_
+
+namespace folio {
+
+// Leaves the core's other hardware thread its resources for some tens of cycles.
+inline void SpinPause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace folio
+
+#endif  // FOLIO_SERVICES_COMMON_SPIN_PAUSE_H_
