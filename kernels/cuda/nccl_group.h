@@ -1,0 +1,77 @@
+// What the ranks of a tensor-parallel group exchange on their GPUs, by NCCL: sums and pieces of
+// device memory, on a stream, between kernels. All ranks make the same calls in the same order.
+//
+// Calls enqueue and do not wait for the stream; NCCL itself is never left to block. A group fails
+// as a whole: once a call has failed, or Abort was called, every call says why and the group is
+// aborted, which also ends kernels that wait for a peer. What buffers hold then is not defined.
+//
+// Who has died NCCL may never notice: the ranks' host side does (services/collective) and calls
+// Abort.
+#ifndef FOLIO_KERNELS_CUDA_NCCL_GROUP_H_
+#define FOLIO_KERNELS_CUDA_NCCL_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "kernels/cuda/types.h"
+#include "services/common/ids.h"
+
+namespace folio::kernels::cuda {
+
+class NcclGroup {
+ public:
+  // What all ranks of one group are given by their leader, who makes it; 128 bytes.
+  static absl::StatusOr<std::string> MakeId();
+
+  struct Options {
+    std::string id;
+    Rank rank;
+    uint32_t ranks = 1;
+    int device = 0;  // CUDA's number, one per rank; see NCCL_MULTI_RANK_GPU_ENABLE for several
+    // How long the ranks may take to meet, and an enqueued call to be taken by NCCL.
+    absl::Duration patience = absl::Seconds(30);
+  };
+  // Waits until all ranks have come. DEADLINE_EXCEEDED when they do not, INVALID_ARGUMENT for an id
+  // or a rank that cannot be, UNAVAILABLE with NCCL's reason otherwise.
+  static absl::StatusOr<std::unique_ptr<NcclGroup>> Join(const Options& options);
+  // Aborts; to leave in order, wait for the streams first.
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  // Device memory for buffers of AllReduce, known to all ranks where NCCL has symmetric memory,
+  // which spares a copy. All ranks ask for the same sizes in the same order; freed with the group.
+  // RESOURCE_EXHAUSTED names the size.
+  absl::StatusOr<void*> Allocate(size_t bytes);
+
+  // values[i] becomes the sum of all ranks', the same bits on all of them.
+  absl::Status AllReduce(void* values, size_t count, DataType type, Stream stream);
+  // The leader's `all` becomes what the ranks give as `mine`, in their order; sizes[r] is the bytes
+  // of rank r. `all` is null on the others. With `everyone`, all ranks have an `all`.
+  absl::Status Gather(const void* mine, absl::Span<const size_t> sizes, void* all, bool everyone,
+                      Stream stream);
+  // The leader's bytes become those of all.
+  absl::Status Broadcast(void* bytes, size_t size, Stream stream);
+
+  // What NCCL has noticed meanwhile: for a thread that waits for a stream, now and then.
+  absl::Status Health();
+  // Ends the group on this rank; the first reason stays. Any thread.
+  void Abort(const absl::Status& why);
+
+ private:
+  struct State;
+  explicit NcclGroup(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace folio::kernels::cuda
+
+#endif  // FOLIO_KERNELS_CUDA_NCCL_GROUP_H_

@@ -1,0 +1,134 @@
+// Ranks that exchange device memory. One GPU is enough: NCCL lets several ranks share it where
+// NCCL_MULTI_RANK_GPU_ENABLE is set; with more GPUs each rank has its own.
+#include "kernels/cuda/nccl_group.h"
+
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "tests/gpu/device_data.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+class Streaming {
+ public:
+  Streaming() { FOLIO_CHECK(cudaStreamCreate(&stream_) == cudaSuccess); }
+  ~Streaming() { cudaStreamDestroy(stream_); }
+  Stream get() const { return stream_; }
+  void Wait() const { ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class NcclGroupTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  static void SetUpTestSuite() { setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", /*overwrite=*/1); }
+
+  // Each rank in a thread of its own.
+  void OnRanks(const std::function<void(NcclGroup&, uint32_t rank)>& work) {
+    auto id = NcclGroup::MakeId();
+    ASSERT_TRUE(id.ok()) << id.status();
+    int devices = 0;
+    ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < GetParam(); ++rank) {
+      threads.emplace_back([&, rank] {
+        const int device = static_cast<int>(rank) % devices;
+        auto group = NcclGroup::Join({*id, Rank(rank), GetParam(), device});
+        ASSERT_TRUE(group.ok()) << group.status();
+        work(**group, rank);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+TEST_P(NcclGroupTest, SumsAreTheSameOnAllRanks) {
+  constexpr uint32_t kCount = 10007;
+  std::vector<std::vector<float>> sums(GetParam());
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    auto buffer = group.Allocate(kCount * sizeof(float));
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::vector<float> values(kCount);
+    std::iota(values.begin(), values.end(), static_cast<float>(rank) * 0.37F);
+    ASSERT_EQ(cudaMemcpy(*buffer, values.data(), kCount * 4, cudaMemcpyHostToDevice), cudaSuccess);
+    ASSERT_TRUE(group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get()).ok());
+    stream.Wait();
+    ASSERT_EQ(cudaMemcpy(values.data(), *buffer, kCount * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    sums[rank] = values;
+  });
+  for (uint32_t i = 0; i < kCount; ++i) {
+    float want = 0;
+    for (uint32_t rank = 0; rank < GetParam(); ++rank) {
+      want += static_cast<float>(i) + static_cast<float>(rank) * 0.37F;
+    }
+    ASSERT_NEAR(sums[0].at(i), want, want * 1e-6F + 1e-6F) << "value " << i;
+  }
+  for (const std::vector<float>& of_rank : sums) EXPECT_EQ(of_rank, sums[0]);
+}
+
+TEST_P(NcclGroupTest, PiecesOfDifferentSizesAreGathered) {
+  std::vector<size_t> sizes;
+  std::vector<uint8_t> want;
+  for (uint32_t rank = 0; rank < GetParam(); ++rank) {
+    sizes.push_back(1000 + 16 * rank);
+    want.insert(want.end(), sizes.back(), static_cast<uint8_t>(rank + 1));
+  }
+  for (const bool everyone : {false, true}) {
+    OnRanks([&](NcclGroup& group, uint32_t rank) {
+      const Streaming stream;
+      const OnDevice<uint8_t> mine(std::vector<uint8_t>(sizes[rank], rank + 1));
+      const OnDevice<uint8_t> all(std::vector<uint8_t>(want.size(), 99));
+      const bool gets = everyone || rank == 0;
+      ASSERT_TRUE(
+          group.Gather(mine.data(), sizes, gets ? all.data() : nullptr, everyone, stream.get())
+              .ok());
+      stream.Wait();
+      EXPECT_EQ(all.Read(), gets ? want : std::vector<uint8_t>(want.size(), 99)) << "rank " << rank;
+    });
+  }
+}
+
+TEST_P(NcclGroupTest, TheLeadersBytesReachAll) {
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    const OnDevice<uint32_t> tokens(std::vector<uint32_t>(64, rank == 0 ? 4711 : 0));
+    ASSERT_TRUE(group.Broadcast(tokens.data(), 64 * 4, stream.get()).ok());
+    stream.Wait();
+    EXPECT_EQ(tokens.Read(), std::vector<uint32_t>(64, 4711));
+    EXPECT_TRUE(group.Health().ok());
+  });
+}
+
+TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    const OnDevice<float> values(std::vector<float>(1000, 1));
+    if (rank == 0) {
+      // Nobody else calls: only the abort lets the stream end.
+      const absl::Status enqueued =
+          group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
+      EXPECT_TRUE(enqueued.ok()) << enqueued;
+    }
+    group.Abort(absl::UnavailableError("rank 1 has gone"));
+    EXPECT_EQ(group.Health().message(), "rank 1 has gone");
+    EXPECT_EQ(group.Broadcast(values.data(), 4, stream.get()).message(), "rank 1 has gone");
+    stream.Wait();
+  });
+}
+
+TEST_P(NcclGroupTest, ARankThatDoesNotComeIsMissed) {
+  auto id = NcclGroup::MakeId();
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto group = NcclGroup::Join({*id, Rank(0), GetParam(), 0, absl::Milliseconds(500)});
+  EXPECT_EQ(group.status().code(), absl::StatusCode::kDeadlineExceeded) << group.status();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclGroupTest, testing::Values(2U, 4U));
+
+}  // namespace
+}  // namespace folio::kernels::cuda
