@@ -45,7 +45,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[1]
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
     rules = b"".join(path.read_bytes() for path in (root / ".clang-tidy", root / "tests/.clang-tidy"))
-    rules += subprocess.run(["clang-tidy-16", "--version"], check=True, capture_output=True).stdout
+    rules += subprocess.run([sys.argv[2], "--version"], check=True, capture_output=True).stdout
     known = {}
     for name in sys.stdin.read().split():
         path = root / name

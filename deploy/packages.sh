@@ -8,7 +8,7 @@ FOLIO_BUILD_PACKAGES=(
   python3 python3-pip python3-venv
 )
 FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev)
-FOLIO_LINT_PACKAGES=(clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev)
+FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
 FOLIO_RUST_MINIMUM=1.80
 # The names that services/model/tokenizer.cmake looks for, in its order; a test compares them.
 FOLIO_CARGO_NAMES=(

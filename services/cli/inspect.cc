@@ -184,7 +184,7 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
     for (const auto& range : layer.kept()) ranges.push_back({range.begin(), range.end()});
     std::string note = absl::StrCat(layer.pages_size());
     if (flags.pages) {
-      note += ":";
+      note += ':';
       for (const auto& page : layer.pages()) {
         absl::StrAppend(&note, " ", page.page(), ".", page.generation());
       }

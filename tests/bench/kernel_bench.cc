@@ -251,7 +251,7 @@ class KernelBench {
 
 int Main(int argc, char** argv) {
   const std::string family = argc > 1 ? argv[1] : "auto";
-  if (family.starts_with("-")) {
+  if (family.starts_with('-')) {
     std::fprintf(stderr,
                  "usage: kernel_bench [auto|avx512_bf16|avx512|avx2|portable|plain] [threads]\n");
     return 2;

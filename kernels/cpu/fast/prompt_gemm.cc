@@ -185,10 +185,10 @@ std::unique_ptr<PromptGemm> PromptGemm::Make(const KernelTable& kernels) {
   try {
     auto gemm = std::make_unique<OneDnnGemm>(kernels);
     if (gemm->IsFast(kPanels, 64)) return gemm;
+    return nullptr;
   } catch (const dnnl::error&) {
-    // This build of oneDNN does not know the layout: the own kernels do all.
+    return nullptr;  // this build of oneDNN does not know the layout: the own kernels do all
   }
-  return nullptr;
 }
 
 }  // namespace folio::kernels::cpu::fast
