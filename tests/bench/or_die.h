@@ -10,13 +10,16 @@
 
 namespace folio::bench {
 
-// The value, or the error on stderr and exit code 1.
+// An error goes to stderr, with exit code 1.
+inline void OrDie(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "benchmark: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
 template <typename T>
 T OrDie(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "folio_bench: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
+  OrDie(value.status());
   return *std::move(value);
 }
 

@@ -1,0 +1,204 @@
+// Decode attention over pages on a GPU, alone: K and V read per second as a share of what a copy in
+// the same run moves per second. A JSON object per line: first the device, then each shape.
+//
+//   gpu_attention_bench [least KV bytes, default 64 MiB]
+//
+// Pages lie in random order. The L2 cache is overwritten before each measured run.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "tests/bench/or_die.h"
+
+namespace folio::bench {
+namespace {
+
+using kernels::AttentionShape;
+using kernels::cuda::AttentionMemory;
+using kernels::cuda::AttentionPlan;
+using kernels::cuda::DataType;
+using kernels::cuda::DevicePool;
+using kernels::cuda::kAttentionPartsBytes;
+using kernels::cuda::kAttentionPlanBytes;
+using kernels::cuda::PlanAttention;
+using kernels::cuda::RunAttention;
+using kernels::cuda::Tensor;
+
+constexpr uint32_t kPageTokens = 16;
+constexpr size_t kFlushBytes = size_t{256} << 20;
+constexpr int kRuns = 15;
+
+struct Model {
+  const char* name;
+  uint32_t heads, kv_heads, head_dim;
+};
+constexpr Model kModels[] = {{"Llama-3.2-1B", 32, 8, 64},
+                             {"Llama-3.2-3B", 24, 8, 128},
+                             {"Llama-3.1-8B", 32, 8, 128},
+                             {"SmolLM2-135M", 9, 3, 64}};
+
+void Check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "gpu_attention_bench: %s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+class Memory {
+ public:
+  explicit Memory(size_t bytes) : bytes_(bytes) {
+    Check(cudaMalloc(&data_, bytes), ("memory of " + std::to_string(bytes) + " bytes").c_str());
+  }
+  template <typename T>
+  explicit Memory(const std::vector<T>& values) : Memory(values.size() * sizeof(T)) {
+    Check(cudaMemcpy(data_, values.data(), bytes_, cudaMemcpyHostToDevice), "copy to the device");
+  }
+  ~Memory() { cudaFree(data_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  template <typename T = void>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
+// Median seconds of `work`, on a cold cache.
+double Seconds(const Memory& flush, const std::function<void()>& work) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  Check(cudaEventCreate(&begin), "event");
+  Check(cudaEventCreate(&end), "event");
+  std::vector<float> times;
+  for (int run = -2; run < kRuns; ++run) {
+    Check(cudaMemsetAsync(flush.as(), run & 0xff, flush.bytes(), nullptr), "flush");
+    Check(cudaEventRecord(begin, nullptr), "event");
+    work();
+    Check(cudaEventRecord(end, nullptr), "event");
+    Check(cudaEventSynchronize(end), "run");
+    float milliseconds = 0;
+    Check(cudaEventElapsedTime(&milliseconds, begin, end), "event");
+    if (run >= 0) times.push_back(milliseconds);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  return times[kRuns / 2] * 1e-3;
+}
+
+// Bytes read and written per second by a copy of 2 GiB.
+double CopyBandwidth(const Memory& flush) {
+  const size_t bytes = size_t{2} << 30;
+  const Memory from(bytes), to(bytes);
+  Check(cudaMemset(from.as(), 1, bytes), "memset");
+  const double seconds = Seconds(flush, [&] {
+    Check(cudaMemcpyAsync(to.as(), from.as(), bytes, cudaMemcpyDeviceToDevice, nullptr), "copy");
+  });
+  return 2.0 * static_cast<double>(bytes) / seconds;
+}
+
+// What a decode step of `batch` sequences of `context` tokens asks of one layer.
+struct Step {
+  Step(const Model& model, uint32_t batch, uint32_t context, std::mt19937& random)
+      : shape{model.heads, model.kv_heads, model.head_dim}, batch(batch) {
+    const auto of_each = static_cast<int32_t>((context + kPageTokens - 1) / kPageTokens);
+    for (uint32_t i = 0; i <= batch; ++i) {
+      row_starts.push_back(static_cast<int32_t>(i));
+      page_starts.push_back(static_cast<int32_t>(i) * of_each);
+    }
+    pages.resize(size_t{batch} * static_cast<uint32_t>(of_each));
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), random);
+    last_tokens.assign(batch, static_cast<int32_t>((context - 1) % kPageTokens + 1));
+  }
+  CacheGeometry geometry() const {
+    return {.num_layers = 1,
+            .num_kv_heads = shape.kv_heads,
+            .head_dim = shape.head_dim,
+            .page_tokens = kPageTokens};
+  }
+
+  AttentionShape shape;
+  uint32_t batch;
+  std::vector<int32_t> row_starts, page_starts, pages, last_tokens;
+};
+
+double AttentionSeconds(const Step& step, const AttentionMemory& memory, const Memory& flush) {
+  const uint32_t cols = step.shape.heads * step.shape.head_dim;
+  const Memory pool(step.pages.size() * step.geometry().page_bytes());
+  Check(cudaMemset(pool.as(), 0x3c, pool.bytes()), "memset");  // some 0.01 as bf16
+  const Memory q(size_t{step.batch} * cols * 2), out(q.bytes());
+  Check(cudaMemset(q.as(), 0x3c, q.bytes()), "memset");
+  const Memory row_starts(step.row_starts), page_starts(step.page_starts), pages(step.pages),
+      last_tokens(step.last_tokens);
+  const DevicePool device{
+      {pool.as<std::byte>(), nullptr, static_cast<uint32_t>(step.pages.size()), step.geometry()}};
+  const AttentionPlan plan = OrDie(PlanAttention(nullptr, {step.row_starts, step.page_starts},
+                                                 step.shape, kPageTokens, {}, memory));
+  const auto tensor = [&](const Memory& data) {
+    return Tensor{data.as(), DataType::kBf16, step.batch, cols, cols};
+  };
+  return Seconds(flush, [&] {
+    OrDie(RunAttention(nullptr, plan, tensor(q),
+                       {pages.as<int32_t>(), page_starts.as<int32_t>(), last_tokens.as<int32_t>(),
+                        row_starts.as<int32_t>()},
+                       device, memory, tensor(out)));
+  });
+}
+
+void Run(size_t least_bytes) {
+  cudaDeviceProp device{};
+  Check(cudaGetDeviceProperties(&device, 0), "device");
+  const Memory flush(kFlushBytes);
+  const double copy = CopyBandwidth(flush);
+  std::printf("{\"device\": \"%s\", \"copy_gb_s\": %.1f}\n", device.name, copy / 1e9);
+
+  const Memory parts(kAttentionPartsBytes), plan(kAttentionPlanBytes);
+  void* pinned = nullptr;
+  Check(cudaMallocHost(&pinned, kAttentionPlanBytes), "page-locked memory");
+  const AttentionMemory memory{parts.as(), parts.bytes(), plan.as(), pinned, plan.bytes()};
+  std::mt19937 random(1);
+  for (const Model& model : kModels) {
+    for (const uint32_t batch : {1U, 16U, 64U, 128U}) {
+      for (const uint32_t context : {512U, 1024U, 4096U, 8192U, 32768U}) {
+        const Step step(model, batch, context, random);
+        const size_t bytes = step.pages.size() * step.geometry().page_bytes();
+        if (bytes < least_bytes || bytes > (size_t{24} << 30)) continue;
+        const double seconds = AttentionSeconds(step, memory, flush);
+        const double rate = static_cast<double>(bytes) / seconds;
+        std::printf(
+            "{\"model\": \"%s\", \"batch\": %u, \"context\": %u, \"kv_mib\": %.1f, "
+            "\"us\": %.1f, \"gb_s\": %.1f, \"share_of_copy\": %.3f}\n",
+            model.name, batch, context, static_cast<double>(bytes) / (1 << 20), seconds * 1e6,
+            rate / 1e9, rate / copy);
+        std::fflush(stdout);
+      }
+    }
+  }
+  cudaFreeHost(pinned);
+}
+
+}  // namespace
+}  // namespace folio::bench
+
+int main(int argc, char** argv) {
+  int devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found != cudaSuccess || devices == 0) {
+    std::fprintf(stderr, "gpu_attention_bench: no GPU: %s\n", cudaGetErrorString(found));
+    return 1;
+  }
+  folio::bench::Run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : size_t{64} << 20);
+  return 0;
+}
