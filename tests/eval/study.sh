@@ -32,7 +32,7 @@ protected() {
 
 # query_diff's own parameter, on the seeds that it was made with.
 share() {
-  run share --tasks needle_prose,needle_4_prose,needle_4_prose:blind --lengths 1024 --seeds 3 --budgets 384 \
+  run share --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 3 --budgets 384 \
     --policies query_diff:share=0.25,query_diff:share=0.5,query_diff:share=0.75
 }
 
@@ -62,7 +62,7 @@ crush() {
       done
     done
   done
-  run crush --tasks needle_prose --lengths 1024 --seeds 3 --budgets 384 --policies "$list"
+  run crush --tasks needle_prose --lengths 512 --seeds 3 --budgets 192 --policies "$list"
 }
 
 # What only eviction in decode can lose.
@@ -73,14 +73,20 @@ decode() {
 
 # Prose that goes on: perplexity and divergence.
 prose() {
-  run prose --tasks perplexity --lengths 1024 --seeds 3 --budgets 256,512 --policies \
+  run prose --tasks perplexity --lengths 1024 --seeds 1 --budgets 256,512 --policies \
     full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose
+# Decode speed of four streams; nothing else may run on the machine.
+speed() {
+  run speed --tasks decode_speed --lengths 1024 --seeds 1 --budgets 256,512 --policies \
+    full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+}
+
+[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | crush | decode | prose) "$stage" ;;
+    protected | share | policies | confirm | crush | decode | prose | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
