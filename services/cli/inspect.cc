@@ -1,4 +1,5 @@
 // folioctl model, pools, sequences, sequence: what runs and what it holds.
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,29 @@ absl::Status ShowModel(Context& context) {
   return absl::OkStatus();
 }
 
+// "cpu", or the GPUs of the ranks.
+std::string PlacesOf(const folio::v1::Pool& pool) {
+  std::vector<std::string> places;
+  for (const auto& memory : pool.rank_memory()) {
+    if (std::find(places.begin(), places.end(), memory.device()) == places.end()) {
+      places.push_back(memory.device());
+    }
+  }
+  return absl::StrJoin(places, ",");
+}
+
+// With an empty line above; empty when pages are in host memory.
+std::string RenderDevices(const folio::v1::ListPoolsResponse& pools, const Terminal& terminal) {
+  if (pools.devices().empty()) return "";
+  Table table({{"device"}, {"name"}, {"UUID"}, {"memory", kRight}, {"free", kRight}});
+  for (const auto& device : pools.devices()) {
+    table.Row({device.device(), device.name(), device.uuid(),
+               device.has_total_bytes() ? FormatBytes(device.total_bytes()) : "-",
+               device.has_free_bytes() ? FormatBytes(device.free_bytes()) : "-"});
+  }
+  return absl::StrCat("\n", table.Render(terminal));
+}
+
 absl::Status ShowPools(Context& context) {
   const auto client = context.ConnectManager();
   if (!client.ok()) return client.status();
@@ -56,12 +80,14 @@ absl::Status ShowPools(Context& context) {
     out << ToJson(*pools, /*pretty=*/true);
     return absl::OkStatus();
   }
+  const std::string devices = RenderDevices(*pools, context.terminal);
   if (pools->pools().empty()) {
-    out << "No pool: no worker has attached yet.\n";
+    out << "No pool: no worker has attached yet.\n" << devices;
     return absl::OkStatus();
   }
   Table table({{"pool", kRight},
                {"model"},
+               {"device"},
                {"size", kRight},
                {"page", kRight},
                {"pages", kRight},
@@ -79,11 +105,12 @@ absl::Status ShowPools(Context& context) {
                  {"lease left", kRight}});
   bool any_worker = false;
   for (const auto& pool : pools->pools()) {
-    table.Row({absl::StrCat(pool.pool_id()), pool.layout().model(), FormatBytes(pool.pool_bytes()),
-               FormatBytes(pool.page_bytes()), FormatCount(pool.total_pages()),
-               FormatCount(pool.free_pages()), FormatCount(pool.held_pages()),
-               FormatCount(pool.quarantined_pages()), FormatCount(pool.reserved_pages()),
-               FormatCount(pool.sequences()), pool.huge_pages() ? "yes" : "no"});
+    table.Row({absl::StrCat(pool.pool_id()), pool.layout().model(), PlacesOf(pool),
+               FormatBytes(pool.pool_bytes()), FormatBytes(pool.page_bytes()),
+               FormatCount(pool.total_pages()), FormatCount(pool.free_pages()),
+               FormatCount(pool.held_pages()), FormatCount(pool.quarantined_pages()),
+               FormatCount(pool.reserved_pages()), FormatCount(pool.sequences()),
+               pool.huge_pages() ? "yes" : "no"});
     for (const auto& worker : pool.workers()) {
       any_worker = true;
       workers.Row({worker.worker_id(), worker.name(), absl::StrCat(pool.pool_id()),
@@ -91,7 +118,7 @@ absl::Status ShowPools(Context& context) {
                    FormatSeconds(worker.lease_remaining_ms() / 1e3)});
     }
   }
-  out << table.Render(context.terminal);
+  out << table.Render(context.terminal) << devices;
   if (any_worker) {
     out << "\n" << workers.Render(context.terminal);
   } else {

@@ -23,6 +23,9 @@ grpc::Status NotAttached(uint64_t sequence) {
 grpc::Status AdminService::ListPools(grpc::ServerContext* context,
                                      const v1::ListPoolsRequest* request,
                                      v1::ListPoolsResponse* response) {
+  for (const DeviceState& device : roster_->pages().Devices()) {
+    *response->add_devices() = DeviceToProto(device);
+  }
   const Pool* pool = roster_->pool();
   if (pool == nullptr) return grpc::Status::OK;
   const cache::PoolInfo info = pool->coordinator().pool();
@@ -38,6 +41,12 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
   out->set_reserved_pages(info.reserved.value());
   out->set_huge_pages(pool->memory().huge_pages() != HugePages::kNone);
   out->set_sequences(info.sequences);
+  for (uint32_t rank = 0; rank < pool->ranks(); ++rank) {
+    const PagePlace& place = pool->memory().place(Rank(rank));
+    v1::RankMemory* memory = out->add_rank_memory();
+    memory->set_device(place.device);
+    memory->set_bytes(place.bytes);
+  }
   for (const cache::WorkerInfo& worker : info.workers) {
     v1::AttachedWorker* attached = out->add_workers();
     attached->set_worker_id(WorkerName(worker.id));

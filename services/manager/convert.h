@@ -16,6 +16,7 @@
 #include "services/cache/coordinator.h"
 #include "services/common/geometry.h"
 #include "services/common/ids.h"
+#include "services/manager/page_memory.h"
 #include "services/policy/budget.h"
 #include "services/policy/registry.h"
 
@@ -64,6 +65,7 @@ std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout);
 // OK when all are equal.
 absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& worker);
 
+v1::Device DeviceToProto(const DeviceState& state);
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
 v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
                                       const CacheGeometry& geometry);

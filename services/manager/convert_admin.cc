@@ -116,6 +116,16 @@ absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& 
   return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
 }
 
+v1::Device DeviceToProto(const DeviceState& state) {
+  v1::Device out;
+  out.set_device(state.device);
+  out.set_uuid(state.uuid);
+  out.set_name(state.name);
+  if (state.total_bytes.has_value()) out.set_total_bytes(*state.total_bytes);
+  if (state.free_bytes.has_value()) out.set_free_bytes(*state.free_bytes);
+  return out;
+}
+
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry) {
   v1::Sequence out;
   out.set_sequence_id(info.id.value());

@@ -7,20 +7,24 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "services/common/byte_size.h"
 #include "services/common/default_addresses.h"
 #include "services/common/flags.h"
 #include "services/common/listen_address.h"
-#include "services/manager/machine_memory.h"
+#include "services/manager/pool_size.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
 ABSL_FLAG(std::string, export_socket, "",
           "Unix socket that hands pool memory to workers; empty: export.sock beside the first "
           "unix: address of --listen");
-ABSL_FLAG(folio::ByteSize, pool_bytes, {},
-          "memory for pages, such as 2GiB; 0: a quarter of what is available");
+ABSL_FLAG(std::vector<std::string>, device, {"cpu"},
+          "memory that pages are in: cpu, or a GPU such as cuda:0; several with commas are one for "
+          "each rank of the worker");
+ABSL_FLAG(folio::manager::PoolSize, pool_bytes, {},
+          "memory for pages, all ranks' together, such as 2GiB, or a share of what is free, such "
+          "as 80%; 0: 25%");
 ABSL_FLAG(
     std::string, default_budget, "",
     "for requests whose policy evicts and that give no budget: tokens, such as 1024, or a share "
@@ -57,21 +61,28 @@ absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& l
   return parsed->unix_path;
 }
 
-absl::StatusOr<uint64_t> ReadPoolBytes() {
-  const uint64_t given = absl::GetFlag(FLAGS_pool_bytes).bytes;
-  const MachineMemory memory = ReadMachineMemory();
-  if (given == 0) {
-    if (memory.available == 0) {
-      return BadFlag("pool_bytes", "0",
-                     "the machine does not tell its memory; give a size like 2GiB");
+absl::StatusOr<std::vector<int>> ReadDevices() {
+  const std::vector<std::string> given = absl::GetFlag(FLAGS_device);
+  if (given == std::vector<std::string>{"cpu"}) return std::vector<int>();
+  std::vector<int> devices;
+  for (const std::string& device : given) {
+    absl::string_view number = device;
+    int ordinal = 0;
+    if (!absl::ConsumePrefix(&number, "cuda:") || !absl::SimpleAtoi(number, &ordinal) ||
+        ordinal < 0) {
+      return BadFlag("device", absl::StrJoin(given, ","),
+                     "give cpu, or GPUs by number, such as cuda:0 or cuda:0,cuda:1");
     }
-    return memory.available / 4;
+    devices.push_back(ordinal);
   }
-  if (memory.total != 0 && given > memory.total) {
-    return BadFlag("pool_bytes", FormatByteSize({given}),
-                   absl::StrCat("the machine has only ", memory.total >> 20, "MiB; give less"));
-  }
-  return given;
+  if (devices.empty()) return BadFlag("device", "", "give cpu, or a GPU such as cuda:0");
+  return devices;
+}
+
+PoolSize ReadPoolSize() {
+  const PoolSize given = absl::GetFlag(FLAGS_pool_bytes);
+  // A pool that nobody has sized leaves room for weights, and for whatever else runs there.
+  return given.bytes == 0 && given.share == 0 ? PoolSize{.share = 0.25} : given;
 }
 
 absl::StatusOr<policy::BudgetRules> ReadBudgets() {
@@ -106,9 +117,10 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   auto export_socket = ReadExportSocket(flags.server.listen);
   if (!export_socket.ok()) return export_socket.status();
   flags.server.export_socket = *std::move(export_socket);
-  auto pool_bytes = ReadPoolBytes();
-  if (!pool_bytes.ok()) return pool_bytes.status();
-  flags.server.pool_bytes = *pool_bytes;
+  auto devices = ReadDevices();
+  if (!devices.ok()) return devices.status();
+  flags.devices = *std::move(devices);
+  flags.server.pool_size = ReadPoolSize();
   auto budgets = ReadBudgets();
   if (!budgets.ok()) return budgets.status();
   flags.server.budgets = *budgets;

@@ -2,6 +2,8 @@
 #ifndef FOLIO_SERVICES_MANAGER_FLAGS_H_
 #define FOLIO_SERVICES_MANAGER_FLAGS_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/manager/server.h"
@@ -9,7 +11,9 @@
 namespace folio::manager {
 
 struct ManagerFlags {
-  ServerOptions server;  // `clock` is not set
+  ServerOptions server;  // `clock` and `pages` are not set
+  std::vector<int>
+      devices;  // numbers of GPUs that pages are on, as given; empty: the host's memory
   absl::Duration drain_timeout;
 };
 

@@ -1,14 +1,18 @@
 // folio-manager: owns the pages of a node.
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "services/common/byte_size.h"
+#include "absl/status/statusor.h"
 #include "services/common/clock.h"
 #include "services/common/flags.h"
 #include "services/common/listen_address.h"
 #include "services/common/logging.h"
 #include "services/common/signals.h"
 #include "services/common/version.h"
+#include "services/manager/device_memory.h"
 #include "services/manager/flags.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/server.h"
 
 namespace {
@@ -26,10 +30,32 @@ absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
   return folio::MakeSocketDirectory(options.export_socket);
 }
 
+absl::StatusOr<std::unique_ptr<folio::manager::PageSource>> MakePageSource(
+    const std::vector<int>& devices) {
+  if (devices.empty()) return std::make_unique<folio::manager::HostMemory>();
+  return folio::manager::DeviceMemory::Open(devices, {});
+}
+
 int Run() {
   auto flags = folio::manager::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
-  folio::TerminationSignals signals;
+  const folio::manager::PoolSize& pool_size = flags->server.pool_size;
+  folio::TerminationSignals signals;  // before any thread, and drivers have some
+  const auto pages = MakePageSource(flags->devices);
+  if (!pages.ok()) {
+    folio::log::Error("cannot start", {{"reason", pages.status()}});
+    return 1;
+  }
+  if (absl::Status status = (*pages)->CheckSize(pool_size); !status.ok()) {
+    folio::ExitBadFlag(
+        "folio-manager",
+        folio::BadFlag("pool_bytes", folio::manager::FormatPoolSize(pool_size), status.message()));
+  }
+  flags->server.pages = pages->get();
+  const folio::log::Field size_field =
+      pool_size.is_share()
+          ? folio::log::Field("pool_bytes", folio::manager::FormatPoolSize(pool_size))
+          : folio::log::Field("pool_bytes", pool_size.bytes);
   const folio::RealClock clock;
   flags->server.clock = &clock;
 
@@ -43,7 +69,8 @@ int Run() {
     return 1;
   }
   folio::log::Info("folio-manager started", {{"version", folio::BuildDescription()},
-                                             {"pool_bytes", flags->server.pool_bytes},
+                                             {"device", (*pages)->device()},
+                                             size_field,
                                              {"lease_ttl", flags->server.lease_ttl},
                                              {"export_socket", flags->server.export_socket}});
   for (const folio::ListenAddress& address : (*server)->addresses()) {

@@ -1,6 +1,5 @@
 #include "services/manager/pool.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -8,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/byte_size.h"
 #include "services/manager/convert.h"
-#include "services/manager/machine_memory.h"
 
 namespace folio::manager {
 
@@ -20,28 +18,28 @@ Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks
       page_bytes_(page_bytes),
       memory_(std::move(memory)) {}
 
-absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout, uint64_t bytes,
+absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
+                                                  const PageSource& source, const PoolSize& size,
                                                   absl::Duration lease_ttl, const Clock* clock) {
   auto geometry = GeometryFromProto(layout);
   if (!geometry.ok()) return geometry.status();
   const std::vector<CacheGeometry> ranks = RankGeometries(layout);
-  uint64_t page_bytes = 0, common = 0;
-  for (const CacheGeometry& rank : ranks) {
-    page_bytes += rank.page_bytes();
-    common = std::gcd(common, rank.page_bytes());
-  }
-  const uint64_t fitting = std::min<uint64_t>(bytes / page_bytes, UINT32_MAX);
+  std::vector<uint64_t> rank_page_bytes;
+  for (const CacheGeometry& rank : ranks) rank_page_bytes.push_back(rank.page_bytes());
+  const uint64_t page_bytes =
+      std::accumulate(rank_page_bytes.begin(), rank_page_bytes.end(), uint64_t{0});
   // Less than one page and one ahead per layer could not hold a single token's sequence.
   const uint64_t least = uint64_t{2} * geometry->num_layers;
-  if (fitting < least) {
+  const auto fitting = source.PagesThatFit(size, rank_page_bytes, least);
+  if (!fitting.ok()) return fitting.status();
+  if (*fitting < least) {
     return absl::FailedPreconditionError(
-        absl::StrCat("--pool_bytes=", FormatByteSize({bytes}), " holds ", fitting, " pages of ",
+        absl::StrCat("--pool_bytes=", FormatPoolSize(size), " holds ", *fitting, " pages of ",
                      page_bytes, " bytes, and the model needs at least ", least, "; give it ",
                      FormatByteSize({least * page_bytes}), " or more"));
   }
-  const PageCount num_pages(
-      static_cast<uint32_t>(PagesThatFillHugePages(fitting, common, least, ReadMachineMemory())));
-  auto memory = PoolExport::Create(*geometry, ranks, num_pages);
+  const PageCount num_pages(static_cast<uint32_t>(*fitting));
+  auto memory = PoolExport::Create(source, *geometry, ranks, num_pages);
   if (!memory.ok()) return memory.status();
 
   std::unique_ptr<Pool> pool(new Pool(layout, *geometry, static_cast<uint32_t>(ranks.size()),

@@ -12,17 +12,20 @@
 #include "services/cache/coordinator.h"
 #include "services/common/clock.h"
 #include "services/common/geometry.h"
+#include "services/manager/page_memory.h"
 #include "services/manager/pool_export.h"
+#include "services/manager/pool_size.h"
 
 namespace folio::manager {
 
 // Immutable but for the coordinator, which is thread-safe: any thread may use it.
 class Pool {
  public:
-  // As many pages of `layout` as fit in `bytes`, all ranks' together, less what does not fill a
-  // huge page where the machine has such reserved. INVALID_ARGUMENT for a layout no pool can have,
-  // FAILED_PRECONDITION when `bytes` is too little for it. `clock` is borrowed.
-  static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout, uint64_t bytes,
+  // As many pages of `layout` as PageSource::PagesThatFit says, in memory of `source`.
+  // INVALID_ARGUMENT for a layout no pool can have, FAILED_PRECONDITION when `size` is too little
+  // for it; others as of PageSource. `clock` is borrowed.
+  static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout,
+                                                     const PageSource& source, const PoolSize& size,
                                                      absl::Duration lease_ttl, const Clock* clock);
 
   const v1::ModelLayout& layout() const { return layout_; }

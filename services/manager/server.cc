@@ -15,7 +15,8 @@ constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 }  // namespace
 
 Server::Server(const ServerOptions& options)
-    : roster_({options.pool_bytes, options.lease_ttl, options.export_socket, options.clock}),
+    : roster_({options.pages, options.pool_size, options.lease_ttl, options.export_socket,
+               options.clock}),
       kv_manager_(&roster_, options.budgets),
       admin_(&roster_, options.budgets) {}
 

@@ -3,7 +3,6 @@
 #ifndef FOLIO_SERVICES_MANAGER_SERVER_H_
 #define FOLIO_SERVICES_MANAGER_SERVER_H_
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +18,8 @@
 #include "services/manager/admin_service.h"
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
+#include "services/manager/page_memory.h"
+#include "services/manager/pool_size.h"
 #include "services/manager/worker_roster.h"
 #include "services/policy/budget.h"
 
@@ -27,7 +28,8 @@ namespace folio::manager {
 struct ServerOptions {
   std::vector<ListenAddress> listen;
   std::string export_socket;
-  uint64_t pool_bytes = 0;
+  const PageSource* pages = nullptr;  // borrowed
+  PoolSize pool_size;
   absl::Duration lease_ttl = absl::Seconds(10);
   const Clock* clock = nullptr;  // borrowed; of leases
   policy::BudgetRules budgets;

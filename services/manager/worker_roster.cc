@@ -38,9 +38,23 @@ WorkerRoster::WorkerRoster(Options options)
     : options_(std::move(options)),
       watch_([this](WorkerProcess process) { ProcessEnded(process); }) {}
 
+absl::Status WorkerRoster::CheckDevice(const v1::AttachRequest& request) const {
+  const bool on_gpu = request.device() == v1::DEVICE_KIND_CUDA;
+  if (on_gpu == options_.pages->on_gpus()) return absl::OkStatus();
+  if (on_gpu) {
+    return absl::FailedPreconditionError(
+        "device: the worker computes on a GPU and the manager's pages are in host memory; start "
+        "the manager with --device=cuda:N");
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "device: the worker computes on the CPU and the manager's pages are in memory of ",
+      options_.pages->device(), "; start the manager with --device=cpu"));
+}
+
 absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
   if (pool_ != nullptr) return CompareLayouts(pool_->layout(), layout);
-  auto pool = Pool::Carve(layout, options_.pool_bytes, options_.lease_ttl, options_.clock);
+  auto pool =
+      Pool::Carve(layout, *options_.pages, options_.pool_size, options_.lease_ttl, options_.clock);
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
   carved_ = pool_.get();
@@ -50,6 +64,7 @@ absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
                             {"page_bytes", pool_->page_bytes()},
                             {"ranks", pool_->ranks()},
                             {"pool_bytes", memory.pool_bytes()},
+                            {"device", options_.pages->device()},
                             {"score_board_bytes", memory.score_board_bytes()},
                             {"huge_pages", HugePagesName(memory.huge_pages())}});
   return absl::OkStatus();
@@ -69,7 +84,9 @@ absl::StatusOr<v1::AttachResponse> WorkerRoster::Attach(const v1::AttachRequest&
   if (!request.has_layout()) return absl::InvalidArgumentError("layout: must be set");
 
   absl::MutexLock lock(&mu_);
-  if (absl::Status status = CarveOrCompare(request.layout()); !status.ok()) {
+  absl::Status status = CheckDevice(request);
+  if (status.ok()) status = CarveOrCompare(request.layout());
+  if (!status.ok()) {
     log::Warning("attach refused", {{"name", request.worker_name()}, {"reason", status}});
     return status;
   }
@@ -95,6 +112,12 @@ absl::StatusOr<v1::AttachResponse> WorkerRoster::Attach(const v1::AttachRequest&
   layout->set_page_bytes(pool_->page_bytes());
   layout->set_pool_bytes(memory.pool_bytes());
   layout->set_score_board_bytes(memory.score_board_bytes());
+  for (uint32_t rank = 0; rank < memory.ranks(); ++rank) {
+    const PagePlace& place = memory.place(Rank(rank));
+    v1::PageMemory* told = layout->add_rank_memory();
+    told->set_device_uuid(place.device_uuid);
+    told->set_bytes(place.bytes);
+  }
   response.set_lease_ttl_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.lease_ttl)));
   return response;
 }

@@ -30,7 +30,9 @@
 #include "services/common/clock.h"
 #include "services/common/ids.h"
 #include "services/common/unique_fd.h"
+#include "services/manager/page_memory.h"
 #include "services/manager/pool.h"
+#include "services/manager/pool_size.h"
 #include "services/manager/process_watch.h"
 
 namespace folio::manager {
@@ -45,7 +47,8 @@ struct ExportGrant {
 class WorkerRoster {
  public:
   struct Options {
-    uint64_t pool_bytes = 0;
+    const PageSource* pages = nullptr;  // borrowed
+    PoolSize pool_size;
     absl::Duration lease_ttl;
     std::string export_socket;  // told to workers
     const Clock* clock = nullptr;
@@ -53,7 +56,8 @@ class WorkerRoster {
 
   explicit WorkerRoster(Options options);
 
-  // FAILED_PRECONDITION names each differing field with both values; UNAVAILABLE while draining.
+  // FAILED_PRECONDITION names each differing field with both values, and what a worker computes on
+  // when the pages are elsewhere; UNAVAILABLE while draining. Carving fails as Pool::Carve does.
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
 
   // Uses up an export token for the process behind `pidfd`. PERMISSION_DENIED for a token that is
@@ -76,6 +80,7 @@ class WorkerRoster {
 
   // Null until the first Attach.
   const Pool* pool() const { return carved_.load(); }
+  const PageSource& pages() const { return *options_.pages; }
   // Of rank 0; 0 when unknown.
   pid_t ProcessOf(WorkerId worker) const;
   uint32_t RunningSequences() const;
@@ -100,6 +105,7 @@ class WorkerRoster {
     }
   };
 
+  absl::Status CheckDevice(const v1::AttachRequest& request) const;
   absl::Status CarveOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Fences and logs why.
   void Fence(WorkerId id, Worker& worker, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -54,6 +54,12 @@ absl::Status CheckAnswer(const v1::AttachResponse& response, const v1::ModelLayo
   if (pool.score_board_bytes() != board_bytes) {
     return Mismatch("score_board_bytes", pool.score_board_bytes(), board_bytes);
   }
+  for (const v1::PageMemory& memory : pool.rank_memory()) {
+    if (memory.device_uuid().empty()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the manager's pages are in memory of ", memory.device_uuid(),
+                     " and this worker computes on the CPU; start the manager with --device=cpu"));
+  }
   return absl::OkStatus();
 }
 
@@ -115,6 +121,7 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
   request.set_protocol_version(kProtocolVersion);
   request.set_worker_name(worker_name);
   *request.mutable_layout() = layout;
+  request.set_device(v1::DEVICE_KIND_CPU);
   v1::AttachResponse response;
   grpc::ClientContext context;
   // Carving a large pool of huge pages takes the manager a while.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/common/clock.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/pool.h"
 #include "services/worker/grpc_manager_link.h"
 #include "services/worker/pool_attachment.h"
@@ -101,7 +102,8 @@ class InProcessSide final : public ManagerSide {
   static absl::StatusOr<std::unique_ptr<ManagerSide>> Start(const folio::v1::ModelLayout& layout,
                                                             uint64_t pool_bytes) {
     std::unique_ptr<InProcessSide> side(new InProcessSide());
-    auto pool = manager::Pool::Carve(layout, pool_bytes, absl::Hours(1), &side->clock_);
+    auto pool = manager::Pool::Carve(layout, manager::HostMemory(), {.bytes = pool_bytes},
+                                     absl::Hours(1), &side->clock_);
     if (!pool.ok()) return pool.status();
     side->pool_ = *std::move(pool);
     const manager::PoolExport& memory = side->pool_->memory();

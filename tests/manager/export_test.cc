@@ -13,6 +13,7 @@
 
 #include "services/common/unix_socket.h"
 #include "services/manager/export_socket.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/pool_export.h"
 #include "tests/manager/manager_rig.h"
 
@@ -45,7 +46,7 @@ TEST(PoolExport, IsExactlyAsLargeAsItsPagesAndStaysSo) {
   geometry.num_kv_heads = 3;
   geometry.head_dim = 64;
   geometry.page_tokens = 16;
-  auto memory = manager::PoolExport::Create(geometry, PageCount(100));
+  auto memory = manager::PoolExport::Create(manager::HostMemory(), geometry, PageCount(100));
   ASSERT_TRUE(memory.ok()) << memory.status();
   EXPECT_EQ(memory->pool_bytes(), 100U * 12288U);
   EXPECT_EQ(SizeOf(memory->pool_fd()), 100U * 12288U);
@@ -60,7 +61,7 @@ TEST(PoolExport, HugePagesNeverChangeTheSize) {
   geometry.num_kv_heads = 8;
   geometry.head_dim = 128;
   geometry.page_tokens = 16;  // 64 KiB a page: 64 of them are a multiple of any huge page
-  auto memory = manager::PoolExport::Create(geometry, PageCount(64));
+  auto memory = manager::PoolExport::Create(manager::HostMemory(), geometry, PageCount(64));
   ASSERT_TRUE(memory.ok()) << memory.status();
   EXPECT_EQ(SizeOf(memory->pool_fd()), 64U * 65536U);
   EXPECT_THAT((std::vector<std::string>{"none", "transparent", "reserved"}),

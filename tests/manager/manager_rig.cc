@@ -79,6 +79,7 @@ absl::StatusOr<v1::AttachResponse> TestWorker::Attach(const v1::ModelLayout& lay
   request.set_protocol_version(protocol_version);
   request.set_worker_name("test-worker");
   *request.mutable_layout() = layout;
+  request.set_device(device_);
   grpc::ClientContext context;
   const absl::Status status = FromGrpcStatus(stub_->Attach(&context, request, &attached_));
   if (!status.ok()) return status;
@@ -157,7 +158,8 @@ ManagerRig::ManagerRig(const RigOptions& options) {
   manager::ServerOptions server;
   server.listen = {*ParseListenAddress(address())};
   server.export_socket = export_socket();
-  server.pool_bytes = options.pool_bytes;
+  server.pages = &memory_;
+  server.pool_size = {.bytes = options.pool_bytes};
   server.lease_ttl = options.lease_ttl;
   server.clock = options.clock != nullptr ? options.clock : &real_clock_;
   auto started = manager::Server::Start(server);

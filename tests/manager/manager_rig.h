@@ -19,6 +19,7 @@
 #include "services/common/clock.h"
 #include "services/common/pool_socket.h"
 #include "services/common/protocol.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/server.h"
 #include "tests/common/temp_dir.h"
 
@@ -55,6 +56,9 @@ class TestWorker {
   // Ends the session without a goodbye.
   ~TestWorker();
 
+  // What it says that it computes on; the CPU at first.
+  void ComputeOn(v1::DeviceKind device) { device_ = device; }
+
   absl::StatusOr<v1::AttachResponse> Attach(const v1::ModelLayout& layout = SmallLayout(),
                                             uint32_t protocol_version = kProtocolVersion);
   absl::Status Fetch();
@@ -83,6 +87,7 @@ class TestWorker {
 
  private:
   std::unique_ptr<v1::KvManager::Stub> stub_;
+  v1::DeviceKind device_ = v1::DEVICE_KIND_CPU;
   v1::AttachResponse attached_;
   PoolDescriptors descriptors_;
   std::unique_ptr<grpc::ClientContext> context_;  // one per stream
@@ -113,6 +118,7 @@ class ManagerRig {
  private:
   const TempDir dir_;
   const RealClock real_clock_;
+  const manager::HostMemory memory_;
   std::unique_ptr<manager::Server> server_;
   std::unique_ptr<v1::Admin::Stub> admin_;
 };

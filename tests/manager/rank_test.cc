@@ -13,6 +13,7 @@
 
 #include "services/common/clock.h"
 #include "services/common/protocol.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/worker_roster.h"
 #include "tests/manager/child_process.h"
 #include "tests/manager/manager_rig.h"
@@ -138,8 +139,10 @@ class RankDeathTest : public ::testing::Test {
   }
 
   const RealClock clock_;
+  const manager::HostMemory memory_;
   std::atomic<bool> cancelled_ = false;
-  manager::WorkerRoster roster_{{.pool_bytes = 128 * kSmallPageBytes,
+  manager::WorkerRoster roster_{{.pages = &memory_,
+                                 .pool_size = {.bytes = 128 * kSmallPageBytes},
                                  .lease_ttl = absl::Seconds(60),
                                  .export_socket = "none",
                                  .clock = &clock_}};

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "services/common/clock.h"
 #include "services/common/protocol.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/session_translator.h"
 #include "services/manager/worker_roster.h"
 #include "tests/manager/child_process.h"
@@ -103,7 +104,9 @@ TEST(RosterThreads, PagesComeHomeWhateverWorkersDo) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
   const RealClock clock;
-  WorkerRoster roster({.pool_bytes = 128 * testing::kSmallPageBytes,
+  const HostMemory memory;
+  WorkerRoster roster({.pages = &memory,
+                       .pool_size = {.bytes = 128 * testing::kSmallPageBytes},
                        .lease_ttl = absl::Milliseconds(100),
                        .export_socket = "none",
                        .clock = &clock});

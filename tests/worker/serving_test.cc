@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "services/common/clock.h"
 #include "services/common/grpc_server.h"
+#include "services/manager/host_memory.h"
 #include "services/manager/server.h"
 #include "services/worker/inference_service.h"
 #include "tests/testing/scratch_directory.h"
@@ -28,7 +29,8 @@ class ServingTest : public ::testing::Test {
     manager::ServerOptions options;
     options.listen = {*ParseListenAddress("unix:" + scratch_.File("m.sock"))};
     options.export_socket = scratch_.File("e.sock");
-    options.pool_bytes = 4 << 20;
+    options.pages = &memory_;
+    options.pool_size = {.bytes = 4 << 20};
     options.lease_ttl = lease_ttl;
     options.clock = &clock_;
     auto started = manager::Server::Start(options);
@@ -65,6 +67,7 @@ class ServingTest : public ::testing::Test {
 
   folio::testing::ScratchDirectory scratch_;
   RealClock clock_;
+  manager::HostMemory memory_;
   std::unique_ptr<manager::Server> manager_;
   RequestQueue queue_;
 };

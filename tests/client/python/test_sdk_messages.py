@@ -152,7 +152,8 @@ RESULTS = [
     (folio.Started, inference_pb2.Started), (folio.Usage, inference_pb2.Usage),
     (folio.CacheStats, inference_pb2.CacheStats), (folio.Finished, inference_pb2.Finished),
     (folio.Model, inference_pb2.GetModelResponse), (folio.AttachedWorker, admin_pb2.AttachedWorker),
-    (folio.Pool, admin_pb2.Pool), (folio.SequenceInfo, admin_pb2.Sequence), (folio.LayerTable, admin_pb2.LayerTable),
+    (folio.RankMemory, admin_pb2.RankMemory), (folio.Device, admin_pb2.Device), (folio.Pool, admin_pb2.Pool),
+    (folio.SequenceInfo, admin_pb2.Sequence), (folio.LayerTable, admin_pb2.LayerTable),
     (folio.SequenceTables, admin_pb2.GetSequenceResponse), (folio.ExplainedLayer, admin_pb2.ExplainedLayer),
     (folio.Explanation, admin_pb2.ExplainEvictionResponse),
 ]  # fmt: skip
@@ -176,6 +177,8 @@ def test_answers_are_read():
     table.kept.add(begin=9, end=10)
     assert folio.messages.read(table) == folio.LayerTable((folio.PageRef(3, 1),), 5, (range(4), range(9, 10)))
     assert folio.messages.read(admin_pb2.Sequence(state=admin_pb2.SEQUENCE_STATE_DECODE)).state == "decode"
+    device = admin_pb2.Device(device="cuda:0", uuid="GPU-1", name="H200", free_bytes=0)
+    assert folio.messages.read(device) == folio.Device("cuda:0", "GPU-1", "H200", None, 0)
     assert folio.messages.read(types_pb2.ModelLayout(data_type=1)).data_type == "bfloat16"
     assert folio.messages.read(types_pb2.CacheOptions(budget_share=0.1)).budget_share == 0.1
     newer = inference_pb2.Finished.FromString(b"\x08\x63")

@@ -27,11 +27,13 @@ from folio.errors import (
 from folio.generation import AsyncGeneration, Generation
 from folio.inspection import (
     AttachedWorker,
+    Device,
     ExplainedLayer,
     Explanation,
     LayerTable,
     PageRef,
     Pool,
+    RankMemory,
     SequenceInfo,
     SequenceTables,
 )
@@ -79,6 +81,7 @@ __all__ = [
     "Client",
     "Completion",
     "DeadlineExceeded",
+    "Device",
     "EvictedLayer",
     "Eviction",
     "ExplainedLayer",
@@ -104,6 +107,7 @@ __all__ = [
     "Pool",
     "QueryDiff",
     "Random",
+    "RankMemory",
     "ResourceExhausted",
     "ScoreResult",
     "SequenceInfo",

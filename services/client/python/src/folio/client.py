@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from folio import checks, requests
 from folio.generation import AsyncGeneration, Generation
-from folio.inspection import Explanation, Pool, SequenceInfo, SequenceTables
+from folio.inspection import Device, Explanation, Pool, SequenceInfo, SequenceTables
 from folio.messages import read
 from folio.policies import Policy
 from folio.requests import ChatTurn
@@ -256,6 +256,11 @@ class Client:
         """The manager's pools: one, or none until the first worker attached."""
         answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
         return tuple(read(pool) for pool in answer.pools)
+
+    def devices(self, *, timeout: float | None = None) -> tuple[Device, ...]:
+        """The GPUs whose memory the manager's pages are in; none when that is the host's."""
+        answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
+        return tuple(read(device) for device in answer.devices)
 
     def sequences(self, *, timeout: float | None = None) -> tuple[SequenceInfo, ...]:
         """The sequences that are open, by id."""

@@ -18,10 +18,31 @@ class AttachedWorker:
     lease_remaining_ms: int
 
 
+@of("RankMemory")
+@dataclass(frozen=True)
+class RankMemory:
+    """One rank's page memory: on "cpu", or a GPU as the manager numbers them."""
+
+    device: str
+    bytes: int
+
+
+@of("Device")
+@dataclass(frozen=True)
+class Device:
+    """A GPU whose memory pages are in; bytes are None where nothing tells."""
+
+    device: str
+    uuid: str
+    name: str
+    total_bytes: int | None
+    free_bytes: int | None
+
+
 @of("Pool")
 @dataclass(frozen=True)
 class Pool:
-    """One rank's page memory."""
+    """The page memory of all ranks."""
 
     pool_id: int
     layout: ModelLayout
@@ -35,6 +56,7 @@ class Pool:
     huge_pages: bool
     sequences: int
     workers: tuple[AttachedWorker, ...]
+    rank_memory: tuple[RankMemory, ...]
 
 
 @of("Sequence")
