@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
   if (!geometry.ok()) return geometry.status();
   const std::vector<CacheGeometry> ranks = RankGeometries(layout);
   std::vector<uint64_t> rank_page_bytes;
+  rank_page_bytes.reserve(ranks.size());
   for (const CacheGeometry& rank : ranks) rank_page_bytes.push_back(rank.page_bytes());
   const uint64_t page_bytes =
       std::accumulate(rank_page_bytes.begin(), rank_page_bytes.end(), uint64_t{0});

@@ -202,7 +202,7 @@ TEST_F(ManagerBinary, BadFlagsEndWithCodeTwoAndNameTheFix) {
 TEST_F(ManagerBinary, HelpAndVersionEndWell) {
   ChildProcess help({FOLIO_MANAGER_BINARY, "--help"});
   EXPECT_EQ(help.Wait(), 0);
-  for (const char* flag : {"--listen", "--export_socket", "--pool_bytes", "--lease_ttl",
+  for (const char* flag : {"--listen", "--export_socket", "--device", "--pool_bytes", "--lease_ttl",
                            "--drain_timeout", "--log_format", "--log_level", "--flagfile"}) {
     EXPECT_THAT(help.output(), HasSubstr(flag));
   }
