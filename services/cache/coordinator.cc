@@ -16,9 +16,14 @@ void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
 }
 void Coordinator::ProveGone(WorkerId worker) { state_->ProveGone(worker); }
 std::vector<WorkerId> Coordinator::FenceExpired() { return state_->FenceExpired(); }
+std::vector<SequenceId> Coordinator::EndExpiredOrphans() { return state_->EndExpiredOrphans(); }
+PageCount Coordinator::WithheldFor(WorkerId worker) const { return state_->WithheldFor(worker); }
 
 absl::StatusOr<Opened> Coordinator::Open(const OpenRequest& request) {
   return state_->Open(request);
+}
+absl::StatusOr<Claimed> Coordinator::Claim(const ClaimRequest& request) {
+  return state_->Claim(request);
 }
 absl::StatusOr<Outcome> Coordinator::Commit(const CommitRequest& request) {
   return state_->Commit(request);

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/common/clock.h"
 #include "services/common/geometry.h"
@@ -28,6 +29,8 @@ struct CoordinatorOptions {
   CacheGeometry geometry;
   PageCount num_pages;
   absl::Duration lease_ttl = absl::Seconds(10);
+  // How long a sequence waits for another worker when its own is lost; 0: it ends at once.
+  absl::Duration orphan_ttl;
   // Score board of the pool, `geometry.score_board_floats(num_pages)` floats; borrowed. Workers of
   // other processes write it; rows are read only after the commit that covers them.
   const float* score_board = nullptr;
@@ -45,20 +48,36 @@ class Coordinator {
   WorkerId AddWorker(std::string name);
   absl::Status Renew(WorkerId worker);
 
-  // Fences the worker: its sequences close, its pages are quarantined until ProveGone. With
-  // `quiesced` (an orderly goodbye: nothing can write any more) they are free at once. Idempotent.
+  // Fences the worker. Its sequences that were opened with a resume token are orphaned: they keep
+  // their pages and their reservation until they are claimed or end. The others end, and their
+  // pages are quarantined until ProveGone; with `quiesced` (an orderly goodbye: nothing can write
+  // any more) they are free at once. Idempotent.
+  //
+  // One more ends: a sequence whose compaction was not acknowledged, since nobody knows which of
+  // its tokens were moved. Pages that were to be dropped are whole: the claim names them again.
   void FenceWorker(WorkerId worker, bool quiesced);
-  // The process is known to have ended: all its pages, quarantined or held, become free.
-  // Idempotent.
+  // The process is known to have ended: pages quarantined for it become free, its orphans may be
+  // claimed. Idempotent.
   void ProveGone(WorkerId worker);
   // Fences workers whose lease has run out and returns them.
   std::vector<WorkerId> FenceExpired();
+  // Ends the orphans that nobody claimed within `orphan_ttl` and returns them.
+  std::vector<SequenceId> EndExpiredOrphans();
+  // Pages out of use because the fenced `worker` could still write them: quarantined, or orphans'.
+  PageCount WithheldFor(WorkerId worker) const;
 
   // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help;
   // INVALID_ARGUMENT names the field; NOT_FOUND or FAILED_PRECONDITION: the worker is unknown or
   // fenced. Reserves the worst case (prompt and max_new_tokens, or budget and slack), so that a
-  // running sequence never meets a full pool.
+  // running sequence never meets a full pool. Where orphans are in the way, those that wait longest
+  // end, as many as are needed and none if that does not help.
   absl::StatusOr<Opened> Open(const OpenRequest& request);
+
+  // Makes an orphan `worker`'s: what was committed stays, tokens behind it are computed again, and
+  // `plan` is carried out first. PERMISSION_DENIED: another resume token. UNAVAILABLE, try again:
+  // its worker's lease is live, or the process is not proven gone. NOT_FOUND: it has ended. Of
+  // several that ask, one gets it.
+  absl::StatusOr<Claimed> Claim(const ClaimRequest& request);
 
   // FAILED_PRECONDITION on a stale lease epoch or page reference, a length that goes backwards or
   // past the pages held, a chunk that runs past the prompt's end, or decode while a compaction (in

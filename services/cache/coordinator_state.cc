@@ -41,27 +41,11 @@ void Coordinator::State::AwaitDecisions(WorkerId worker) {
   mu_.Await(absl::Condition(&idle));
 }
 
-void Coordinator::State::EndSequences(WorkerId worker, bool quiesced) {
-  AwaitDecisions(worker);
-  for (auto it = sequences_.begin(); it != sequences_.end();) {
-    Sequence& sequence = *it->second;
-    if (sequence.worker() != worker) {
-      ++it;
-      continue;
-    }
-    if (quiesced) {
-      sequence.Release(pool_);
-    } else {
-      sequence.Quarantine(pool_);
-    }
-    it = sequences_.erase(it);
-  }
-}
-
 void Coordinator::State::FenceWorker(WorkerId worker, bool quiesced) {
+  const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   leases_.Fence(worker);
-  EndSequences(worker, quiesced);
+  LeaveSequences(worker, quiesced, now);
   if (quiesced) {
     pool_.EndQuarantine(worker);
     leases_.Remove(worker);
@@ -75,7 +59,7 @@ std::vector<WorkerId> Coordinator::State::FenceExpired() {
   absl::MutexLock lock(&mu_);
   std::vector<WorkerId> expired = leases_.Expired(now);
   for (WorkerId worker : expired) leases_.Fence(worker);
-  for (WorkerId worker : expired) EndSequences(worker, /*quiesced=*/false);
+  for (WorkerId worker : expired) LeaveSequences(worker, /*quiesced=*/false, now);
   return expired;
 }
 

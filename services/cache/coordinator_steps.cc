@@ -32,7 +32,8 @@ absl::Status CheckRequest(const OpenRequest& request, const policy::Policy& poli
 }  // namespace
 
 absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& request,
-                                                          const policy::Policy& policy) {
+                                                          const policy::Policy& policy,
+                                                          std::vector<SequenceId>* ended) {
   const CacheGeometry& geometry = options_.geometry;
   const uint64_t wanted = Sequence::WorstCase(request, policy, geometry);
   // Built only for a refusal: this runs under the lock.
@@ -48,8 +49,12 @@ absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& req
                      policy.evicts() ? " or budget_tokens" : ", choose a policy that evicts",
                      ", or give the manager a larger pool"));
   }
-  std::optional<PageReservation> reservation =
-      pool_.Reserve(PageCount(static_cast<uint32_t>(wanted)));
+  const PageCount pages(static_cast<uint32_t>(wanted));
+  std::optional<PageReservation> reservation = pool_.Reserve(pages);
+  if (!reservation.has_value()) {
+    *ended = MakeRoom(wanted);
+    if (!ended->empty()) reservation = pool_.Reserve(pages);
+  }
   if (!reservation.has_value()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "pool is full for now: ", want(), ", free ", pool_.free().value(), " (of these reserved ",
@@ -77,12 +82,12 @@ absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
   absl::MutexLock lock(&mu_);
   if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
   if (!valid.ok()) return valid;
-  absl::StatusOr<PageReservation> reservation = Admit(request, *policy);
+  Opened opened;
+  absl::StatusOr<PageReservation> reservation = Admit(request, *policy, &opened.ended);
   if (!reservation.ok()) return reservation.status();
   ++last_sequence_;
   auto sequence = std::make_unique<Sequence>(last_sequence_, request, policy, options_.geometry,
                                              *std::move(reservation), now);
-  Opened opened;
   opened.sequence = sequence->id();
   opened.lease_epoch = sequence->lease_epoch();
   opened.cache = request.cache;
@@ -99,14 +104,18 @@ absl::StatusOr<Sequence*> Coordinator::State::Find(SequenceId id) const {
   return absl::NotFoundError(absl::StrCat("sequence ", id.value(), " is not open"));
 }
 
-absl::StatusOr<Sequence*> Coordinator::State::Claim(WorkerId worker, SequenceId id,
-                                                    LeaseEpoch lease_epoch) {
+absl::StatusOr<Sequence*> Coordinator::State::HeldBy(WorkerId worker, SequenceId id,
+                                                     LeaseEpoch lease_epoch) {
   // A fenced worker's sequences are gone; that it was fenced says more than that.
   const absl::Status lease = leases_.Renew(worker, options_.clock->Now());
   if (absl::IsFailedPrecondition(lease)) return lease;
   const absl::StatusOr<Sequence*> found = Find(id);
   if (!found.ok()) return found.status();
   Sequence& sequence = **found;
+  if (sequence.orphaned_at().has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sequence ", id.value(), ": no worker holds its lease; claim it"));
+  }
   if (sequence.worker() != worker) {
     return absl::FailedPreconditionError(absl::StrCat("sequence ", id.value(), ": worker ",
                                                       sequence.worker().value(),
@@ -146,10 +155,9 @@ absl::StatusOr<Outcome> Coordinator::State::Commit(const CommitRequest& request)
   std::optional<DecisionInput> input;
   {
     absl::MutexLock lock(&mu_);
-    absl::StatusOr<Sequence*> claimed =
-        Claim(request.worker, request.sequence, request.lease_epoch);
-    if (!claimed.ok()) return claimed.status();
-    Sequence& sequence = **claimed;
+    absl::StatusOr<Sequence*> held = HeldBy(request.worker, request.sequence, request.lease_epoch);
+    if (!held.ok()) return held.status();
+    Sequence& sequence = **held;
     if (absl::Status s = sequence.CheckCommit(request); !s.ok()) return s;
     sequence.ApplyCommit(request);
     input = Advance(sequence, outcome);
@@ -163,9 +171,9 @@ absl::StatusOr<Outcome> Coordinator::State::Ack(WorkerId worker, SequenceId id,
   std::optional<DecisionInput> input;
   {
     absl::MutexLock lock(&mu_);
-    absl::StatusOr<Sequence*> claimed = Claim(worker, id, lease_epoch);
-    if (!claimed.ok()) return claimed.status();
-    Sequence& sequence = **claimed;
+    absl::StatusOr<Sequence*> held = HeldBy(worker, id, lease_epoch);
+    if (!held.ok()) return held.status();
+    Sequence& sequence = **held;
     const std::optional<Plan>& plan = sequence.plan();
     if (!plan.has_value() || plan->epoch != epoch) {
       const std::string expected =
@@ -189,9 +197,9 @@ absl::Status Coordinator::State::Close(WorkerId worker, SequenceId id, LeaseEpoc
     return it == sequences_.end() || !it->second->deciding();
   };
   mu_.Await(absl::Condition(&idle));
-  absl::StatusOr<Sequence*> claimed = Claim(worker, id, lease_epoch);
-  if (!claimed.ok()) return claimed.status();
-  (*claimed)->Release(pool_);
+  absl::StatusOr<Sequence*> held = HeldBy(worker, id, lease_epoch);
+  if (!held.ok()) return held.status();
+  (*held)->Release(pool_);
   sequences_.erase(id);
   return absl::OkStatus();
 }

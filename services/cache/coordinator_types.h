@@ -24,13 +24,20 @@ struct SamplingRecord {
   uint64_t seed = 0;
 };
 
+// Kept with a sequence, and not read: what it takes to go on identically on another worker.
+struct SequenceNotes {
+  SamplingRecord sampling;
+  std::string label;         // shown to operators
+  std::string resume_token;  // whoever has it may claim the sequence; empty: nobody may
+  std::string output;        // of the worker
+};
+
 struct OpenRequest {
   WorkerId worker;
   std::vector<TokenId> prompt;
   TokenCount max_new_tokens;
   policy::CacheConfig cache;
-  SamplingRecord sampling;
-  std::string label;
+  SequenceNotes notes;
 };
 
 struct Opened {
@@ -40,6 +47,7 @@ struct Opened {
   LayerPageLists pages;  // the whole prompt and one page ahead
   policy::ScoreNeed scores;
   policy::ScoreNeed prompt_scores;  // on the board's second plane
+  std::vector<SequenceId> ended;    // orphans that made room for it
 };
 
 struct CommitRequest {
@@ -70,7 +78,7 @@ struct Outcome {
   std::optional<Plan> plan;
 };
 
-enum class SequenceState { kPrefill, kDecode, kEvicting };
+enum class SequenceState { kPrefill, kDecode, kEvicting, kOrphaned };
 
 struct SequenceInfo {
   SequenceId id;
@@ -89,6 +97,7 @@ struct SequenceInfo {
   PlanEpoch plan_epoch;
   LeaseEpoch lease_epoch;
   absl::Duration age;
+  absl::Duration orphan_left;  // until an orphan ends
 };
 
 struct LayerTableInfo {
@@ -127,6 +136,7 @@ struct WorkerInfo {
 struct PoolInfo {
   PageCount total, free, held, quarantined, reserved;
   uint32_t sequences = 0;
+  uint32_t orphans = 0;  // of these
   std::vector<WorkerInfo> workers;
 };
 

@@ -90,6 +90,11 @@ PageCount PagePool::EndQuarantine(WorkerId owner) {
   return count;
 }
 
+PageCount PagePool::quarantined(WorkerId owner) const {
+  const auto it = quarantine_.find(owner);
+  return PageCount(it == quarantine_.end() ? 0 : static_cast<uint32_t>(it->second.size()));
+}
+
 bool PagePool::IsHeld(PageRef page) const {
   if (page.page.value() >= entries_.size()) return false;
   const Entry& entry = entries_[page.page.value()];

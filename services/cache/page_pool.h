@@ -63,6 +63,7 @@ class PagePool {
   PageCount free() const { return PageCount(static_cast<uint32_t>(free_.size())); }
   PageCount held() const { return held_; }
   PageCount quarantined() const { return quarantined_; }
+  PageCount quarantined(WorkerId owner) const;
   PageCount reserved() const { return reserved_; }
 
   // INTERNAL unless every page is in exactly one state and the counts agree. O(pages).

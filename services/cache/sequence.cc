@@ -40,8 +40,7 @@ Sequence::Sequence(SequenceId id, const OpenRequest& request,
       geometry_(geometry),
       policy_(std::move(policy)),
       cache_(request.cache),
-      sampling_(request.sampling),
-      label_(request.label),
+      notes_(request.notes),
       opened_(opened),
       prompt_tokens_(static_cast<uint32_t>(request.prompt.size())),
       max_new_tokens_(request.max_new_tokens.value()),
@@ -175,8 +174,9 @@ SequenceInfo Sequence::Info(absl::Time now) const {
   SequenceInfo info;
   info.id = id_;
   info.worker = worker_;
-  info.label = label_;
-  info.state = plan_in_flight()                   ? SequenceState::kEvicting
+  info.label = notes_.label;
+  info.state = orphaned_at_.has_value()           ? SequenceState::kOrphaned
+               : plan_in_flight()                 ? SequenceState::kEvicting
                : logical_length_ < prompt_tokens_ ? SequenceState::kPrefill
                                                   : SequenceState::kDecode;
   info.cache = cache_;

@@ -1,6 +1,5 @@
 // One sequence's record: its tokens, its block tables, its promised pages and the plan that waits
 // for it. Knows the rules of a sequence's life; knows no lock and no other sequence.
-//
 // Thread-compatible; the coordinator's lock guards it. Pages go back to the pool through Release or
 // Quarantine before the sequence is destroyed.
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_H_
@@ -9,12 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "services/cache/block_table.h"
+#include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
 #include "services/cache/footprint.h"
@@ -42,17 +42,14 @@ class Sequence {
   SequenceId id() const { return id_; }
   WorkerId worker() const { return worker_; }
   LeaseEpoch lease_epoch() const { return lease_epoch_; }
-  // The part of the record that lets another worker go on: prompt and sampled ids, and the sampler.
-  const std::vector<TokenId>& tokens() const { return tokens_; }
-  const SamplingRecord& sampling() const { return sampling_; }
+  std::optional<absl::Time> orphaned_at() const { return orphaned_at_; }  // its worker is lost
   // A policy is reading the sequence's scores; its pages must stay where they are.
   bool deciding() const { return deciding_; }
   const std::optional<Plan>& plan() const { return plan_; }
 
   // OK, or FAILED_PRECONDITION saying what was expected and what came. Changes nothing.
   absl::Status CheckCommit(const CommitRequest& request) const;
-  // Precondition: CheckCommit is OK.
-  void ApplyCommit(const CommitRequest& request);
+  void ApplyCommit(const CommitRequest& request);  // precondition: CheckCommit is OK
 
   // Gives each layer the pages it should hold now, and returns them; empty when none is due. While
   // a plan waits nothing is given: its acknowledgement does that.
@@ -65,8 +62,7 @@ class Sequence {
                                         const ScoreBoard& board) const;
   const policy::CacheConfig& cache() const { return cache_; }
 
-  // What the policy is to decide now, if anything; from here to FinishDecision the sequence is
-  // `deciding`. `board` is the pool's score board.
+  // What the policy is to decide now, if anything: then it is `deciding` until FinishDecision.
   std::optional<DecisionInput> BeginDecision(const ScoreBoard& board);
   // Numbers the plan and keeps it until it is acknowledged. `kept` is what BeginDecision gave.
   const Plan& FinishDecision(Action action, std::vector<policy::KeptScores> kept);
@@ -74,6 +70,13 @@ class Sequence {
   // Carries out the waiting plan in the tables; freed pages go to the pool, and the reservation
   // shrinks to what the rest of the sequence's life can need.
   void ApplyPlan(PagePool& pool);
+
+  // sequence_claim.cc: its worker is lost, and another goes on. Not while a compaction waits, which
+  // may have moved tokens; a drop moves none.
+  bool can_be_orphaned() const;
+  void Orphan(absl::Time now);
+  bool Knows(absl::string_view resume_token) const;
+  Claimed Claim(WorkerId worker);
 
   // The end: no page is held afterwards.
   void Release(PagePool& pool);
@@ -95,16 +98,13 @@ class Sequence {
   uint64_t remaining() const;
   uint64_t PagesWanted(size_t layer) const;
   uint64_t PagesPromised(size_t layer) const;
-  uint64_t PagesPromised() const;  // beyond those held, over all layers
-  // Tokens of the layer in full pages.
-  uint32_t FullTokens(const BlockTable& table) const;
-  // Of the layer's resident tokens, those of the prompt.
-  TokenCount PromptTokens(const BlockTable& table) const;
+  uint64_t PagesPromised() const;                          // beyond those held, over all layers
+  uint32_t FullTokens(const BlockTable& table) const;      // tokens in full pages
+  TokenCount PromptTokens(const BlockTable& table) const;  // resident ones of the prompt
   // Of its first `tokens`, those whose scores are written.
   TokenCount ScoredTokens(const BlockTable& table, TokenCount tokens, policy::ScoreTime) const;
   bool OverBudget(size_t layer) const;
-  // Without layers.
-  DecisionInput EmptyInput(std::shared_ptr<const policy::Policy> policy) const;
+  DecisionInput EmptyInput(std::shared_ptr<const policy::Policy> policy) const;  // no layers
   DecisionInput::Layer SnapshotLayer(size_t layer, TokenCount tokens, const policy::Policy& policy,
                                      const policy::CacheConfig& cache,
                                      const ScoreBoard& board) const;
@@ -118,13 +118,13 @@ class Sequence {
   absl::Status Refuse(absl::string_view why) const;
 
   const SequenceId id_;
-  const WorkerId worker_;
-  const LeaseEpoch lease_epoch_{1};
+  WorkerId worker_;  // the last one, of an orphan
+  LeaseEpoch lease_epoch_{1};
+  std::optional<absl::Time> orphaned_at_;
   const CacheGeometry geometry_;
   const std::shared_ptr<const policy::Policy> policy_;
   const policy::CacheConfig cache_;
-  const SamplingRecord sampling_;
-  const std::string label_;
+  const SequenceNotes notes_;
   const absl::Time opened_;
   const uint32_t prompt_tokens_;
   const uint32_t max_new_tokens_;

@@ -8,7 +8,7 @@
 namespace folio {
 
 // Of the KvManager service; a worker attaches only to a manager of its own version.
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 // Labels of sequences and names of workers: they are kept, and shown to operators.
 inline constexpr size_t kMaxLabelBytes = 256;

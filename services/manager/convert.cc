@@ -12,14 +12,10 @@
 namespace folio::manager {
 namespace {
 
-void WritePages(const cache::PageList& pages, v1::LayerPages* out) {
-  out->mutable_pages()->Reserve(static_cast<int>(pages.size()));
-  out->mutable_generations()->Reserve(static_cast<int>(pages.size()));
-  for (const PageRef& ref : pages) {
-    out->add_pages(ref.page.value());
-    out->add_generations(ref.generation.value());
-  }
-}
+// Of OpenSequence: 128 bits cannot be guessed, and nobody needs much more.
+constexpr size_t kLeastResumeToken = 16;
+constexpr size_t kMostResumeToken = 64;
+constexpr size_t kMostOutputBytes = 16384;
 
 struct ActionWriter {
   v1::EvictionPlan* out;
@@ -76,6 +72,15 @@ absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, W
   if (open.label().size() > kMaxLabelBytes) {
     return Refuse("label: has ", open.label().size(), " bytes; at most ", kMaxLabelBytes);
   }
+  const size_t token = open.resume_token().size();
+  if (token != 0 && (token < kLeastResumeToken || token > kMostResumeToken)) {
+    return Refuse("resume_token: has ", token, " bytes; give none, or from ", kLeastResumeToken,
+                  " to ", kMostResumeToken);
+  }
+  if (open.output().ByteSizeLong() > kMostOutputBytes) {
+    return Refuse("output: has ", open.output().ByteSizeLong(), " bytes; at most ",
+                  kMostOutputBytes);
+  }
   auto sampling = SamplingFromProto(open.sampling());
   if (!sampling.ok()) return sampling.status();
   const RequestShape shape = {static_cast<uint64_t>(open.prompt_tokens_size()),
@@ -88,8 +93,10 @@ absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, W
   for (const uint32_t token : open.prompt_tokens()) request.prompt.emplace_back(token);
   request.max_new_tokens = TokenCount(open.max_new_tokens());
   request.cache = *config;
-  request.sampling = *sampling;
-  request.label = open.label();
+  request.notes.sampling = *sampling;
+  request.notes.label = open.label();
+  request.notes.resume_token = open.resume_token();
+  request.notes.output = open.output().SerializeAsString();
   return request;
 }
 
@@ -108,12 +115,23 @@ cache::CommitRequest CommitFromProto(const v1::CommitTokens& commit, WorkerId wo
   return request;
 }
 
+v1::LayerPages PagesToProto(const cache::PageList& pages) {
+  v1::LayerPages out;
+  out.mutable_pages()->Reserve(static_cast<int>(pages.size()));
+  out.mutable_generations()->Reserve(static_cast<int>(pages.size()));
+  for (const PageRef& ref : pages) {
+    out.add_pages(ref.page.value());
+    out.add_generations(ref.generation.value());
+  }
+  return out;
+}
+
 v1::OpenResult OpenedToProto(const cache::Opened& opened) {
   v1::OpenResult result;
   result.set_sequence_id(opened.sequence.value());
   result.set_lease_epoch(opened.lease_epoch.value());
   *result.mutable_cache() = CacheConfigToProto(opened.cache);
-  for (const cache::PageList& pages : opened.pages) WritePages(pages, result.add_layers());
+  for (const cache::PageList& pages : opened.pages) *result.add_layers() = PagesToProto(pages);
   *result.mutable_scores() = ScoreNeedToProto(opened.scores);
   *result.mutable_prompt_scores() = ScoreNeedToProto(opened.prompt_scores);
   return result;
@@ -122,7 +140,7 @@ v1::OpenResult OpenedToProto(const cache::Opened& opened) {
 v1::PageGrant GrantToProto(SequenceId sequence, const cache::LayerPageLists& pages) {
   v1::PageGrant grant;
   grant.set_sequence_id(sequence.value());
-  for (const cache::PageList& list : pages) WritePages(list, grant.add_layers());
+  for (const cache::PageList& list : pages) *grant.add_layers() = PagesToProto(list);
   return grant;
 }
 

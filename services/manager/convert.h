@@ -51,9 +51,12 @@ absl::StatusOr<cache::SamplingRecord> SamplingFromProto(const v1::SamplingParams
 
 absl::StatusOr<cache::OpenRequest> OpenFromProto(const v1::OpenSequence& open, WorkerId worker,
                                                  const CacheRules& rules);
+cache::ClaimRequest ClaimFromProto(const v1::ClaimSequence& claim, WorkerId worker);
 cache::CommitRequest CommitFromProto(const v1::CommitTokens& commit, WorkerId worker);
 
+v1::LayerPages PagesToProto(const cache::PageList& pages);
 v1::OpenResult OpenedToProto(const cache::Opened& opened);
+v1::ClaimResult ClaimedToProto(const cache::Claimed& claimed);
 v1::PageGrant GrantToProto(SequenceId sequence, const cache::LayerPageLists& pages);
 v1::EvictionPlan PlanToProto(const cache::Plan& plan);
 

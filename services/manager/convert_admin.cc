@@ -39,8 +39,14 @@ v1::SequenceState StateToProto(cache::SequenceState state) {
       return v1::SEQUENCE_STATE_DECODE;
     case cache::SequenceState::kEvicting:
       return v1::SEQUENCE_STATE_EVICTING;
+    case cache::SequenceState::kOrphaned:
+      return v1::SEQUENCE_STATE_ORPHANED;
   }
   return v1::SEQUENCE_STATE_UNSPECIFIED;
+}
+
+uint32_t Milliseconds(absl::Duration time) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 0, UINT32_MAX));
 }
 
 std::string Shown(const std::string& text) { return absl::StrCat("\"", text, "\""); }
@@ -143,8 +149,8 @@ v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometr
   out.set_evicted_tokens(info.evicted_tokens.value());
   out.set_evicted_pages(info.evicted_pages.value());
   out.set_plan_epoch(info.plan_epoch.value());
-  const int64_t age = std::clamp<int64_t>(absl::ToInt64Milliseconds(info.age), 0, UINT32_MAX);
-  out.set_age_ms(static_cast<uint32_t>(age));
+  out.set_age_ms(Milliseconds(info.age));
+  out.set_orphan_ms(Milliseconds(info.orphan_left));
   out.set_lease_epoch(info.lease_epoch.value());
   return out;
 }

@@ -34,6 +34,9 @@ ABSL_FLAG(
     "tokens that any sequence may hold in a layer, a multiple of the page size; 0: no ceiling");
 ABSL_FLAG(absl::Duration, lease_ttl, absl::Seconds(10),
           "how long a silent worker keeps its sequences, from 100ms to 1h, such as 10s");
+ABSL_FLAG(absl::Duration, orphan_ttl, absl::ZeroDuration(),
+          "how long a sequence whose worker was lost keeps its pages for another worker to go on, "
+          "unless others need the room, from 0 (it ends at once) to 24h, such as 60s");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running sequences may take to end after SIGTERM, from 0 to 24h, such as 30s");
 
@@ -125,9 +128,12 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   if (!budgets.ok()) return budgets.status();
   flags.server.budgets = *budgets;
   flags.server.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
+  flags.server.orphan_ttl = absl::GetFlag(FLAGS_orphan_ttl);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   for (const absl::Status& status : {CheckFlagRange("lease_ttl", flags.server.lease_ttl,
                                                     absl::Milliseconds(100), absl::Hours(1)),
+                                     CheckFlagRange("orphan_ttl", flags.server.orphan_ttl,
+                                                    absl::ZeroDuration(), absl::Hours(24)),
                                      CheckFlagRange("drain_timeout", flags.drain_timeout,
                                                     absl::ZeroDuration(), absl::Hours(24))}) {
     if (!status.ok()) return status;

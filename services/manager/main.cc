@@ -72,6 +72,7 @@ int Run() {
                                              {"device", (*pages)->device()},
                                              size_field,
                                              {"lease_ttl", flags->server.lease_ttl},
+                                             {"orphan_ttl", flags->server.orphan_ttl},
                                              {"export_socket", flags->server.export_socket}});
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});

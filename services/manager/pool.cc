@@ -20,7 +20,8 @@ Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
                                                   const PageSource& source, const PoolSize& size,
-                                                  absl::Duration lease_ttl, const Clock* clock) {
+                                                  absl::Duration lease_ttl,
+                                                  absl::Duration orphan_ttl, const Clock* clock) {
   auto geometry = GeometryFromProto(layout);
   if (!geometry.ok()) return geometry.status();
   const std::vector<CacheGeometry> ranks = RankGeometries(layout);
@@ -49,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
   options.geometry = *geometry;
   options.num_pages = num_pages;
   options.lease_ttl = lease_ttl;
+  options.orphan_ttl = orphan_ttl;
   options.score_board = pool->memory_.score_board();
   options.clock = clock;
   pool->coordinator_ = std::make_unique<cache::Coordinator>(options);

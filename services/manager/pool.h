@@ -26,7 +26,8 @@ class Pool {
   // for it; others as of PageSource. `clock` is borrowed.
   static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout,
                                                      const PageSource& source, const PoolSize& size,
-                                                     absl::Duration lease_ttl, const Clock* clock);
+                                                     absl::Duration lease_ttl,
+                                                     absl::Duration orphan_ttl, const Clock* clock);
 
   const v1::ModelLayout& layout() const { return layout_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of the whole model

@@ -15,8 +15,8 @@ constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 }  // namespace
 
 Server::Server(const ServerOptions& options)
-    : roster_({options.pages, options.pool_size, options.lease_ttl, options.export_socket,
-               options.clock}),
+    : roster_({options.pages, options.pool_size, options.lease_ttl, options.orphan_ttl,
+               options.export_socket, options.clock}),
       kv_manager_(&roster_, options.budgets),
       admin_(&roster_, options.budgets) {}
 
@@ -34,8 +34,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (!started.ok()) return started.status();
   server->grpc_ = *std::move(started);
 
-  const absl::Duration period =
-      std::clamp(options.lease_ttl / 10, absl::Milliseconds(10), absl::Seconds(1));
+  absl::Duration period = options.lease_ttl;
+  if (options.orphan_ttl > absl::ZeroDuration()) period = std::min(period, options.orphan_ttl);
+  period = std::clamp(period / 10, absl::Milliseconds(10), absl::Seconds(1));
   server->expiry_ = std::thread([raw = server.get(), period] { raw->ExpiryLoop(period); });
   return server;
 }

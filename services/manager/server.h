@@ -31,6 +31,7 @@ struct ServerOptions {
   const PageSource* pages = nullptr;  // borrowed
   PoolSize pool_size;
   absl::Duration lease_ttl = absl::Seconds(10);
+  absl::Duration orphan_ttl;     // 0: sequences end with their worker
   const Clock* clock = nullptr;  // borrowed; of leases
   policy::BudgetRules budgets;
 };

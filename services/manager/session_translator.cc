@@ -78,6 +78,7 @@ absl::StatusOr<v1::SessionReply> SessionTranslator::Translate(const v1::SessionR
   for (const v1::AckPlan& ack : request.ack()) Ack(ack, reply);
   for (const v1::CommitTokens& commit : request.commit()) Commit(commit, reply);
   for (const v1::CloseSequence& close : request.close()) Close(close, reply);
+  for (const v1::ClaimSequence& claim : request.claim()) *reply.add_claimed() = Claim(claim);
   for (const v1::OpenSequence& open : request.open()) *reply.add_opened() = Open(open);
   return reply;
 }
@@ -116,11 +117,37 @@ v1::OpenResult SessionTranslator::Open(const v1::OpenSequence& open) {
   v1::OpenResult result;
   if (opened.ok()) {
     result = OpenedToProto(*opened);
+    for (const SequenceId id : opened->ended) {
+      log::Info("orphan ended", {{"sequence", id}, {"why", "others need its pages"}});
+    }
   } else {
     result.set_code(static_cast<int>(opened.status().code()));
     result.set_message(std::string(opened.status().message()));
   }
   result.set_request_tag(open.request_tag());
+  return result;
+}
+
+v1::ClaimResult SessionTranslator::Claim(const v1::ClaimSequence& claim) {
+  const auto attempt = [&]() -> absl::StatusOr<cache::Claimed> {
+    if (may_open_) {
+      if (absl::Status status = may_open_(); !status.ok()) return status;
+    }
+    return coordinator_.Claim(ClaimFromProto(claim, worker_));
+  };
+  const absl::StatusOr<cache::Claimed> claimed = attempt();
+  v1::ClaimResult result;
+  if (claimed.ok()) {
+    result = ClaimedToProto(*claimed);
+    log::Info("orphan claimed", {{"sequence", claimed->sequence},
+                                 {"worker", WorkerName(worker_)},
+                                 {"lease_epoch", claimed->lease_epoch},
+                                 {"length", claimed->logical_length}});
+  } else {
+    result.set_code(static_cast<int>(claimed.status().code()));
+    result.set_message(std::string(claimed.status().message()));
+  }
+  result.set_request_tag(claim.request_tag());
   return result;
 }
 

@@ -1,8 +1,9 @@
 // One worker's session: turns each SessionRequest into its one SessionReply by asking the
 // coordinator. Knows nothing of streams, so that the gRPC service and in-process callers share it.
 //
-// Within a request the parts are carried out in the order ack, commit, close, open: a plan is
-// applied before the step that follows it, and what a close gives back may serve an open.
+// Within a request the parts are carried out in the order ack, commit, close, claim, open: a plan
+// is applied before the step that follows it, what a close gives back may serve an open, and an
+// orphan that is claimed is in nobody's way.
 #ifndef FOLIO_SERVICES_MANAGER_SESSION_TRANSLATOR_H_
 #define FOLIO_SERVICES_MANAGER_SESSION_TRANSLATOR_H_
 
@@ -23,7 +24,7 @@ namespace folio::manager {
 class SessionTranslator {
  public:
   // `coordinator` is borrowed; `worker` was added to it; `rules` are of its geometry.
-  // `may_open`, when given, is asked before each open; its refusal is that open's answer.
+  // `may_open`, when given, is asked before each open and claim; its refusal is the answer.
   SessionTranslator(cache::Coordinator& coordinator, WorkerId worker, const CacheRules& rules,
                     std::function<absl::Status()> may_open = nullptr);
 
@@ -38,6 +39,7 @@ class SessionTranslator {
   void Commit(const v1::CommitTokens& commit, v1::SessionReply& reply);
   void Close(const v1::CloseSequence& close, v1::SessionReply& reply);
   v1::OpenResult Open(const v1::OpenSequence& open);
+  v1::ClaimResult Claim(const v1::ClaimSequence& claim);
 
   cache::Coordinator& coordinator_;
   const WorkerId worker_;

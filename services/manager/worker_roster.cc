@@ -53,8 +53,8 @@ absl::Status WorkerRoster::CheckDevice(const v1::AttachRequest& request) const {
 
 absl::Status WorkerRoster::CarveOrCompare(const v1::ModelLayout& layout) {
   if (pool_ != nullptr) return CompareLayouts(pool_->layout(), layout);
-  auto pool =
-      Pool::Carve(layout, *options_.pages, options_.pool_size, options_.lease_ttl, options_.clock);
+  auto pool = Pool::Carve(layout, *options_.pages, options_.pool_size, options_.lease_ttl,
+                          options_.orphan_ttl, options_.clock);
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
   carved_ = pool_.get();
@@ -185,11 +185,11 @@ void WorkerRoster::EndSession(WorkerId id) {
 void WorkerRoster::Fence(WorkerId id, Worker& worker, absl::string_view why) {
   if (worker.fenced) return;
   cache::Coordinator& coordinator = pool_->coordinator();
-  const uint32_t before = coordinator.pool().quarantined.value();
+  const cache::PoolInfo before = coordinator.pool();
   coordinator.FenceWorker(id, /*quiesced=*/false);
   worker.fenced = true;
   LogFenced(id, worker, why);
-  LogQuarantined(before);
+  LogLeft(before);
 }
 
 void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_view why) {
@@ -198,19 +198,32 @@ void WorkerRoster::LogFenced(WorkerId id, const Worker& worker, absl::string_vie
       {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid()}, {"why", why}});
 }
 
-void WorkerRoster::LogQuarantined(uint32_t before) {
-  const uint32_t now = pool_->coordinator().pool().quarantined.value();
+void WorkerRoster::LogLeft(const cache::PoolInfo& before) {
+  const cache::PoolInfo now = pool_->coordinator().pool();
+  if (now.orphans > before.orphans) {
+    log::Warning("sequences orphaned", {{"sequences", now.orphans - before.orphans},
+                                        {"orphans", now.orphans},
+                                        {"orphan_ttl", options_.orphan_ttl}});
+  }
   // With nothing left behind it was a goodbye.
-  if (now == before) return;
+  if (now.quarantined == before.quarantined) return;
   log::Warning("pages quarantined until the process ends",
-               {{"pages", now - before}, {"quarantined", now}});
+               {{"pages", now.quarantined.value() - before.quarantined.value()},
+                {"quarantined", now.quarantined}});
+}
+
+void WorkerRoster::EndOrphans() {
+  for (const SequenceId id : pool_->coordinator().EndExpiredOrphans()) {
+    log::Info("orphan ended", {{"sequence", id}, {"why", "nobody claimed it in time"}});
+  }
 }
 
 void WorkerRoster::ExpireLeases() {
   absl::MutexLock lock(&mu_);
   if (pool_ == nullptr) return;
+  EndOrphans();
   cache::Coordinator& coordinator = pool_->coordinator();
-  const uint32_t before = coordinator.pool().quarantined.value();
+  const cache::PoolInfo before = coordinator.pool();
   const std::vector<WorkerId> expired = coordinator.FenceExpired();
   if (expired.empty()) return;
   for (const WorkerId id : expired) {
@@ -222,7 +235,7 @@ void WorkerRoster::ExpireLeases() {
     // It never had the descriptors, so it never had pages.
     if (it->second.gone()) coordinator.ProveGone(id);
   }
-  LogQuarantined(before);
+  LogLeft(before);
   Sweep();
 }
 
@@ -249,12 +262,12 @@ void WorkerRoster::ProcessEnded(WorkerProcess process) {
 
 void WorkerRoster::Sweep() {
   cache::Coordinator& coordinator = pool_->coordinator();
-  // While anything is quarantined we do not know whose it is. Workers that end orderly, again and
-  // again in one process, must not pile up.
-  if (coordinator.pool().quarantined.value() != 0) return;
   for (auto it = workers_.begin(); it != workers_.end();) {
     const WorkerId id = it->first;
-    if (!it->second.fenced || it->second.cancel) {
+    const Worker& worker = it->second;
+    // Workers that end orderly, again and again in one process, must not pile up.
+    const bool withholds = !worker.gone() && coordinator.WithheldFor(id).value() != 0;
+    if (!worker.fenced || worker.cancel || withholds) {
       ++it;
       continue;
     }
@@ -266,7 +279,7 @@ void WorkerRoster::Sweep() {
 
 absl::Status WorkerRoster::MayOpen() const {
   if (!draining_) return absl::OkStatus();
-  return absl::UnavailableError("the manager is draining and opens no more sequences");
+  return absl::UnavailableError("the manager is draining and takes on no more sequences");
 }
 
 pid_t WorkerRoster::ProcessOf(WorkerId worker) const {
@@ -277,7 +290,9 @@ pid_t WorkerRoster::ProcessOf(WorkerId worker) const {
 
 uint32_t WorkerRoster::RunningSequences() const {
   const Pool* pool = carved_;
-  return pool == nullptr ? 0 : pool->coordinator().pool().sequences;
+  if (pool == nullptr) return 0;
+  const cache::PoolInfo info = pool->coordinator().pool();
+  return info.sequences - info.orphans;
 }
 
 }  // namespace folio::manager

@@ -1,8 +1,8 @@
 // Who is attached: each worker's tokens, process and session, from Attach until its pages are back.
 //
 //   Attach ─▶ export token redeemed (pidfd watched) ─▶ session begins ─▶ session ends, the lease
-//   runs out or the process ends: fenced, its pages quarantined ─▶ process ended: pages free,
-//   forgotten
+//   runs out or the process ends: fenced, its sequences orphaned, pages of others quarantined ─▶
+//   process ended: these pages free, the orphans to be claimed, the worker forgotten
 //
 // A worker of several tensor-parallel ranks has a process and an export token for each: the first
 // process that ends fences it, the last one frees its pages. The first Attach carves the pool.
@@ -50,6 +50,7 @@ class WorkerRoster {
     const PageSource* pages = nullptr;  // borrowed
     PoolSize pool_size;
     absl::Duration lease_ttl;
+    absl::Duration orphan_ttl;  // 0: sequences end with their worker
     std::string export_socket;  // told to workers
     const Clock* clock = nullptr;
   };
@@ -71,10 +72,11 @@ class WorkerRoster {
   // Fences the worker; its pages come back once the process has ended.
   void EndSession(WorkerId worker);
 
-  // Fences workers whose lease has run out and ends their sessions.
+  // Fences workers whose lease has run out and ends their sessions, and orphans that waited long
+  // enough.
   void ExpireLeases();
 
-  // From now on Attach and MayOpen refuse.
+  // From now on Attach and MayOpen refuse; sequences are neither opened nor claimed.
   void StartDraining() { draining_ = true; }
   absl::Status MayOpen() const;
 
@@ -83,6 +85,7 @@ class WorkerRoster {
   const PageSource& pages() const { return *options_.pages; }
   // Of rank 0; 0 when unknown.
   pid_t ProcessOf(WorkerId worker) const;
+  // Orphans are not among them.
   uint32_t RunningSequences() const;
 
  private:
@@ -110,8 +113,9 @@ class WorkerRoster {
   // Fences and logs why.
   void Fence(WorkerId id, Worker& worker, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void LogFenced(WorkerId id, const Worker& worker, absl::string_view why);
-  // `before`: how many pages were quarantined before.
-  void LogQuarantined(uint32_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a fenced worker left behind since the pool was as `before`.
+  void LogLeft(const cache::PoolInfo& before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Forgets fenced workers that hold nothing back.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Fences the worker; the last of its processes proves it gone.

@@ -114,7 +114,7 @@ TEST_F(LeaseTest, AFencedWorkerIsToldSo) {
 
 TEST_F(LeaseTest, AgeAndLabelAreReported) {
   OpenRequest request = Request(second_, 5, 3, FullCache());
-  request.label = "night batch";
+  request.notes.label = "night batch";
   ASSERT_TRUE(rig_.coordinator->Open(request).ok());
   rig_.clock.Advance(absl::Seconds(3));
   const std::vector<SequenceInfo> infos = rig_.coordinator->sequences();

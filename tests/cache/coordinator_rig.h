@@ -33,10 +33,10 @@ class TurnedClock final : public Clock {
 
 struct RigOptions {
   uint32_t pages = 64;
-  uint32_t layers = 2;
-  uint32_t kv_heads = 2;
+  uint32_t layers = 2, kv_heads = 2;
   uint32_t page_tokens = 4;
   bool score_board = true;
+  absl::Duration orphan_ttl = absl::ZeroDuration();
 };
 
 class Rig {
@@ -47,7 +47,7 @@ class Rig {
     CoordinatorOptions options;
     options.geometry = geometry;
     options.num_pages = PageCount(rig.pages);
-    options.lease_ttl = absl::Seconds(10);
+    options.orphan_ttl = rig.orphan_ttl;
     options.score_board = rig.score_board ? board.data() : nullptr;
     options.clock = &clock;
     coordinator = std::make_unique<Coordinator>(options);

@@ -21,8 +21,8 @@ uint64_t Represented(const ModelSequence& s, uint64_t budget) {
 }  // namespace
 
 CacheModel::CacheModel(const CacheGeometry& geometry, uint32_t pages,
-                       const std::vector<float>* board)
-    : geometry_(geometry), board_(board), pages_(pages) {}
+                       const std::vector<float>* board, int64_t orphan_seconds)
+    : geometry_(geometry), board_(board), orphan_seconds_(orphan_seconds), pages_(pages) {}
 
 uint64_t CacheModel::PagesFor(uint64_t tokens) const {
   return (tokens + geometry_.page_tokens - 1) / geometry_.page_tokens;
@@ -90,26 +90,22 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
       s.prompt + s.max_new > UINT32_MAX) {
     return absl::StatusCode::kInvalidArgument;
   }
-  uint64_t promised = 0;
-  for (const auto& [id, other] : sequences) promised += Promised(other);
-  uint64_t wanted = 0;
-  for (size_t layer = 0; layer < geometry_.num_layers; ++layer) {
-    wanted += s.must_compact(layer) ? OpenPages(s) : Most(s, layer, 0);
-  }
-  return wanted + promised <= Count(PageState::kFree) ? kOk : absl::StatusCode::kResourceExhausted;
+  const bool fits = PagesToOpen(request) <= FreeOfPromises() || !InTheWay(request).empty();
+  return fits ? kOk : absl::StatusCode::kResourceExhausted;
 }
 
-absl::StatusCode CacheModel::ExpectClaim(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
+absl::StatusCode CacheModel::ExpectHeld(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
   const auto w = workers.find(worker);
   if (w != workers.end() && w->second == WorkerState::kFenced) return kRefused;
   const auto s = sequences.find(id);
   if (s == sequences.end()) return absl::StatusCode::kNotFound;
-  return s->second.worker == worker && lease == LeaseEpoch(1) ? kOk : kRefused;
+  const bool held = !s->second.orphaned.has_value() && s->second.worker == worker;
+  return held && lease == s->second.lease ? kOk : kRefused;
 }
 
 absl::StatusCode CacheModel::ExpectCommit(const CommitRequest& request) const {
-  const absl::StatusCode claim = ExpectClaim(request.worker, request.sequence, request.lease_epoch);
-  if (claim != kOk) return claim;
+  const absl::StatusCode held = ExpectHeld(request.worker, request.sequence, request.lease_epoch);
+  if (held != kOk) return held;
   const ModelSequence& s = sequences.at(request.sequence);
   const uint64_t length = request.logical_length.value();
   const uint64_t known = s.known + request.sampled.size();
@@ -133,14 +129,14 @@ bool CacheModel::DecodeCommitFits(const ModelSequence& s, const CommitRequest& r
 
 absl::StatusCode CacheModel::ExpectAck(WorkerId worker, SequenceId id, LeaseEpoch lease,
                                        PlanEpoch plan) const {
-  const absl::StatusCode claim = ExpectClaim(worker, id, lease);
-  if (claim != kOk) return claim;
+  const absl::StatusCode held = ExpectHeld(worker, id, lease);
+  if (held != kOk) return held;
   const ModelSequence& s = sequences.at(id);
   return s.plan.has_value() && s.plan->epoch == plan.value() ? kOk : kRefused;
 }
 
 absl::StatusCode CacheModel::ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
-  return ExpectClaim(worker, id, lease);
+  return ExpectHeld(worker, id, lease);
 }
 
 std::vector<PageRef> CacheModel::Filled(const ModelSequence& s, uint64_t tokens) const {
@@ -200,20 +196,26 @@ std::string CacheModel::TakeGrant(ModelSequence& s, const Outcome& outcome) {
 }
 
 std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened) {
+  std::vector<SequenceId> ended;
+  if (PagesToOpen(request) > FreeOfPromises()) ended = InTheWay(request);
+  if (opened.ended != ended) return "other orphans made room";
+  for (const SequenceId id : ended) End(id, !workers.contains(sequences.at(id).worker));
   ModelSequence s;
   s.worker = request.worker;
+  s.token = request.notes.resume_token;
   s.cache = request.cache;
   s.prompt = request.prompt.size();
   s.max_new = request.max_new_tokens.value();
   s.known = s.prompt;
   s.layers.resize(geometry_.num_layers);
   if (opened.pages.size() != s.layers.size()) return "pages are not one list per layer";
-  if (!sequences.empty() && opened.sequence <= sequences.rbegin()->first) {
+  if (opened.sequence <= last_) {
     return "sequence ids do not grow";
   }
   if (opened.lease_epoch != LeaseEpoch(1)) return "a new sequence's lease epoch is not 1";
   std::string wrong =
       TakePages(s, opened.pages, std::vector<uint64_t>(s.layers.size(), OpenPages(s)));
+  last_ = opened.sequence;
   sequences.emplace(opened.sequence, std::move(s));
   return wrong;
 }
@@ -257,11 +259,6 @@ std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
   return wrong.empty() ? TakePlan(id, s, outcome) : wrong;
 }
 
-void CacheModel::DidClose(SequenceId id) {
-  for (const ModelLayer& layer : sequences.at(id).layers) {
-    for (PageRef page : layer.pages) Free(page);
-  }
-  sequences.erase(id);
-}
+void CacheModel::DidClose(SequenceId id) { End(id, /*quiesced=*/true); }
 
 }  // namespace folio::cache

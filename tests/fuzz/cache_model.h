@@ -30,7 +30,10 @@ struct ModelPlan {
 };
 
 struct ModelSequence {
-  WorkerId worker;
+  WorkerId worker;  // the last one, of an orphan
+  LeaseEpoch lease{1};
+  std::string token;
+  std::optional<int64_t> orphaned;  // since, in seconds
   policy::CacheConfig cache;
   uint64_t prompt = 0;
   uint64_t max_new = 0;
@@ -54,20 +57,23 @@ struct ModelSequence {
 
 class CacheModel {
  public:
-  // `board` is borrowed.
-  CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board);
+  // `board` is borrowed. An orphan waits for `orphan_seconds`.
+  CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board,
+             int64_t orphan_seconds);
 
   // What a call should answer; nothing changes.
   absl::StatusCode ExpectOpen(const OpenRequest& request) const;
   absl::StatusCode ExpectCommit(const CommitRequest& request) const;
   absl::StatusCode ExpectAck(WorkerId worker, SequenceId id, LeaseEpoch lease,
                              PlanEpoch plan) const;
+  absl::StatusCode ExpectClaim(const ClaimRequest& request) const;
   absl::StatusCode ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
 
   // The call succeeded: the model follows, and says what was wrong with the answer ("": nothing).
   std::string DidOpen(const OpenRequest& request, const Opened& opened);
   std::string DidCommit(const CommitRequest& request, const Outcome& outcome);
   std::string DidAck(SequenceId id, const Outcome& outcome);
+  std::string DidClaim(const ClaimRequest& request, const Claimed& claimed);
   void DidClose(SequenceId id);
 
   void AddWorker(WorkerId worker);
@@ -76,6 +82,8 @@ class CacheModel {
   void Fence(WorkerId worker, bool quiesced);
   // Lets time pass and returns whose lease is over, in order of id; they are fenced.
   std::vector<WorkerId> Expire(int64_t seconds);
+  // The orphans that have waited long enough; they end.
+  std::vector<SequenceId> EndExpiredOrphans();
 
   // The pages that decode filled, if a commit of `tokens` fills any.
   std::vector<PageRef> Filled(const ModelSequence& sequence, uint64_t tokens) const;
@@ -84,6 +92,8 @@ class CacheModel {
 
   std::string CompareTotals(const PoolInfo& pool) const;
   std::string CompareSequence(const SequenceDetail& detail) const;
+
+  bool HasOrphans() const;
 
   std::map<SequenceId, ModelSequence> sequences;
   enum class WorkerState { kLive, kFenced };
@@ -97,13 +107,20 @@ class CacheModel {
     WorkerId writer;
   };
 
+  // Ends a sequence; its pages are free, or quarantined for its last worker.
+  void End(SequenceId id, bool quiesced);
+  // The orphans that end so that `request` fits, if it does not without; none if it never does.
+  std::vector<SequenceId> InTheWay(const OpenRequest& request) const;
+  uint64_t FreeOfPromises() const;
+  uint64_t PagesToOpen(const OpenRequest& request) const;
+  std::string CompareClaim(const ModelSequence& sequence, const Claimed& claimed) const;
   uint64_t PagesFor(uint64_t tokens) const;
   uint64_t OpenPages(const ModelSequence& sequence) const;
   uint64_t Most(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
   uint64_t Wanted(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
   uint64_t Promised(const ModelSequence& sequence) const;
   uint64_t Count(PageState state) const;
-  absl::StatusCode ExpectClaim(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
+  absl::StatusCode ExpectHeld(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
   bool DecodeCommitFits(const ModelSequence& sequence, const CommitRequest& request) const;
   std::string TakePages(ModelSequence& sequence, const LayerPageLists& given,
                         const std::vector<uint64_t>& wanted);
@@ -121,9 +138,11 @@ class CacheModel {
 
   const CacheGeometry geometry_;
   const std::vector<float>* const board_;
+  const int64_t orphan_seconds_;
   std::vector<Page> pages_;
   std::map<WorkerId, int64_t> heard_;  // seconds
   int64_t now_ = 0;
+  SequenceId last_;
 };
 
 }  // namespace folio::cache

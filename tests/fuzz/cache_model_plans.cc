@@ -201,20 +201,6 @@ void CacheModel::Heard(WorkerId worker) {
   if (it != workers.end() && it->second == WorkerState::kLive) heard_[worker] = now_;
 }
 
-void CacheModel::Fence(WorkerId worker, bool quiesced) {
-  const auto it = workers.find(worker);
-  if (it == workers.end()) return;
-  it->second = WorkerState::kFenced;
-  for (auto s = sequences.begin(); s != sequences.end();) {
-    s = s->second.worker == worker ? sequences.erase(s) : std::next(s);
-  }
-  for (Page& page : pages_) {
-    if (page.state == PageState::kFree || page.writer != worker) continue;
-    page.state = quiesced ? PageState::kFree : PageState::kQuarantined;
-  }
-  if (quiesced) workers.erase(it);
-}
-
 std::vector<WorkerId> CacheModel::Expire(int64_t seconds) {
   now_ += seconds;
   std::vector<WorkerId> expired;
@@ -245,6 +231,10 @@ std::string CacheModel::CompareTotals(const PoolInfo& pool) const {
     return absl::StrCat("reserved ", pool.reserved.value(), ", should be ", promised);
   }
   if (pool.sequences != sequences.size()) return "wrong number of sequences";
+  const auto orphans = std::count_if(sequences.begin(), sequences.end(), [](const auto& one) {
+    return one.second.orphaned.has_value();
+  });
+  if (pool.orphans != orphans) return "wrong number of orphans";
   return pool.workers.size() == live ? "" : "wrong number of workers";
 }
 
@@ -267,14 +257,15 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
     least = std::min<uint64_t>(least, kept.size());
   }
   const SequenceInfo& info = detail.info;
-  const SequenceState state = s.plan.has_value()     ? SequenceState::kEvicting
+  const SequenceState state = s.orphaned.has_value() ? SequenceState::kOrphaned
+                              : s.plan.has_value()   ? SequenceState::kEvicting
                               : s.logical < s.prompt ? SequenceState::kPrefill
                                                      : SequenceState::kDecode;
   if (info.state != state || info.logical_length.value() != s.logical ||
       info.resident.value() != most || info.held_pages.value() != held ||
       info.evicted_tokens.value() != s.logical - least ||
       info.reserved_pages.value() != Promised(s) || info.plan_epoch.value() != s.plans ||
-      info.worker != s.worker) {
+      info.worker != s.worker || info.lease_epoch != s.lease) {
     return "what is reported of the sequence differs";
   }
   return "";

@@ -26,15 +26,18 @@ void ExpectEverythingHappened(const Coverage& c) {
   EXPECT_GT(code(absl::StatusCode::kNotFound), 0U);
   EXPECT_GT(code(absl::StatusCode::kResourceExhausted), 0U);
   EXPECT_GT(code(absl::StatusCode::kFailedPrecondition), 0U);
-  for (uint64_t count : {c.compactions, c.drops, c.plans_upon_ack, c.commits_beside_a_plan,
-                         c.grants, c.uneven, c.acks, c.closes, c.deaths, c.goodbyes, c.expiries}) {
+  for (uint64_t count :
+       {c.compactions, c.drops, c.plans_upon_ack, c.commits_beside_a_plan, c.grants, c.uneven,
+        c.acks, c.closes, c.deaths, c.goodbyes, c.expiries, c.claims, c.claims_beside_a_plan,
+        c.orphans_expired, c.orphans_in_the_way}) {
     EXPECT_GT(count, 0U);
   }
   std::printf(
       "ok %lu, compactions %lu, drops %lu, planned upon ack %lu, commits beside a plan %lu, "
-      "pool full %lu, expiries %lu\n",
+      "pool full %lu, expiries %lu, claims %lu, orphans expired %lu, in the way %lu\n",
       code(absl::StatusCode::kOk), c.compactions, c.drops, c.plans_upon_ack,
-      c.commits_beside_a_plan, code(absl::StatusCode::kResourceExhausted), c.expiries);
+      c.commits_beside_a_plan, code(absl::StatusCode::kResourceExhausted), c.expiries, c.claims,
+      c.orphans_expired, c.orphans_in_the_way);
 }
 
 class CoordinatorFuzz : public ::testing::TestWithParam<uint64_t> {};
@@ -50,7 +53,7 @@ TEST_P(CoordinatorFuzz, AgreesWithTheModelAfterEachStep) {
     ASSERT_EQ(run.Run(std::min(kEpisodeSteps, steps - done)), "")
         << "repeat with FOLIO_FUZZ_SEED=" << seed << ", episode " << episode;
   }
-  if (steps >= 10'000) ExpectEverythingHappened(coverage);
+  if (steps >= 100'000) ExpectEverythingHappened(coverage);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shard, CoordinatorFuzz, ::testing::Range(uint64_t{0}, kShards));

@@ -17,11 +17,13 @@ std::string Episode::Run(uint64_t steps) {
 }
 
 std::string Episode::Step() {
+  if (model_.HasOrphans() && !model_.workers.empty() && OneIn(25)) return Claim();
   const uint32_t kind = Pick(1000);
   if (kind < 4 || model_.workers.empty()) return AddWorker();
   if (kind < 6) return EndWorker();
   if (kind < 8) return LetTimePass();
   if (kind < 20) return Renew();
+  if (kind < 24 && !model_.sequences.empty()) return Claim();
   if (kind < 80 || model_.sequences.empty()) return Open();
   if (kind < 100) return Close();
   if (kind < 260) return Ack();
@@ -51,6 +53,11 @@ std::string Episode::End() {
     const WorkerId worker = model_.workers.begin()->first;
     rig_.coordinator->ProveGone(worker);
     model_.Fence(worker, /*quiesced=*/true);
+  }
+  rig_.clock.Advance(absl::Seconds(orphan_seconds_));
+  model_.Expire(orphan_seconds_);
+  if (rig_.coordinator->EndExpiredOrphans() != model_.EndExpiredOrphans()) {
+    return "orphans outlive everybody";
   }
   const PoolInfo pool = rig_.coordinator->pool();
   if (pool.free != pool.total) return "pages are missing at the end";
@@ -103,7 +110,10 @@ std::string Episode::LetTimePass() {
   rig_.clock.Advance(absl::Seconds(seconds));
   const std::vector<WorkerId> expected = model_.Expire(seconds);
   coverage_.expiries += expected.size();
-  return rig_.coordinator->FenceExpired() == expected ? "" : "other workers expired";
+  if (rig_.coordinator->FenceExpired() != expected) return "other workers expired";
+  const std::vector<SequenceId> ended = model_.EndExpiredOrphans();
+  coverage_.orphans_expired += ended.size();
+  return rig_.coordinator->EndExpiredOrphans() == ended ? "" : "other orphans expired";
 }
 
 std::string Episode::Renew() {
@@ -123,7 +133,28 @@ std::string Episode::Open() {
   const absl::StatusOr<Opened> opened = rig_.coordinator->Open(request);
   std::string wrong = Expect(model_.ExpectOpen(request), opened.status(), "Open");
   if (!wrong.empty() || !opened.ok()) return wrong;
+  coverage_.orphans_in_the_way += opened->ended.size();
   return model_.DidOpen(request, *opened);
+}
+
+std::string Episode::Claim() {
+  ClaimRequest request;
+  request.worker = AnyWorker();
+  request.sequence = OneIn(40) ? SequenceId(Pick(2000)) : AnySequence();
+  for (const auto& [id, s] : model_.sequences) {
+    if (s.orphaned.has_value() && OneIn(2)) request.sequence = id;
+  }
+  const auto it = model_.sequences.find(request.sequence);
+  if (it != model_.sequences.end()) request.resume_token = it->second.token;
+  if (OneIn(20)) request.resume_token = OneIn(2) ? "" : "another";
+  const absl::StatusCode expected = model_.ExpectClaim(request);
+  model_.Heard(request.worker);
+  const absl::StatusOr<Claimed> claimed = rig_.coordinator->Claim(request);
+  std::string wrong = Expect(expected, claimed.status(), "Claim");
+  if (!wrong.empty() || !claimed.ok()) return wrong;
+  ++coverage_.claims;
+  coverage_.claims_beside_a_plan += claimed->plan.has_value() ? 1 : 0;
+  return model_.DidClaim(request, *claimed);
 }
 
 void Episode::Note(const Outcome& outcome) {
@@ -156,7 +187,7 @@ std::string Episode::Ack() {
   const auto it = model_.sequences.find(id);
   const bool known = it != model_.sequences.end();
   const WorkerId worker = known && !OneIn(30) ? it->second.worker : AnyWorker();
-  const LeaseEpoch lease(OneIn(30) ? Pick(4) : 1);
+  const LeaseEpoch lease = known && !OneIn(30) ? it->second.lease : LeaseEpoch(Pick(4));
   const PlanEpoch plan(known && !OneIn(20) ? it->second.plans : Pick(20));
   const absl::StatusCode expected = model_.ExpectAck(worker, id, lease, plan);
   model_.Heard(worker);
@@ -174,7 +205,7 @@ std::string Episode::Close() {
   const auto it = model_.sequences.find(id);
   const bool known = it != model_.sequences.end();
   const WorkerId worker = known && !OneIn(20) ? it->second.worker : AnyWorker();
-  const LeaseEpoch lease(OneIn(20) ? Pick(4) : 1);
+  const LeaseEpoch lease = known && !OneIn(20) ? it->second.lease : LeaseEpoch(Pick(4));
   const absl::StatusCode expected = model_.ExpectClose(worker, id, lease);
   model_.Heard(worker);
   const absl::Status closed = rig_.coordinator->Close(worker, id, lease);

@@ -16,7 +16,8 @@ namespace folio::cache {
 struct Coverage {
   std::array<uint64_t, 17> status = {};  // of all calls, by code
   uint64_t compactions = 0, drops = 0, plans_upon_ack = 0, commits_beside_a_plan = 0, grants = 0,
-           uneven = 0, acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0;
+           uneven = 0, acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0, claims = 0,
+           claims_beside_a_plan = 0, orphans_expired = 0, orphans_in_the_way = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -27,11 +28,13 @@ class Episode {
         coverage_(coverage),
         page_tokens_(std::array<uint32_t, 4>{1, 2, 4, 8}[Pick(4)]),
         pages_(8 + Pick(90)),
+        orphan_seconds_(OneIn(4) ? 0 : 1 + Pick(60)),
         rig_({.pages = pages_,
               .layers = 1 + Pick(3),
               .kv_heads = 1 + Pick(2),
-              .page_tokens = page_tokens_}),
-        model_(rig_.geometry, pages_, &rig_.board) {}
+              .page_tokens = page_tokens_,
+              .orphan_ttl = absl::Seconds(orphan_seconds_)}),
+        model_(rig_.geometry, pages_, &rig_.board, orphan_seconds_) {}
 
   // "" or what was wrong.
   std::string Run(uint64_t steps);
@@ -56,6 +59,8 @@ class Episode {
   std::string LetTimePass();
 
   std::string Renew();
+  // An orphan more often than not.
+  std::string Claim();
   policy::KvCrushSpec RandomCrush();
   OpenRequest RandomOpen();
 
@@ -79,6 +84,7 @@ class Episode {
   Coverage& coverage_;
   const uint32_t page_tokens_;
   const uint32_t pages_;
+  const int64_t orphan_seconds_;
   Rig rig_;
   CacheModel model_;
 };

@@ -22,6 +22,7 @@ OpenRequest Episode::RandomOpen() {
   const uint32_t p = page_tokens_;
   OpenRequest request =
       Request(AnyWorker(), OneIn(50) ? 0 : 1 + Pick(8 * p), Pick(10 * p), FullCache());
+  if (!OneIn(3)) request.notes.resume_token = OneIn(9) ? "another" : "mine";
   if (OneIn(40)) request.max_new_tokens = TokenCount(UINT32_MAX - Pick(100));
   const uint32_t sink = Pick(3);
   const uint32_t recent = Pick(3);
@@ -57,7 +58,7 @@ CommitRequest Episode::GoodCommit(SequenceId id) {
   CommitRequest commit;
   commit.worker = s.worker;
   commit.sequence = id;
-  commit.lease_epoch = LeaseEpoch(1);
+  commit.lease_epoch = s.lease;
   uint64_t tokens = 0;
   if (s.logical < s.prompt) {
     tokens = Pick(static_cast<uint32_t>(s.prompt - s.logical) + 1);

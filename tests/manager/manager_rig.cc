@@ -143,6 +143,19 @@ absl::StatusOr<v1::OpenResult> TestWorker::Open(const v1::OpenSequence& open) {
   return absl::Status(static_cast<absl::StatusCode>(result.code()), result.message());
 }
 
+absl::StatusOr<v1::ClaimResult> TestWorker::Claim(uint64_t sequence, const std::string& token) {
+  v1::SessionRequest request;
+  request.add_claim()->set_request_tag(77);
+  request.mutable_claim(0)->set_sequence_id(sequence);
+  request.mutable_claim(0)->set_resume_token(token);
+  auto reply = Call(request);
+  if (!reply.ok()) return reply.status();
+  FOLIO_CHECK(reply->claimed_size() == 1 && reply->claimed(0).request_tag() == 77);
+  const v1::ClaimResult& result = reply->claimed(0);
+  if (result.code() == 0) return result;
+  return absl::Status(static_cast<absl::StatusCode>(result.code()), result.message());
+}
+
 absl::Status TestWorker::End() {
   stream().WritesDone();
   return Finish();
@@ -161,6 +174,7 @@ ManagerRig::ManagerRig(const RigOptions& options) {
   server.pages = &memory_;
   server.pool_size = {.bytes = options.pool_bytes};
   server.lease_ttl = options.lease_ttl;
+  server.orphan_ttl = options.orphan_ttl;
   server.clock = options.clock != nullptr ? options.clock : &real_clock_;
   auto started = manager::Server::Start(server);
   FOLIO_CHECK(started.ok());

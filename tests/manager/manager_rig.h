@@ -43,6 +43,8 @@ constexpr uint64_t kSmallPageBytes = 512;
 // `prompt` tokens under paged_eviction with this budget, or `full` when it is 0.
 v1::OpenSequence SmallOpen(uint32_t prompt, uint32_t max_new, uint32_t budget = 0);
 
+constexpr char kSmallResumeToken[] = "0123456789abcdef";
+
 // Asks `done` now and then until it is true; false after 20 s.
 bool Eventually(const std::function<bool()>& done);
 
@@ -72,6 +74,8 @@ class TestWorker {
   // As it is.
   absl::StatusOr<v1::SessionReply> CallRaw(const v1::SessionRequest& request);
   absl::StatusOr<v1::OpenResult> Open(const v1::OpenSequence& open);
+  absl::StatusOr<v1::ClaimResult> Claim(uint64_t sequence,
+                                        const std::string& token = kSmallResumeToken);
   // Half-closes and waits for the end.
   absl::Status End();
   // Waits for the end of a stream that is half-closed already.
@@ -98,6 +102,7 @@ class TestWorker {
 struct RigOptions {
   uint64_t pool_bytes = 128 * kSmallPageBytes;
   absl::Duration lease_ttl = absl::Seconds(60);
+  absl::Duration orphan_ttl = absl::ZeroDuration();
   const Clock* clock = nullptr;  // null: real time
 };
 

@@ -21,7 +21,10 @@ int main(int argc, char** argv) {
   }
   folio::testing::TestWorker worker(argv[1]);
   worker.Join();
-  auto opened = worker.Open(folio::testing::SmallOpen(prompt, 16));
+  folio::v1::OpenSequence open = folio::testing::SmallOpen(prompt, 16);
+  open.set_resume_token(folio::testing::kSmallResumeToken);
+  open.mutable_output()->add_stop("the end");
+  auto opened = worker.Open(open);
   if (!opened.ok()) {
     std::fprintf(stderr, "%s\n", opened.status().ToString().c_str());
     return 1;
