@@ -41,6 +41,10 @@ class CpuExecutor final : public Executor {
   void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
     sequence(slot).table.Extend(pages);
   }
+  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
+               const std::vector<std::vector<PositionRun>>& positions) override {
+    sequence(slot).table.Restore(pages, positions);
+  }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override;
   void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {

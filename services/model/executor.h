@@ -33,6 +33,12 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
+// Logical positions [begin, end) of tokens that lie one after another.
+struct PositionRun {
+  Position begin;
+  Position end;
+};
+
 // By what attention a prompt's tokens are scored when it ends.
 struct WindowScore {
   uint32_t queries = 0;  // its last rows, at most the chunk's, score every resident token; 0: none
@@ -94,6 +100,10 @@ class Executor {
   virtual SlotId Acquire(kernels::ScoreKind score) = 0;
   // Appends pages to each layer's table; pages[layer].
   virtual void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) = 0;
+  // Makes a fresh slot's tables those of a sequence that another executor left: pages[layer], and
+  // the positions of the resident tokens, as ascending runs. K, V and scores are in the pages.
+  virtual void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
+                       const std::vector<std::vector<PositionRun>>& positions) = 0;
   // Gathers keep[layer] to the front of each layer; the table keeps the survivors' pages and
   // spare[layer] more.
   virtual void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,

@@ -33,6 +33,10 @@ class Writer {
     Field(ref.page);
     Field(ref.generation);
   }
+  void Field(const PositionRun& run) {
+    Field(run.begin);
+    Field(run.end);
+  }
   template <typename T>
   void Field(const std::optional<T>& value) {
     Field(value.has_value());
@@ -93,6 +97,10 @@ class Reader {
     Field(ref.page);
     Field(ref.generation);
   }
+  void Field(PositionRun& run) {
+    Field(run.begin);
+    Field(run.end);
+  }
   template <typename T>
   void Field(std::optional<T>& value) {
     bool has = false;
@@ -144,6 +152,10 @@ struct CommandFields {
     }
     if constexpr (std::is_same_v<Kind, AcquireCommand>) pass.Field(command.score);
     if constexpr (std::is_same_v<Kind, ExtendCommand>) pass.Field(command.pages);
+    if constexpr (std::is_same_v<Kind, RestoreCommand>) {
+      pass.Field(command.pages);
+      pass.Field(command.positions);
+    }
     if constexpr (std::is_same_v<Kind, CompactCommand>) {
       pass.Field(command.keep);
       pass.Field(command.spare);

@@ -24,6 +24,11 @@ struct ExtendCommand {
   SlotId slot;
   std::vector<std::vector<PageRef>> pages;
 };
+struct RestoreCommand {
+  SlotId slot;
+  std::vector<std::vector<PageRef>> pages;
+  std::vector<std::vector<PositionRun>> positions;
+};
 struct CompactCommand {
   SlotId slot;
   std::vector<std::vector<SlotIndex>> keep;
@@ -44,8 +49,8 @@ struct StepCommand {
 // The leader will say nothing more.
 struct LeaveCommand {};
 
-using RankCommand = std::variant<AcquireCommand, ExtendCommand, CompactCommand, DropCommand,
-                                 ReleaseCommand, StepCommand, LeaveCommand>;
+using RankCommand = std::variant<AcquireCommand, ExtendCommand, RestoreCommand, CompactCommand,
+                                 DropCommand, ReleaseCommand, StepCommand, LeaveCommand>;
 
 void AppendCommand(const RankCommand& command, std::string& bytes);
 

@@ -26,6 +26,10 @@ class Follower {
     own_.ExtendTables(command.slot, command.pages);
     return absl::OkStatus();
   }
+  absl::Status Do(const RestoreCommand& command) {
+    own_.Restore(command.slot, command.pages, command.positions);
+    return absl::OkStatus();
+  }
   absl::Status Do(const CompactCommand& command) {
     own_.Compact(command.slot, command.keep, command.spare);
     return absl::OkStatus();

@@ -22,6 +22,23 @@ void SlotTable::Extend(const std::vector<std::vector<PageRef>>& pages) {
   }
 }
 
+void SlotTable::Restore(const std::vector<std::vector<PageRef>>& pages,
+                        const std::vector<std::vector<PositionRun>>& positions) {
+  FOLIO_CHECK(positions.size() == layers_.size());
+  for (const Layer& layer : layers_) FOLIO_CHECK(layer.pages.empty());
+  Extend(pages);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    for (const PositionRun& run : positions[l]) {
+      FOLIO_CHECK(run.begin < run.end);
+      layer.resident += (run.end - run.begin).value();
+      if (!keeps_positions()) continue;
+      for (Position at = run.begin; at < run.end; ++at) layer.positions.push_back(at.value());
+    }
+    FOLIO_CHECK(layer.resident <= layer.pages.size() * pool_.geometry.page_tokens);
+  }
+}
+
 void SlotTable::DropBlocks(const std::vector<std::optional<BlockIndex>>& block) {
   FOLIO_CHECK(block.size() == layers_.size());
   const uint32_t page_tokens = pool_.geometry.page_tokens;

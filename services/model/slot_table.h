@@ -9,6 +9,7 @@
 
 #include "kernels/views.h"
 #include "services/common/ids.h"
+#include "services/model/executor.h"
 
 namespace folio::model {
 
@@ -20,8 +21,10 @@ class SlotTable {
 
   SlotTable(const kernels::PoolView& pool, kernels::ScoreKind score);
 
-  // See Executor for these four.
+  // See Executor for these five.
   void Extend(const std::vector<std::vector<PageRef>>& pages);
+  void Restore(const std::vector<std::vector<PageRef>>& pages,
+               const std::vector<std::vector<PositionRun>>& positions);
   void DropBlocks(const std::vector<std::optional<BlockIndex>>& block);
   uint32_t free_tokens() const;
   PageRef NewestPage(LayerIndex layer) const;

@@ -39,6 +39,11 @@ class TpExecutor final : public Executor {
     own_->ExtendTables(slot, pages);
     Note(ExtendCommand{slot, pages});
   }
+  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
+               const std::vector<std::vector<PositionRun>>& positions) override {
+    own_->Restore(slot, pages, positions);
+    Note(RestoreCommand{slot, pages, positions});
+  }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override {
     Note(CompactCommand{slot, keep, spare});

@@ -17,7 +17,7 @@ void WantOutput(const Sequence& sequence, model::StepSegment* segment) {
   segment->want_output = true;
   segment->sampling = SamplingOf(sequence.request().sampling);
   segment->top_logprobs = sequence.request().top_logprobs;
-  if (sequence.scoring()) segment->target = sequence.request().targets[sequence.outputs_enqueued];
+  segment->target = sequence.target(sequence.outputs_enqueued);
 }
 
 bool CanDecode(const Sequence& sequence, const model::Executor& executor) {

@@ -110,18 +110,14 @@ void Engine::OpenQueued() {
     auto sequence =
         std::make_unique<Sequence>(next_tag_++, std::move(waiting_.front()), tokenizer_);
     waiting_.pop_front();
-    v1::OpenSequence* open = request.add_open();
-    open->set_request_tag(sequence->tag);
-    for (const TokenId token : sequence->request().prompt) {
-      open->add_prompt_tokens(token.value());
+    if (sequence->request().resume.has_value()) {
+      *request.add_claim() = ClaimOf(*sequence);
+    } else {
+      *request.add_open() = OpenOf(*sequence);
     }
-    open->set_max_new_tokens(sequence->request().max_new_tokens);
-    *open->mutable_cache() = sequence->request().cache;
-    *open->mutable_sampling() = sequence->request().sampling;
-    open->set_label(sequence->request().label);
     sequences_.push_back(std::move(sequence));
   }
-  if (request.open_size() > 0) link_->Send(std::move(request));
+  if (request.open_size() > 0 || request.claim_size() > 0) link_->Send(std::move(request));
 }
 
 void Engine::SendDue() {

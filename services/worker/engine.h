@@ -22,33 +22,15 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "folio/v1/kv_manager.pb.h"
-#include "services/common/geometry.h"
 #include "services/model/executor.h"
 #include "services/model/tokenizer.h"
 #include "services/worker/batcher.h"
+#include "services/worker/engine_options.h"
 #include "services/worker/manager_link.h"
 #include "services/worker/request_queue.h"
 #include "services/worker/sequence.h"
 
 namespace folio::worker {
-
-struct EngineOptions {
-  CacheGeometry geometry;
-  uint32_t num_pages = 0;  // of the pool
-  PromptChunk prompt_chunk;
-  uint32_t max_batch = 64;  // sequences at a time; further requests queue
-};
-
-// Since the start.
-struct EngineCounters {
-  uint64_t steps = 0;
-  uint64_t prompt_tokens = 0;
-  uint64_t decode_tokens = 0;
-  double step_seconds = 0;          // in the executor
-  double manager_wait_seconds = 0;  // nothing could run because a sequence waited for an answer
-  uint32_t running = 0;             // now
-  uint32_t queued = 0;
-};
 
 class Engine {
  public:
@@ -114,6 +96,9 @@ class Engine {
   void ProcessReplies();
   void Process(const folio::v1::SessionReply& reply);
   void Opened(const folio::v1::OpenResult& result);
+  // Gives the sequence a slot if it can run here; else it ends.
+  bool Admit(Sequence* sequence, const folio::v1::ScoreNeed& first,
+             const folio::v1::ScoreNeed& second);
   void Granted(const folio::v1::PageGrant& grant);
   void Carry(const folio::v1::EvictionPlan& plan);
   bool Fits(const Sequence& sequence, const folio::v1::CompactPlan& plan) const;
@@ -122,6 +107,15 @@ class Engine {
   bool Extend(Sequence* sequence,
               const google::protobuf::RepeatedPtrField<folio::v1::LayerPages>& layers);
   Sequence* Find(uint64_t sequence_id);
+  // The one that an answer is for, if the manager said yes; else it ends. Null: nothing to do.
+  template <typename Result>
+  Sequence* Answered(const Result& result);
+
+  // Sequences that another worker left (engine_resume.cc).
+  void Claimed(const folio::v1::ClaimResult& result);
+  absl::Status Restore(Sequence* sequence, const folio::v1::ClaimResult& record);
+  // Tokens of the record, as if they were sampled now.
+  void Replay(Sequence* sequence, const std::vector<TokenId>& sampled);
 
   const EngineOptions options_;
   model::Executor* const executor_;

@@ -26,6 +26,7 @@ void Engine::ProcessReplies() {
 
 void Engine::Process(const v1::SessionReply& reply) {
   for (const v1::OpenResult& result : reply.opened()) Opened(result);
+  for (const v1::ClaimResult& result : reply.claimed()) Claimed(result);
   for (const v1::PageGrant& grant : reply.granted()) Granted(grant);
   for (const v1::EvictionPlan& plan : reply.plans()) Carry(plan);
   for (const v1::SequenceError& error : reply.failed()) {
@@ -41,37 +42,53 @@ void Engine::Process(const v1::SessionReply& reply) {
   }
 }
 
-void Engine::Opened(const v1::OpenResult& result) {
+template <typename Result>
+Sequence* Engine::Answered(const Result& result) {
   const auto it = std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& sequence) {
     return sequence->tag == result.request_tag();
   });
-  if (it == sequences_.end()) return;
+  if (it == sequences_.end()) return nullptr;
   Sequence* sequence = it->get();
   if (result.code() != 0) {
     End(sequence, v1::CLOSE_REASON_ERROR, FromWire(result.code(), result.message()));
     sequences_.erase(it);  // the manager holds nothing for it
-    return;
+    return nullptr;
   }
   sequence->opened = true;
   sequence->id = SequenceId(result.sequence_id());
   sequence->lease_epoch = LeaseEpoch(result.lease_epoch());
   sequence->cache = result.cache();
-  if (sequence->phase == Phase::kClosing) return;  // cancelled meanwhile; SendDue closes it
-
   sequence->admitted = absl::Now();
-  const auto scores = PlanScores(result);
-  if (!scores.ok()) return End(sequence, v1::CLOSE_REASON_ERROR, scores.status());
+  // Cancelled meanwhile: SendDue closes it.
+  return sequence->phase == Phase::kClosing ? nullptr : sequence;
+}
+
+template Sequence* Engine::Answered(const v1::ClaimResult&);
+
+bool Engine::Admit(Sequence* sequence, const v1::ScoreNeed& first, const v1::ScoreNeed& second) {
+  const auto scores = PlanScores(first, second);
+  if (!scores.ok()) {
+    End(sequence, v1::CLOSE_REASON_ERROR, scores.status());
+    return false;
+  }
   sequence->scores = *scores;
   if (sequence->window().queries > options_.prompt_chunk.alone) {
-    return End(sequence, v1::CLOSE_REASON_ERROR,
-               absl::InvalidArgumentError(
-                   absl::StrCat("the policy's window ", scores->window.queries,
-                                " is above this worker's --prefill_chunk ",
-                                options_.prompt_chunk.alone, ": lower the window")));
+    End(sequence, v1::CLOSE_REASON_ERROR,
+        absl::InvalidArgumentError(absl::StrCat("the policy's window ", scores->window.queries,
+                                                " is above this worker's --prefill_chunk ",
+                                                options_.prompt_chunk.alone,
+                                                ": lower the window")));
+    return false;
   }
   sequence->ledger.resident.assign(options_.geometry.num_layers, 0);
   sequence->slot = executor_->Acquire(scores->kind);
   sequence->has_slot = true;
+  return true;
+}
+
+void Engine::Opened(const v1::OpenResult& result) {
+  Sequence* sequence = Answered(result);
+  if (sequence == nullptr || !Admit(sequence, result.scores(), result.prompt_scores())) return;
   if (!Extend(sequence, result.layers()) ||
       executor_->free_tokens(sequence->slot) < sequence->prompt_tokens()) {
     End(sequence, v1::CLOSE_REASON_ERROR,

@@ -143,8 +143,20 @@ void Engine::TakeOutput(const model::SegmentOutput& output, Delivery* delivery) 
 
 void Engine::EmitChunk(Sequence* sequence, Delivery* delivery) {
   v1::GenerateResponse event;
-  *event.mutable_chunk() = std::move(sequence->held);
+  v1::TokenChunk* chunk = event.mutable_chunk();
+  *chunk = std::move(sequence->held);
   sequence->held.Clear();
+  const std::optional<ResumeRequest>& resume = sequence->request().resume;
+  const uint32_t received = resume ? static_cast<uint32_t>(resume->received.size()) : 0;
+  const auto tokens = static_cast<uint32_t>(chunk->tokens_size());
+  const uint32_t known = std::min(tokens, received - std::min(received, sequence->emitted));
+  sequence->emitted += tokens;
+  if (known == tokens) return;  // the client has all of it
+  if (known > 0) {
+    chunk->mutable_tokens()->erase(chunk->tokens().begin(), chunk->tokens().begin() + known);
+    const int logprobs = std::min(chunk->logprobs_size(), static_cast<int>(known));
+    chunk->mutable_logprobs()->DeleteSubrange(0, logprobs);
+  }
   delivery->events.push_back(std::move(event));
 }
 

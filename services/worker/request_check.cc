@@ -122,6 +122,40 @@ uint64_t RandomSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
+// From the system's generator, which random_device asks: nobody guesses it.
+std::string NewResumeToken() {
+  const uint64_t bits[] = {RandomSeed(), RandomSeed()};
+  static_assert(sizeof(bits) == kResumeTokenBytes);
+  return {reinterpret_cast<const char*>(bits), sizeof(bits)};
+}
+
+absl::StatusOr<SequenceRequest> CheckResume(const v1::GenerateRequest& request,
+                                            const ModelLimits& limits) {
+  v1::GenerateRequest rest = request;
+  rest.clear_resume();
+  if (rest.ByteSizeLong() != 0) {
+    return Refuse("resume goes alone: leave all other fields unset, the sequence has its own");
+  }
+  const v1::Resume& from = request.resume();
+  if (from.resume_token().size() != kResumeTokenBytes) {
+    return Refuse("resume.resume_token is ", from.resume_token().size(), " bytes long, must be ",
+                  kResumeTokenBytes, ": give the one that started came with");
+  }
+  std::vector<TokenId> received;
+  for (int i = 0; i < from.received_tokens_size(); ++i) {
+    if (from.received_tokens(i) >= limits.vocab) {
+      return Refuse("resume.received_tokens[", i, "] is ", from.received_tokens(i),
+                    ", the vocabulary has ", limits.vocab, " tokens");
+    }
+    received.emplace_back(from.received_tokens(i));
+  }
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  checked.resume_token = from.resume_token();
+  checked.resume = {SequenceId(from.sequence_id()), from.resume_token(), std::move(received)};
+  return checked;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::string_view field,
@@ -146,6 +180,7 @@ absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::stri
 
 absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request,
                                               const ModelLimits& limits) {
+  if (request.has_resume()) return CheckResume(request, limits);
   SequenceRequest checked;
   checked.arrival = absl::Now();
   if (absl::Status s = CheckSampling(request.sampling()); !s.ok()) return s;
@@ -178,6 +213,8 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
   checked.stop.assign(request.stop().begin(), request.stop().end());
   checked.ignore_eos = request.ignore_eos();
   checked.report_evictions = request.report_evictions();
+  // Whoever counts evictions must not miss one.
+  if (!checked.report_evictions) checked.resume_token = NewResumeToken();
   return checked;
 }
 

@@ -27,8 +27,10 @@ inline constexpr int kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 256;
 inline constexpr int kMaxChatMessages = 1024;
 inline constexpr uint32_t kDefaultMaxTokens = 256;
+inline constexpr size_t kResumeTokenBytes = 16;
 
-// `arrival` and, when no seed is given, a seed of our choice are filled in. Thread-safe.
+// `arrival`, a resume token and, when no seed is given, a seed of our choice are filled in.
+// Thread-safe.
 absl::StatusOr<SequenceRequest> CheckGenerate(const folio::v1::GenerateRequest& request,
                                               const ModelLimits& limits);
 absl::StatusOr<SequenceRequest> CheckScore(const folio::v1::ScoreRequest& request,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@
 #include "services/common/ids.h"
 
 namespace folio::worker {
+
+// A sequence to go on with; its prompt and the rest are the manager's to tell.
+struct ResumeRequest {
+  SequenceId sequence;
+  std::string resume_token;
+  std::vector<TokenId> received;  // that the client has already
+};
 
 // One sequence to run, checked: prompt not empty, ids inside the vocabulary, prompt and
 // max_new_tokens together inside the model's context, seed set.
@@ -33,6 +41,8 @@ struct SequenceRequest {
   bool ignore_eos = false;
   int top_logprobs = -1;  // -1: no log-probabilities; n: the chosen token and the n most likely
   bool report_evictions = false;
+  std::string resume_token;             // empty: it ends with this worker
+  std::optional<ResumeRequest> resume;  // all above is empty until the sequence is claimed
   absl::Time arrival;
 };
 

@@ -48,14 +48,13 @@ model::WindowScore WindowOf(const v1::ScoreNeed& need, uint32_t plane) {
 
 }  // namespace
 
-absl::StatusOr<ScorePlan> PlanScores(const v1::OpenResult& opened) {
-  const auto kind = KindOf(opened.scores());
+absl::StatusOr<ScorePlan> PlanScores(const v1::ScoreNeed& first, const v1::ScoreNeed& second) {
+  const auto kind = KindOf(first);
   if (!kind.ok()) return kind.status();
   ScorePlan plan = {.kind = *kind, .window = {}};
-  if (*kind == kernels::ScoreKind::kWindowAttention) plan.window = WindowOf(opened.scores(), 0);
+  if (*kind == kernels::ScoreKind::kWindowAttention) plan.window = WindowOf(first, 0);
 
   // The second plane is the prompt's, and one window is all that a chunk can score.
-  const v1::ScoreNeed& second = opened.prompt_scores();
   const auto prompt_kind = KindOf(second);
   if (!prompt_kind.ok()) return prompt_kind.status();
   if (*prompt_kind == kernels::ScoreKind::kNone) return plan;

@@ -13,9 +13,11 @@ struct ScorePlan {
   model::WindowScore window;  // of the prompt's end; queries may exceed the prompt
 };
 
-// INTERNAL for what this worker cannot write: a kind or time it does not know, a window without
+// Of what the policy needs in the first plane and, for the prompt, in the second. INTERNAL for what
+// this worker cannot write: a kind or time it does not know, a window without
 // queries, a pool that is even or beyond all reason, two windows.
-absl::StatusOr<ScorePlan> PlanScores(const folio::v1::OpenResult& opened);
+absl::StatusOr<ScorePlan> PlanScores(const folio::v1::ScoreNeed& first,
+                                     const folio::v1::ScoreNeed& second);
 
 }  // namespace folio::worker
 

@@ -40,9 +40,43 @@ model::WindowScore Sequence::window() const {
   return window;
 }
 
+std::optional<TokenId> Sequence::target(uint32_t at) const {
+  if (scoring()) return request().targets[at];
+  const std::optional<ResumeRequest>& resume = request().resume;
+  if (resume.has_value() && at < resume->received.size()) return resume->received[at];
+  return std::nullopt;
+}
+
 Sequence::Sequence(uint64_t tag, std::shared_ptr<Submission> submission,
                    const model::Tokenizer* tokenizer)
     : tag(tag), submission(std::move(submission)), text(tokenizer, request().stop) {}
+
+v1::OpenSequence OpenOf(const Sequence& sequence) {
+  const SequenceRequest& request = sequence.request();
+  v1::OpenSequence open;
+  open.set_request_tag(sequence.tag);
+  for (const TokenId token : request.prompt) open.add_prompt_tokens(token.value());
+  open.set_max_new_tokens(request.max_new_tokens);
+  *open.mutable_cache() = request.cache;
+  *open.mutable_sampling() = request.sampling;
+  open.set_label(request.label);
+  open.set_resume_token(request.resume_token);
+  v1::OutputOptions* output = open.mutable_output();
+  for (const std::string& stop : request.stop) output->add_stop(stop);
+  output->set_ignore_eos(request.ignore_eos);
+  if (request.top_logprobs >= 0) {
+    output->set_logprobs(static_cast<uint32_t>(request.top_logprobs));
+  }
+  return open;
+}
+
+v1::ClaimSequence ClaimOf(const Sequence& sequence) {
+  v1::ClaimSequence claim;
+  claim.set_request_tag(sequence.tag);
+  claim.set_sequence_id(sequence.request().resume->sequence.value());
+  claim.set_resume_token(sequence.request().resume->resume_token);
+  return claim;
+}
 
 v1::GenerateResponse StartedEvent(const Sequence& sequence) {
   v1::GenerateResponse event;
@@ -51,6 +85,7 @@ v1::GenerateResponse StartedEvent(const Sequence& sequence) {
   started->set_prompt_tokens(sequence.prompt_tokens());
   *started->mutable_cache() = sequence.cache;
   started->set_seed(sequence.request().sampling.seed());
+  started->set_resume_token(sequence.request().resume_token);
   return event;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,7 +66,11 @@ struct Sequence {
   const std::shared_ptr<Submission> submission;
   Phase phase = Phase::kOpening;
 
-  // Set by OpenResult.
+  // The token that output number `at` must be: a scored one, or one that the client of a resumed
+  // sequence had from the worker before, though the manager had not.
+  std::optional<TokenId> target(uint32_t at) const;
+
+  // Set by OpenResult or ClaimResult.
   bool opened = false;
   SequenceId id;
   LeaseEpoch lease_epoch;
@@ -78,6 +83,7 @@ struct Sequence {
   uint32_t committed = 0;         // the same, of the steps collected
   uint32_t outputs_enqueued = 0;  // tokens asked of the device
   uint32_t outputs = 0;           // tokens collected
+  uint32_t emitted = 0;           // tokens that a client has, or is sent
   TokenId last_token;             // the newest collected
 
   // Synchronous mode: a newest page is full and the manager has not said what goes. The step of
@@ -95,7 +101,9 @@ struct Sequence {
   absl::Time admitted, first_token, newest_token;
 };
 
-// The events a client sees. Pure translation.
+// What the manager is asked for a sequence, and the events its client sees. Pure translation.
+folio::v1::OpenSequence OpenOf(const Sequence& sequence);
+folio::v1::ClaimSequence ClaimOf(const Sequence& sequence);
 folio::v1::GenerateResponse StartedEvent(const Sequence& sequence);
 folio::v1::GenerateResponse ProgressEvent(const Sequence& sequence, uint32_t done);
 folio::v1::GenerateResponse FinishedEvent(const Sequence& sequence, const CacheGeometry& geometry,

@@ -31,6 +31,10 @@ std::string AllCommands() {
   AppendCommand(
       ExtendCommand{SlotId(4), {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}}},
       bytes);
+  AppendCommand(RestoreCommand{SlotId(4),
+                               {{{PageId(7), Generation(8)}}, {}},
+                               {{{Position(0), Position(16)}, {Position(40), Position(49)}}, {}}},
+                bytes);
   AppendCommand(CompactCommand{SlotId(4), {{SlotIndex(0), SlotIndex(5)}, {}}, {1, 2}}, bytes);
   AppendCommand(DropCommand{SlotId(4), {BlockIndex(2), std::nullopt}}, bytes);
   AppendCommand(Step(), bytes);
@@ -42,19 +46,24 @@ std::string AllCommands() {
 TEST(RankCommand, ReadsWhatWasWritten) {
   const auto commands = ReadCommands(AllCommands());
   ASSERT_TRUE(commands.ok()) << commands.status();
-  ASSERT_EQ(commands->size(), 7u);
+  ASSERT_EQ(commands->size(), 8u);
   const auto& acquire = std::get<AcquireCommand>((*commands)[0]);
   EXPECT_EQ(acquire.slot, SlotId(4));
   EXPECT_EQ(acquire.score, kernels::ScoreKind::kUnrotatedDifference);
   const auto& extend = std::get<ExtendCommand>((*commands)[1]);
   ASSERT_EQ(extend.pages.size(), 3u);
   EXPECT_EQ(extend.pages[2].at(0), (PageRef{PageId(1), Generation(2)}));
-  const auto& compact = std::get<CompactCommand>((*commands)[2]);
+  const auto& restore = std::get<RestoreCommand>((*commands)[2]);
+  EXPECT_EQ(restore.pages.at(0).at(0), (PageRef{PageId(7), Generation(8)}));
+  ASSERT_EQ(restore.positions.at(0).size(), 2u);
+  EXPECT_EQ(restore.positions[0][1].begin, Position(40));
+  EXPECT_EQ(restore.positions[0][1].end, Position(49));
+  const auto& compact = std::get<CompactCommand>((*commands)[3]);
   EXPECT_EQ(compact.keep, (std::vector<std::vector<SlotIndex>>{{SlotIndex(0), SlotIndex(5)}, {}}));
   EXPECT_EQ(compact.spare, (std::vector<uint32_t>{1, 2}));
-  const auto& drop = std::get<DropCommand>((*commands)[3]);
+  const auto& drop = std::get<DropCommand>((*commands)[4]);
   EXPECT_EQ(drop.block, (std::vector<std::optional<BlockIndex>>{BlockIndex(2), std::nullopt}));
-  const auto& step = std::get<StepCommand>((*commands)[4]);
+  const auto& step = std::get<StepCommand>((*commands)[5]);
   EXPECT_EQ(step.digest, 0x0123456789abcdefu);
   ASSERT_EQ(step.batch.segments.size(), 2u);
   const StepSegment& prompt = step.batch.segments[1];
@@ -65,8 +74,8 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(prompt.window.neighbours, 3u);
   EXPECT_EQ(prompt.window.plane, 1u);
   EXPECT_TRUE(step.batch.segments[0].score_resident);
-  EXPECT_EQ(std::get<ReleaseCommand>((*commands)[5]).slot, SlotId(4));
-  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[6]));
+  EXPECT_EQ(std::get<ReleaseCommand>((*commands)[6]).slot, SlotId(4));
+  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[7]));
   EXPECT_TRUE(ReadCommands("")->empty());
 }
 

@@ -99,6 +99,7 @@ cache::CoordinatorOptions CoordinatorFor(const RigOptions& options, const float*
   out.geometry = Geometry();
   out.num_pages = PageCount(options.num_pages);
   out.lease_ttl = absl::Hours(1);
+  out.orphan_ttl = options.orphan_ttl;
   out.score_board = board;
   out.clock = clock;
   return out;
@@ -120,19 +121,32 @@ EngineRig::EngineRig(const RigOptions& options)
       pages_(options.num_pages * Geometry().page_bytes(), std::byte{0xff}),
       scores_(Geometry().score_board_floats(options.num_pages), -1.0f),
       view_{pages_.data(), scores_.data(), options.num_pages, Geometry()},
-      coordinator_(CoordinatorFor(options, scores_.data(), &clock_)),
-      link_(coordinator_, coordinator_.AddWorker("rig"), {kPageTokens, Geometry().num_layers, {}},
-            options.lag),
-      executor_(ExecutorFor(options, view_)),
-      engine_({.geometry = Geometry(),
-               .num_pages = options.num_pages,
-               .prompt_chunk = options.prompt_chunk,
-               .max_batch = options.max_batch},
-              executor_.get(), &link_, &queue_, &TinyLoadedModel().tokenizer()) {}
+      coordinator_(CoordinatorFor(options, scores_.data(), &clock_)) {
+  Attach();
+}
+
+void EngineRig::Attach() {
+  worker_ = coordinator_.AddWorker("rig");
+  link_ = std::make_unique<folio::testing::InProcessLink>(
+      coordinator_, worker_, manager::CacheRules{kPageTokens, Geometry().num_layers, {}},
+      options_.lag);
+  executor_ = ExecutorFor(options_, view_);
+  const EngineOptions engine = {.geometry = Geometry(),
+                                .num_pages = options_.num_pages,
+                                .prompt_chunk = options_.prompt_chunk,
+                                .max_batch = options_.max_batch};
+  engine_ = std::make_unique<Engine>(engine, executor_.get(), link_.get(), &queue_,
+                                     &TinyLoadedModel().tokenizer());
+}
+
+void EngineRig::NextWorker() {
+  coordinator_.ProveGone(worker_);
+  Attach();
+}
 
 EngineRig::~EngineRig() {
   if (thread_.joinable()) {
-    engine_.Drain(absl::InfiniteFuture());
+    engine_->Drain(absl::InfiniteFuture());
     EXPECT_TRUE(Join().ok());
     EXPECT_TRUE(PagesAreBack());
   }
@@ -140,7 +154,7 @@ EngineRig::~EngineRig() {
 
 void EngineRig::Start() {
   absl::Notification open;
-  thread_ = std::thread([this] { result_ = engine_.Run(); });
+  thread_ = std::thread([this] { result_ = engine_->Run(); });
   // A request that comes before the loop runs is refused.
   Recorder probe;
   auto submission = std::make_shared<Submission>();

@@ -63,6 +63,7 @@ struct RigOptions {
   uint32_t num_pages = 2048;
   PromptChunk prompt_chunk = {.alone = 64, .beside_decodes = 64};
   uint32_t max_batch = 16;
+  absl::Duration orphan_ttl;
 };
 
 class EngineRig {
@@ -72,9 +73,9 @@ class EngineRig {
   ~EngineRig();
 
   cache::Coordinator& coordinator() { return coordinator_; }
-  folio::testing::InProcessLink& link() { return link_; }
+  folio::testing::InProcessLink& link() { return *link_; }
   RequestQueue& queue() { return queue_; }
-  Engine& engine() { return engine_; }
+  Engine& engine() { return *engine_; }
 
   // Starts the step loop. Before it, `link().observer` may be set and requests pushed.
   void Start();
@@ -88,18 +89,24 @@ class EngineRig {
   bool PagesAreBack();
   // Of Engine::Run, which must be about to end.
   absl::Status Join();
+  // After Join, with the link broken: the worker is gone, and another one is there, over the same
+  // pages and not started yet.
+  void NextWorker();
 
  private:
+  void Attach();
+
   RigOptions options_;
   std::vector<std::byte> pages_;
   std::vector<float> scores_;
   kernels::PoolView view_;
   RealClock clock_;
   cache::Coordinator coordinator_;
-  folio::testing::InProcessLink link_;
   RequestQueue queue_;
+  WorkerId worker_;
+  std::unique_ptr<folio::testing::InProcessLink> link_;
   std::unique_ptr<model::Executor> executor_;
-  Engine engine_;
+  std::unique_ptr<Engine> engine_;
   std::thread thread_;
   absl::Status result_;
 };

@@ -35,6 +35,11 @@ class LateExecutor final : public model::Executor {
     table(slot).Extend(pages);
     work_.push_back([=, this] { inner_->ExtendTables(slot, pages); });
   }
+  void Restore(model::SlotId slot, const std::vector<std::vector<PageRef>>& pages,
+               const std::vector<std::vector<model::PositionRun>>& positions) override {
+    table(slot).Restore(pages, positions);
+    work_.push_back([=, this] { inner_->Restore(slot, pages, positions); });
+  }
   void Compact(model::SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override {
     table(slot).Shrink(keep, spare);

@@ -56,6 +56,11 @@ TEST(CheckGenerate, RefusesByName) {
       {kText + "label: '" + many + "'", "label is 257 bytes long"},
       {kText + "max_tokens: 2048", "max_tokens is 2048; with the input's"},
       {kText + "max_tokens: 4294967295", "the model's context of 2048"},
+      {kText + "resume { sequence_id: 1 resume_token: '0123456789abcdef' }", "resume goes alone"},
+      {"logprobs: 0 resume { resume_token: '0123456789abcdef' }", "resume goes alone"},
+      {"resume { sequence_id: 1 resume_token: 'x' }", "resume.resume_token is 1 bytes long"},
+      {"resume { resume_token: '0123456789abcdef' received_tokens: [1, 300] }",
+       "resume.received_tokens[1] is 300"},
   };
   for (const Refused& refused : cases) {
     const auto got = CheckGenerate(Parse<v1::GenerateRequest>(refused.request), TinyLimits());
@@ -92,6 +97,11 @@ TEST(CheckGenerate, FillsInDefaults) {
   EXPECT_TRUE(few->sampling.has_seed());
   const auto other = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
   EXPECT_NE(few->sampling.seed(), other->sampling.seed());
+  EXPECT_EQ(few->resume_token.size(), kResumeTokenBytes);
+  EXPECT_NE(few->resume_token, other->resume_token);
+  const auto counted =
+      CheckGenerate(Parse<v1::GenerateRequest>(kText + "report_evictions: true"), TinyLimits());
+  EXPECT_EQ(counted->resume_token, "") << "an eviction might be missed";
 
   v1::GenerateRequest request;
   for (int i = 0; i < 2000; ++i) request.mutable_input()->mutable_tokens()->add_ids(5);

@@ -22,14 +22,11 @@ v1::ScoreNeed Window(uint32_t window, uint32_t pool) {
 }
 
 absl::StatusOr<ScorePlan> Plan(const v1::ScoreNeed& first, const v1::ScoreNeed& second = {}) {
-  v1::OpenResult opened;
-  *opened.mutable_scores() = first;
-  *opened.mutable_prompt_scores() = second;
-  return PlanScores(opened);
+  return PlanScores(first, second);
 }
 
 TEST(PlanScores, NothingAskedIsNothingScored) {
-  const auto plan = PlanScores(v1::OpenResult());
+  const auto plan = PlanScores({}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kind, ScoreKind::kNone);
   EXPECT_EQ(plan->window.queries, 0u);
