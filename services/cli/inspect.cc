@@ -135,6 +135,8 @@ std::string StateName(folio::v1::SequenceState state) {
       return "decode";
     case folio::v1::SEQUENCE_STATE_EVICTING:
       return "evicting";
+    case folio::v1::SEQUENCE_STATE_ORPHANED:
+      return "orphaned";
     default:
       return "unknown";
   }
@@ -191,7 +193,12 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
   Table facts = Table::Facts();
   facts.Row({"sequence", absl::StrCat(sequence.sequence_id(), " ", QuotePiece(sequence.label()))});
   facts.Row({"worker", absl::StrCat(sequence.worker_id(), ", lease ", sequence.lease_epoch())});
-  facts.Row({"state", StateName(sequence.state())});
+  std::string state = StateName(sequence.state());
+  if (sequence.state() == folio::v1::SEQUENCE_STATE_ORPHANED) {
+    absl::StrAppend(&state, ", ends in ", FormatSeconds(sequence.orphan_ms() / 1e3),
+                    " unless it is resumed");
+  }
+  facts.Row({"state", state});
   facts.Row({"cache", DescribeCache(sequence.cache())});
   facts.Row({"length", absl::StrCat(FormatCount(sequence.logical_length()), " tokens, prompt ",
                                     FormatCount(sequence.prompt_tokens()))});

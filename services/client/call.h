@@ -3,6 +3,8 @@
 #define FOLIO_SERVICES_CLIENT_CALL_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -18,6 +20,9 @@ struct ConnectOptions {
   // The server may still be starting: keep trying until `timeout`. Otherwise an address that
   // refuses the connection is an error at once.
   bool wait_for_server = false;
+  // Of a worker: other workers of the same manager. When the one that a generation runs on is lost,
+  // these are asked to go on with it, in turn with the first address.
+  std::vector<std::string> standby = {};
 };
 
 // Stops calls from another thread: give one Cancellation to any number of calls, one after another
@@ -36,10 +41,17 @@ class Cancellation {
   std::shared_ptr<State> state_;
 };
 
+// The default of CallOptions::resume.
+inline constexpr absl::Duration kResume = absl::Seconds(10);
+
 struct CallOptions {
   // The server stops working on the call at the deadline; the status is DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
   Cancellation cancellation;
+  // Of a generation: for how long after the loss of its worker to look for one that goes on with
+  // the sequence (another one of ConnectOptions::standby, or one that was started at the same
+  // address); the tokens go on where they stopped. 0: its loss ends the generation.
+  absl::Duration resume = kResume;
 };
 
 // For the clients' own use: while it lives, the call of `context` (already started) is ended by

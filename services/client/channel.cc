@@ -19,26 +19,6 @@ namespace {
 // Score answers with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
 constexpr int kMaxMessageBytes = 256 << 20;
 
-absl::Status CheckAddress(absl::string_view address) {
-  if (address.empty()) return absl::InvalidArgumentError("address is empty");
-  if (absl::StartsWith(address, "unix:")) {
-    if (address.size() > 5) return absl::OkStatus();
-    return absl::InvalidArgumentError("address \"unix:\" names no socket");
-  }
-  if (address[0] == '/') {
-    return absl::InvalidArgumentError(
-        absl::StrCat("address \"", address, "\": for a Unix socket write unix:", address));
-  }
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("address \"", address, "\" is neither unix:/path nor host:port"));
-  }
-  return absl::OkStatus();
-}
-
 grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
                    grpc::health::v1::HealthCheckResponse* response) {
   auto stub = grpc::health::v1::Health::NewStub(endpoint.channel);
@@ -58,6 +38,26 @@ grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wa
 }
 
 }  // namespace
+
+absl::Status CheckAddress(absl::string_view address) {
+  if (address.empty()) return absl::InvalidArgumentError("address is empty");
+  if (absl::StartsWith(address, "unix:")) {
+    if (address.size() > 5) return absl::OkStatus();
+    return absl::InvalidArgumentError("address \"unix:\" names no socket");
+  }
+  if (address[0] == '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", address, "\": for a Unix socket write unix:", address));
+  }
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", address, "\" is neither unix:/path nor host:port"));
+  }
+  return absl::OkStatus();
+}
 
 void Prepare(const CallOptions& options, grpc::ClientContext* context) {
   if (options.deadline < absl::InfiniteFuture()) {

@@ -22,6 +22,9 @@ struct Endpoint {
   std::shared_ptr<grpc::Channel> channel;
 };
 
+// INVALID_ARGUMENT for something that is no address.
+absl::Status CheckAddress(absl::string_view address);
+
 // `role` is "worker" or "manager". INVALID_ARGUMENT for something that is no address; UNAVAILABLE,
 // naming the address and the reason, when nothing answers there.
 absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,

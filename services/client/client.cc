@@ -1,81 +1,13 @@
 #include "services/client/client.h"
 
-#include <grpcpp/support/sync_stream.h>
-
 #include <utility>
 
 #include "folio/v1/inference.grpc.pb.h"
 #include "services/client/channel.h"
+#include "services/client/client_state.h"
 #include "services/client/utf8_check.h"
 
 namespace folio::client {
-
-class Client::State {
- public:
-  explicit State(Endpoint to)
-      : endpoint(std::move(to)), stub(folio::v1::Inference::NewStub(endpoint.channel)) {}
-
-  const Endpoint endpoint;
-  const std::unique_ptr<folio::v1::Inference::Stub> stub;
-};
-
-class Generation::State {
- public:
-  State(std::shared_ptr<Client::State> client, const folio::v1::GenerateRequest& request,
-        const CallOptions& options)
-      : client_(std::move(client)) {
-    status_ = CheckUtf8(request);
-    ended_ = !status_.ok();
-    if (ended_) return;
-    Prepare(options, &context_);
-    reader_ = client_->stub->Generate(&context_, request);
-    running_.emplace(options.cancellation, &context_);
-  }
-
-  ~State() {
-    if (ended_) return;
-    context_.TryCancel();
-    while (Next().has_value()) {
-    }
-  }
-
-  std::optional<folio::v1::GenerateResponse> Next() {
-    if (ended_) return std::nullopt;
-    folio::v1::GenerateResponse event;
-    if (reader_->Read(&event)) {
-      finished_ = finished_ || event.has_finished();
-      return event;
-    }
-    ended_ = true;
-    status_ = FromGrpc(client_->endpoint, reader_->Finish());
-    running_.reset();
-    if (status_.ok() && !finished_) {
-      status_ = absl::InternalError(client_->endpoint.name + " ended the stream without a result");
-    }
-    return std::nullopt;
-  }
-
-  const absl::Status& status() const { return status_; }
-  void Cancel() { context_.TryCancel(); }
-
- private:
-  const std::shared_ptr<Client::State> client_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReader<folio::v1::GenerateResponse>> reader_;
-  std::optional<RunningCall> running_;
-  bool finished_ = false;
-  bool ended_ = false;
-  absl::Status status_;
-};
-
-Generation::Generation(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Generation::Generation(Generation&& other) noexcept = default;
-Generation& Generation::operator=(Generation&& other) noexcept = default;
-Generation::~Generation() = default;
-
-std::optional<folio::v1::GenerateResponse> Generation::Next() { return state_->Next(); }
-absl::Status Generation::status() const { return state_->status(); }
-void Generation::Cancel() { state_->Cancel(); }
 
 Client::Client(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
@@ -84,11 +16,13 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view addres
                                                         const ConnectOptions& options) {
   absl::StatusOr<Endpoint> endpoint = client::Connect("worker", address, options);
   if (!endpoint.ok()) return endpoint.status();
-  return std::unique_ptr<Client>(new Client(std::make_shared<State>(*std::move(endpoint))));
-}
-
-Generation Client::Start(const folio::v1::GenerateRequest& request, const CallOptions& options) {
-  return Generation(std::make_unique<Generation::State>(state_, request, options));
+  std::vector<std::string> addresses = {std::string(address)};
+  for (const std::string& standby : options.standby) {
+    if (absl::Status status = CheckAddress(standby); !status.ok()) return status;
+    addresses.push_back(standby);
+  }
+  auto state = std::make_shared<State>(*std::move(endpoint), std::move(addresses));
+  return std::unique_ptr<Client>(new Client(std::move(state)));
 }
 
 absl::Status Client::Generate(const folio::v1::GenerateRequest& request,

@@ -11,7 +11,8 @@
 //   if (!generation.status().ok()) ...
 //
 // Errors are statuses with the server's code and words:
-//   UNAVAILABLE          nothing answers at the address, or the server went away
+//   UNAVAILABLE          nothing answers at the address, or the server went away (and, of a
+//                        generation, no worker went on with it; see CallOptions::resume)
 //   INVALID_ARGUMENT     the request (the message names the field)
 //   RESOURCE_EXHAUSTED   the pool is full (the message says what would free room)
 //   FAILED_PRECONDITION  e.g. a chat where the model has no chat template
@@ -38,6 +39,10 @@ namespace folio::client {
 
 // A generation in progress. Next and status are for one thread; Cancel is for any. Destroying it
 // before its end cancels it; the server then takes its pages back within a step.
+//
+// When its worker is lost it is resumed at another one, and the events go on as if nothing had
+// happened, but for log-probabilities that went with the worker (NaN), and for figures of Finished
+// that count from there. One that reports evictions is not resumed, since some might be missed.
 class Generation {
  public:
   Generation(Generation&& other) noexcept;

@@ -34,7 +34,7 @@ ABSL_FLAG(
     "tokens that any sequence may hold in a layer, a multiple of the page size; 0: no ceiling");
 ABSL_FLAG(absl::Duration, lease_ttl, absl::Seconds(10),
           "how long a silent worker keeps its sequences, from 100ms to 1h, such as 10s");
-ABSL_FLAG(absl::Duration, orphan_ttl, absl::ZeroDuration(),
+ABSL_FLAG(absl::Duration, orphan_ttl, absl::Seconds(60),
           "how long a sequence whose worker was lost keeps its pages for another worker to go on, "
           "unless others need the room, from 0 (it ends at once) to 24h, such as 60s");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),

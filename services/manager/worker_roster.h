@@ -50,8 +50,8 @@ class WorkerRoster {
     const PageSource* pages = nullptr;  // borrowed
     PoolSize pool_size;
     absl::Duration lease_ttl;
-    absl::Duration orphan_ttl;  // 0: sequences end with their worker
-    std::string export_socket;  // told to workers
+    absl::Duration orphan_ttl = absl::ZeroDuration();  // sequences end with their worker
+    std::string export_socket;                         // told to workers
     const Clock* clock = nullptr;
   };
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "manager, long socket path": ("folio-manager", ["--listen=unix:/tmp/" + "x" * 200], ["listen"]),
     "manager, lease too short": ("folio-manager", ["--lease_ttl=1ms"], ["lease_ttl", "100ms"]),
     "manager, no duration": ("folio-manager", ["--lease_ttl=soon"], ["lease_ttl", "soon"]),
+    "manager, negative orphan_ttl": ("folio-manager", ["--orphan_ttl=-1s"], ["orphan_ttl", "24h"]),
     "manager, negative drain": ("folio-manager", ["--drain_timeout=-1s"], ["drain_timeout"]),
     "manager, unknown log format": ("folio-manager", ["--log_format=xml"], ["log_format", "xml"]),
     "manager, unknown log level": ("folio-manager", ["--log_level=loud"], ["log_level", "loud"]),

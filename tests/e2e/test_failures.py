@@ -41,9 +41,13 @@ def health(node, address, process):
     return stub.Check(health_pb2.HealthCheckRequest(), timeout=5).status
 
 
+# What outlives its worker is in test_orphans.py.
+ORPHANLESS = ["--orphan_ttl=0s"]
+
+
 @pytest.fixture
 def node():
-    with Node(pool="256MiB") as node:
+    with Node(pool="256MiB", manager_flags=ORPHANLESS) as node:
         yield node
 
 
@@ -68,7 +72,7 @@ def test_a_killed_worker_gives_back_everything_and_another_takes_over(node):
 
 
 def test_a_worker_that_hangs_is_fenced_and_its_pages_wait_for_its_end():
-    with Node(pool="256MiB", lease="1s") as node:
+    with Node(pool="256MiB", lease="1s", manager_flags=ORPHANLESS) as node:
         stub = node.start_worker()
         call = begin(stub, endless())
         worker = node.workers["worker"]

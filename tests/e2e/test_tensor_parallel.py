@@ -10,7 +10,7 @@ import pytest
 from node import Node, cache, tokens, wait_until
 from oracle_cases import CASES
 from stubs import admin_pb2, inference_pb2
-from test_failures import begin, check_next_manager, endless
+from test_failures import ORPHANLESS, begin, check_next_manager, endless
 
 SHORT = next(case for case in CASES if case.name == "short" and case.policy == "full")
 PROSE = next(case for case in CASES if case.name == "prose" and case.policy == "paged_eviction")
@@ -65,7 +65,7 @@ def test_ranks_say_what_one_worker_says(float32, ranks):
 
 @pytest.mark.parametrize("victim", ["leader", "other"])
 def test_a_killed_rank_ends_the_worker_and_nothing_else(victim):
-    with Node(pool="256MiB") as node:
+    with Node(pool="256MiB", manager_flags=ORPHANLESS) as node:
         calls = [begin(node.start_worker("first", flags=["--tp=3"]), endless())]
         leader = node.workers.pop("first")
         ranks = [leader.pid, *children(leader.pid)]

@@ -129,7 +129,7 @@ TEST(Open, CarriesEverything) {
   EXPECT_EQ(request->worker, WorkerId(3));
   EXPECT_THAT(request->prompt, ElementsAre(TokenId(5), TokenId(0), TokenId(4294967295U)));
   EXPECT_EQ(request->max_new_tokens, TokenCount(9));
-  EXPECT_EQ(request->label, "a label");
+  EXPECT_EQ(request->notes.label, "a label");
 }
 
 TEST(Commit, CarriesEverything) {

@@ -88,7 +88,7 @@ TEST(RankCommand, NothingIsReadBeyondTheEnd) {
     refused += !ReadCommands(cut).ok();
   }
   // Only ends of commands can be read.
-  EXPECT_EQ(refused, whole.size() - 7);
+  EXPECT_EQ(refused, whole.size() - 8);
   EXPECT_THAT(std::string(ReadCommands(whole.substr(0, 5)).status().message()),
               HasSubstr("at byte 4 of 5"));
 }
@@ -105,7 +105,7 @@ TEST(RankCommand, DamageIsRefusedOrReadAsSomethingElse) {
   AppendCommand(ExtendCommand{SlotId(0), {}}, longest);
   longest.back() = '\x7f';  // a list of two thousand million
   EXPECT_FALSE(ReadCommands(longest).ok());
-  EXPECT_FALSE(ReadCommands(std::string("\x07\0\0\0", 4)).ok());  // no such command
+  EXPECT_FALSE(ReadCommands(std::string("\x08\0\0\0", 4)).ok());  // no such command
 }
 
 }  // namespace

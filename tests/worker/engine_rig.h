@@ -63,7 +63,7 @@ struct RigOptions {
   uint32_t num_pages = 2048;
   PromptChunk prompt_chunk = {.alone = 64, .beside_decodes = 64};
   uint32_t max_batch = 16;
-  absl::Duration orphan_ttl;
+  absl::Duration orphan_ttl = absl::ZeroDuration();
 };
 
 class EngineRig {

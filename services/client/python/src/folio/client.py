@@ -12,7 +12,7 @@ from folio.messages import read
 from folio.policies import Policy
 from folio.requests import ChatTurn
 from folio.results import Eviction, Model, ScoreResult, Tokens
-from folio.server import Server, check_address, never_connected
+from folio.server import Server, Workers, check_address, never_connected
 from folio.v1 import admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grpc
 
 
@@ -29,7 +29,8 @@ class Client:
     `address` is the worker's: "unix:/path" or "host:port"; None takes $FOLIO_ADDRESS, or the socket where
     folio-worker listens by itself. `manager` likewise, with $FOLIO_MANAGER_ADDRESS. `timeout` is the default of
     all calls, in seconds; None waits for ever. `retries` says how often a call is tried again that cannot have
-    had an effect.
+    had an effect. When a generation's worker is lost, others are asked for `resume` seconds to go on with it: those
+    at `standby`, addresses of workers of the same manager, and whoever is at `address`; 0: it ends.
 
     Nothing is sent until the first call. Leaving the `with` block, or `close`, ends what still runs. Errors are
     `folio.FolioError`s; arguments that cannot be right are a ValueError or TypeError that names them.
@@ -46,6 +47,8 @@ class Client:
         timeout: float | None = None,
         *,
         retries: int = 4,
+        resume: float = 10.0,
+        standby: Iterable[str] = (),
     ) -> None:
         self.address = check_address(
             "address", _default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
@@ -56,6 +59,9 @@ class Client:
         self._timeout = checks.timeout(timeout)
         retries = checks.integer("retries", retries)
         self._worker = Server("worker", self.address, inference_pb2_grpc.InferenceStub, retries)
+        others = [check_address(f"standby[{at}]", one) for at, one in enumerate(standby)]
+        servers = [Server("worker", one, inference_pb2_grpc.InferenceStub, retries) for one in others]
+        self._workers = Workers((self._worker, *servers), checks.real("resume", resume))
         self._manager = Server("manager", self.manager_address, admin_pb2_grpc.AdminStub, retries)
 
     def __enter__(self) -> Client:
@@ -72,13 +78,14 @@ class Client:
 
     def close(self) -> None:
         """Ends all calls and the connections of `generate` and the rest; an event loop's end with it."""
-        self._worker.close()
-        self._manager.close()
+        for server in (*self._workers.servers, self._manager):
+            server.close()
 
     async def aclose(self) -> None:
         """As `close`, and with the connection of the running event loop."""
         self._manager.close()
-        await self._worker.aclose()
+        for server in self._workers.servers:
+            await server.aclose()
 
     def _seconds(self, timeout: float | None) -> float | None:
         return self._timeout if timeout is None else checks.timeout(timeout)
@@ -140,7 +147,7 @@ class Client:
             report_evictions=report_evictions,
             label=label,
         )
-        return Generation(self._worker, request, self._seconds(timeout))
+        return Generation(self._workers, request, self._seconds(timeout))
 
     def agenerate(
         self,
@@ -182,7 +189,7 @@ class Client:
             report_evictions=report_evictions,
             label=label,
         )
-        return AsyncGeneration(self._worker, request, self._seconds(timeout))
+        return AsyncGeneration(self._workers, request, self._seconds(timeout))
 
     def score(
         self,

@@ -12,7 +12,11 @@ import grpc
 from folio.errors import Cancelled, FolioError, from_rpc, make_error
 from folio.messages import read
 from folio.results import Chunk, Completion, Eviction, Finished, Started
-from folio.server import Deadline, Retries, Server, never_connected
+from folio.server import Deadline, Retries, Server, Workers, is_unavailable, never_connected
+from folio.v1 import inference_pb2
+
+
+RESUME_PAUSE = 0.1  # seconds between two attempts
 
 
 class Progress:
@@ -27,10 +31,14 @@ class Progress:
     _ended = _closed = _cancelled = False
     _error: FolioError | None = None
 
-    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
-        self._server, self._request = server, request
+    def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
+        self._workers, self._at, self._request = workers, 0, request
+        self._server: Server = workers.servers[0]
+        # The error that lost the worker, until something new comes, and until when another one is looked for.
+        self._lost: grpc.RpcError | None = None
+        self._until = Deadline(None)
         self._deadline = Deadline(timeout)
-        self._retries = Retries(server.retries, self._deadline, never_connected)
+        self._retries = Retries(self._server.retries, self._deadline, never_connected)
         self._silent = True
         self._chunks: list[Chunk] = []
         self._evictions: list[Eviction] = []
@@ -44,6 +52,8 @@ class Progress:
         """Notes an event; a chunk is for the caller too."""
         self._silent = False
         kind = event.WhichOneof("event")
+        if kind in ("chunk", "prefill"):
+            self._lost = None
         if kind == "chunk":
             self._chunks.append(read(event.chunk))
             return self._chunks[-1]
@@ -69,10 +79,35 @@ class Progress:
         if self._cancelled:
             self._fail(self._cancelled_error(), error)
         # Once an event has come, another attempt would give the same text twice.
-        pause = self._retries.pause_after(error) if self._silent else None
+        pause = self._retries.pause_after(error) if self._silent else self._pause_to_resume(error)
         if pause is None:
-            self._fail(from_rpc(error, self._server.name), error)
+            self._fail(self._lost_error(error), error)
         return pause
+
+    def _pause_to_resume(self, error: grpc.RpcError) -> float | None:
+        """As `_pause_after`, once the worker is lost: the next attempt asks another one to go on."""
+        if self.started is None or not self.started.resume_token or not is_unavailable(error):
+            return None
+        if self._lost is None:
+            self._lost, self._until = error, Deadline(self._workers.resume)
+        if not self._until.allows(RESUME_PAUSE) or not self._deadline.allows(RESUME_PAUSE):
+            return None
+        self._at = (self._at + 1) % len(self._workers.servers)
+        self._server = self._workers.servers[self._at]
+        received = [token for chunk in self._chunks for token in chunk.tokens]
+        resume = inference_pb2.Resume(
+            sequence_id=self.started.sequence_id, resume_token=self.started.resume_token, received_tokens=received
+        )
+        self._request = inference_pb2.GenerateRequest(resume=resume)
+        return RESUME_PAUSE
+
+    def _lost_error(self, error: grpc.RpcError) -> FolioError:
+        """The last error, or that which lost the worker where nobody went on."""
+        last = from_rpc(error, self._server.name)
+        if self._lost is None or self._lost is error or last.status == grpc.StatusCode.CANCELLED:
+            return last
+        details = f"{self._lost.details()}; not resumed: {last.details}"
+        return make_error(self._lost.code(), details, self._server.name)
 
     def _cancelled_error(self) -> FolioError:
         return Cancelled(grpc.StatusCode.CANCELLED, "the generation was cancelled", self._server.name)
@@ -104,10 +139,14 @@ class Generation(Progress, Iterator[Chunk]):
 
     Ending it early - by leaving a `with` block, by `close`, or by dropping it - cancels the request, and the
     server takes its pages back within a step.
+
+    When its worker is lost it is resumed at another one, and the pieces go on as if nothing had happened, but for
+    log-probabilities that went with the worker (NaN), and for figures of `finished` that count from there. One that
+    reports evictions is not resumed, since some might be missed.
     """
 
-    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
-        super().__init__(server, request, timeout)
+    def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
+        super().__init__(workers, request, timeout)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._start()
@@ -184,8 +223,8 @@ class Generation(Progress, Iterator[Chunk]):
 class AsyncGeneration(Progress, AsyncIterator[Chunk]):
     """As `Generation`, in the event loop that it was made in. Cancelling the task that iterates ends it too."""
 
-    def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
-        super().__init__(server, request, timeout)
+    def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
+        super().__init__(workers, request, timeout)
         self._loop = asyncio.get_running_loop()
         self._start()
 

@@ -57,12 +57,14 @@ class Pool:
     sequences: int
     workers: tuple[AttachedWorker, ...]
     rank_memory: tuple[RankMemory, ...]
+    orphans: int
+    """Of the sequences, those whose worker was lost."""
 
 
 @of("Sequence")
 @dataclass(frozen=True)
 class SequenceInfo:
-    """A sequence that is open; `state` is "prefill", "decode" or "evicting"."""
+    """A sequence that is open; `state` is "prefill", "decode", "evicting" or "orphaned"."""
 
     sequence_id: int
     worker_id: str
@@ -81,6 +83,8 @@ class SequenceInfo:
     plan_epoch: int
     age_ms: int
     lease_epoch: int
+    orphan_ms: int
+    """Of an orphan: until it ends, unless a worker goes on with it."""
 
 
 @of("PageRef")

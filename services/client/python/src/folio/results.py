@@ -98,6 +98,8 @@ class Started:
     prompt_tokens: int
     cache: CacheOptions
     seed: int
+    resume_token: builtins.bytes
+    """With `sequence_id`: whoever has it may go on with the sequence when its worker is lost."""
 
 
 @of("Usage")

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -182,3 +183,12 @@ class Server:
             time.sleep(pause)
 
 
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Those that a generation may run on: the client's, then the ones on standby."""
+
+    servers: tuple[Server, ...]
+    resume: float
+    """For how many seconds after a worker's loss another one is asked to go on; 0: none is."""

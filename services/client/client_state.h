@@ -1,0 +1,31 @@
+// Private to the clients' sources.
+#ifndef FOLIO_SERVICES_CLIENT_CLIENT_STATE_H_
+#define FOLIO_SERVICES_CLIENT_CLIENT_STATE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "folio/v1/inference.grpc.pb.h"
+#include "services/client/channel.h"
+#include "services/client/client.h"
+
+namespace folio::client {
+
+// Immutable.
+class Client::State {
+ public:
+  State(Endpoint to, std::vector<std::string> all)
+      : endpoint(std::move(to)),
+        stub(folio::v1::Inference::NewStub(endpoint.channel)),
+        addresses(std::move(all)) {}
+
+  const Endpoint endpoint;
+  const std::unique_ptr<folio::v1::Inference::Stub> stub;
+  const std::vector<std::string> addresses;  // the endpoint's, then the standby ones
+};
+
+}  // namespace folio::client
+
+#endif  // FOLIO_SERVICES_CLIENT_CLIENT_STATE_H_

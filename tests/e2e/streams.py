@@ -1,0 +1,122 @@
+"""Generations that outlive their worker, and ways to kill it."""
+
+import concurrent.futures
+import os
+import signal
+import time
+
+import grpc
+import pytest
+from node import cache, tokens, wait_until
+from oracle_cases import CASES
+from stubs import inference_pb2, types_pb2
+
+PROSE = next(case.prompt for case in CASES if case.name == "prose")
+LONG = next(case.prompt for case in CASES if case.name == "long_prose")
+MOST = 160
+
+
+def asking(policy="full", budget=0, prompt=PROSE[:200], mode="synchronous", **sampling):
+    return inference_pb2.GenerateRequest(
+        input=tokens(prompt),
+        cache=cache(policy, budget, mode),
+        sampling=types_pb2.SamplingParams(**sampling),
+        max_tokens=MOST,
+        ignore_eos=True,
+        label=policy,
+    )
+
+
+REQUESTS = {
+    "full": asking(),
+    "paged_eviction": asking("paged_eviction", 64),
+    "paged_eviction without compaction": asking("paged_eviction", 224),
+    "query_diff": asking("query_diff", 96),
+    "sampled": asking(temperature=0.8, top_p=0.9, seed=7),
+    "sampled streaming_llm": asking("streaming_llm", 64, temperature=0.8, seed=8),
+}
+
+
+class Stream:
+    """What came of one generation, by however many calls."""
+
+    def __init__(self):
+        self.tokens, self.text, self.started, self.finished, self.prefilled = [], "", None, None, 0
+
+    def take(self, event):
+        self.tokens += event.chunk.tokens
+        self.text += event.chunk.text
+        kind = event.WhichOneof("event")
+        if kind == "started":
+            self.started = event.started
+        elif kind == "finished":
+            self.finished = event.finished
+        elif kind == "prefill":
+            self.prefilled += 1
+
+    def follow(self, call, stop=lambda stream: False):
+        """Takes events until the end or until `stop` says so. What the worker had sent when it died counts too."""
+        try:
+            for event in call:
+                self.take(event)
+                if stop(self):
+                    return
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE, error
+
+    def resume(self, **changed):
+        fields = {
+            "sequence_id": self.started.sequence_id,
+            "resume_token": self.started.resume_token,
+            "received_tokens": self.tokens,
+            **changed,
+        }
+        return inference_pb2.GenerateRequest(resume=inference_pb2.Resume(**fields))
+
+
+def whole(stub, request):
+    stream = Stream()
+    stream.follow(stub.Generate(request, timeout=120))
+    assert len(stream.tokens) == request.max_tokens and stream.finished is not None
+    return stream
+
+
+def refused(stub, request):
+    """The status and words of a request that is refused before anything comes of it."""
+    with pytest.raises(grpc.RpcError) as failure:
+        list(stub.Generate(request, timeout=30))
+    return failure.value.code(), failure.value.details()
+
+
+def go_on(stub, stream, timeout=20):
+    """Resumes as soon as the manager lets."""
+    deadline = time.monotonic() + timeout
+    while True:
+        call = stub.Generate(stream.resume(), timeout=120)
+        try:
+            stream.take(next(call))
+            break
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
+            time.sleep(0.05)
+    stream.follow(call)
+
+
+def kill(node, name):
+    process = node.workers.pop(name)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def start_and_kill(node, stub, name, requests, least=25):
+    """Streams of these requests that each have some tokens when the worker is killed."""
+    streams = [Stream() for _ in requests]
+    with concurrent.futures.ThreadPoolExecutor(len(requests)) as threads:
+        calls = [stub.Generate(request, timeout=120) for request in requests]
+        following = [threads.submit(stream.follow, call) for stream, call in zip(streams, calls, strict=True)]
+        wait_until(lambda: all(len(stream.tokens) >= least for stream in streams), 60, "all streams have begun")
+        kill(node, name)
+        for one in following:
+            one.result()
+    assert all(stream.finished is None for stream in streams)
+    return streams
