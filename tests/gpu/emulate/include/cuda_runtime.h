@@ -10,6 +10,7 @@
 
 #include "cuda_runtime_api.h"
 #include "tests/gpu/emulate/emulator.h"
+#include "tests/gpu/emulate/runtime.h"
 
 // Two blocks never run at once, so what is shared within one may be static.
 #define __shared__ static
@@ -45,6 +46,7 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
 };
 
+inline void __threadfence_system() {}
 inline void __syncthreads() { folio::emulate::BlockBarrier(); }
 
 // Warp exchanges, of all lanes.
@@ -93,10 +95,12 @@ T atomicAdd(T* to, T value) {
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  const dim3& grid = config->gridDim;
-  const dim3& block = config->blockDim;
-  folio::emulate::RunGrid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
-                          [&] { kernel(Parameters(arguments)...); });
+  const dim3 grid = config->gridDim;
+  const dim3 block = config->blockDim;
+  folio::emulate::Enqueue(config->stream, [=] {
+    folio::emulate::RunGrid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                            [&] { kernel(Parameters(arguments)...); });
+  });
   return cudaSuccess;
 }
 

@@ -1,0 +1,111 @@
+#include "kernels/cuda/stream.h"
+
+#include <cuda_runtime_api.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
+}
+
+absl::Status Missing(absl::string_view what) { return absl::FailedPreconditionError(what); }
+
+}  // namespace
+
+absl::StatusOr<DeviceFacts> UseDevice(int ordinal) {
+  int devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found != cudaSuccess) {
+    return Missing(absl::StrCat("no CUDA driver here: ", cudaGetErrorString(found)));
+  }
+  if (ordinal < 0 || ordinal >= devices) {
+    return Missing(
+        absl::StrCat("there is no GPU ", ordinal, "; GPUs here are numbered 0 to ", devices - 1));
+  }
+  cudaDeviceProp properties;
+  absl::Status status =
+      CudaStatus(absl::StrCat("GPU ", ordinal), cudaGetDeviceProperties(&properties, ordinal));
+  if (!status.ok()) return status;
+  DeviceFacts facts{properties.name, properties.major, properties.minor};
+  if (facts.major < kLeastMajor) {
+    return Missing(absl::StrCat("GPU ", ordinal, " (", facts.name, ") has compute capability ",
+                                facts.major, ".", facts.minor, "; ", kLeastMajor,
+                                ".0 or newer is needed"));
+  }
+  status = BindDevice(ordinal);
+  if (!status.ok()) return status;
+  status = CudaStatus("its memory", cudaMemGetInfo(&facts.free_bytes, &facts.total_bytes));
+  if (!status.ok()) return status;
+  return facts;
+}
+
+int CurrentDevice() {
+  int ordinal = 0;
+  return cudaGetDevice(&ordinal) == cudaSuccess ? ordinal : 0;
+}
+
+absl::Status BindDevice(int ordinal) {
+  return CudaStatus(absl::StrCat("GPU ", ordinal), cudaSetDevice(ordinal));
+}
+
+absl::StatusOr<OwnedStream> OwnedStream::Create() {
+  cudaStream_t stream = nullptr;
+  const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return CudaStatus("cannot make a stream", error);
+  return OwnedStream(stream);
+}
+
+OwnedStream::~OwnedStream() {
+  if (stream_ == nullptr) return;
+  cudaStreamSynchronize(stream_);
+  cudaStreamDestroy(stream_);
+}
+
+absl::Status InOrder(std::initializer_list<absl::FunctionRef<absl::Status()>> works) {
+  for (const auto& work : works) {
+    if (absl::Status status = work(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WaitFor(Stream stream) {
+  return CudaStatus("the device failed", cudaStreamSynchronize(stream));
+}
+
+absl::StatusOr<Event> Event::Create() {
+  cudaEvent_t event = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return CudaStatus("cannot make an event", error);
+  return Event(event);
+}
+
+Event::~Event() {
+  if (event_ != nullptr) cudaEventDestroy(event_);
+}
+
+absl::Status Event::Record(Stream stream) {
+  return CudaStatus("cannot record an event", cudaEventRecord(event_, stream));
+}
+
+absl::Status Event::Wait() const {
+  return CudaStatus("the device failed", cudaEventSynchronize(event_));
+}
+
+absl::Status CopyToDevice(Stream stream, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  return CudaStatus("a copy to the device was not enqueued",
+                    cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+}
+
+absl::Status CopyToHost(Stream stream, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  return CudaStatus("a copy from the device was not enqueued",
+                    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+}
+
+}  // namespace folio::kernels::cuda

@@ -1,0 +1,58 @@
+#include "kernels/cuda/uploads.h"
+
+#include <utility>
+
+#include "kernels/cuda/stream.h"
+
+namespace folio::kernels::cuda {
+
+Uploads::Room<std::byte> Uploads::ReserveBytes(size_t bytes) {
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (status_.ok() &&
+      (chunks_.empty() || chunks_.back().host.bytes() - chunks_.back().used < bytes))
+    status_ = Grow(bytes);
+  if (!status_.ok()) {
+    lost_.push_back(std::make_unique<std::byte[]>(bytes));
+    return {lost_.back().get(), nullptr};
+  }
+  Chunk& chunk = chunks_.back();
+  const size_t at = std::exchange(chunk.used, chunk.used + bytes);
+  return {chunk.host.as<>() + at, chunk.device.as<>() + at};
+}
+
+absl::Status Uploads::Grow(size_t bytes) {
+  const size_t size =
+      std::max(bytes, chunks_.empty() ? kFirstBytes : 2 * chunks_.back().host.bytes());
+  Chunk chunk;
+  auto host = PinnedBuffer::Allocate(size, "what steps send to the device");
+  if (!host.ok()) return host.status();
+  auto device = memory_.Allocate(size, "what steps send to the device");
+  if (!device.ok()) return device.status();
+  chunk.host = *std::move(host);
+  chunk.device = *std::move(device);
+  chunks_.push_back(std::move(chunk));
+  return absl::OkStatus();
+}
+
+absl::Status Uploads::Flush(Stream stream) {
+  if (!status_.ok()) return status_;
+  for (Chunk& chunk : chunks_) {
+    const size_t from = std::exchange(chunk.flushed, chunk.used);
+    if (absl::Status status = CopyToDevice(stream, chunk.device.as<>() + from,
+                                           chunk.host.as<>() + from, chunk.used - from);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Uploads::Clear() {
+  // The largest is enough for as much as there was, twice over.
+  if (chunks_.size() > 1) chunks_.erase(chunks_.begin(), chunks_.end() - 1);
+  for (Chunk& chunk : chunks_) chunk.used = chunk.flushed = 0;
+  lost_.clear();
+  status_ = absl::OkStatus();
+}
+
+}  // namespace folio::kernels::cuda

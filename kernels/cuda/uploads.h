@@ -1,0 +1,71 @@
+// What the host has for the device, gathered in page-locked memory and sent in one copy.
+#ifndef FOLIO_KERNELS_CUDA_UPLOADS_H_
+#define FOLIO_KERNELS_CUDA_UPLOADS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/types.h"
+
+namespace folio::kernels::cuda {
+
+// Grows as it must, and keeps the memory. Where memory does not fit, what is put goes nowhere and
+// Flush says so. Not thread-safe.
+class Uploads {
+ public:
+  // An array on the host, to be filled before Flush, and where it will be on the device.
+  template <typename T>
+  struct Room {
+    T* host = nullptr;
+    const T* device = nullptr;
+  };
+
+  explicit Uploads(DeviceMemory& memory) : memory_(memory) {}
+
+  template <typename T>
+  Room<T> Reserve(size_t count) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
+    const Room<std::byte> room = ReserveBytes(count * sizeof(T));
+    return {reinterpret_cast<T*>(room.host), reinterpret_cast<const T*>(room.device)};
+  }
+  template <typename T>
+  DeviceArray<T> Put(absl::Span<const T> values) {
+    const Room<T> room = Reserve<T>(values.size());
+    std::copy(values.begin(), values.end(), room.host);
+    return {room.device, static_cast<uint32_t>(values.size())};
+  }
+
+  // Enqueues the copy of what came since the last Flush. RESOURCE_EXHAUSTED: some of it found no
+  // memory.
+  absl::Status Flush(Stream stream);
+  // Forgets all that was put; no stream still copies or reads it.
+  void Clear();
+
+ private:
+  static constexpr size_t kAlignment = 16;
+  static constexpr size_t kFirstBytes = size_t{1} << 20;
+
+  struct Chunk {
+    PinnedBuffer host;
+    DeviceBuffer device;
+    size_t used = 0, flushed = 0;
+  };
+
+  Room<std::byte> ReserveBytes(size_t bytes);
+  absl::Status Grow(size_t bytes);
+
+  DeviceMemory& memory_;
+  std::vector<Chunk> chunks_;
+  absl::Status status_;
+  std::vector<std::unique_ptr<std::byte[]>> lost_;  // for what found no memory
+};
+
+}  // namespace folio::kernels::cuda
+
+#endif  // FOLIO_KERNELS_CUDA_UPLOADS_H_

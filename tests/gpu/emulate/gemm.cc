@@ -1,0 +1,59 @@
+// Stands for the products of kernels/cuda/gemm.cc: plain loops.
+#include "kernels/cuda/gemm.h"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include "tests/gpu/emulate/runtime.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+float At(const ConstTensor& tensor, uint32_t row, uint32_t col) {
+  const uint16_t bits = static_cast<const uint16_t*>(tensor.data)[row * tensor.stride + col];
+  return tensor.type == DataType::kBf16 ? bf16{bits}.ToFloat()
+                                        : __half2float(__ushort_as_half(bits));
+}
+
+void Put(float x, const Tensor& to, uint32_t row, uint32_t col, bool accumulate) {
+  const size_t at = row * to.stride + col;
+  if (to.type == DataType::kFloat32) {
+    float& out = static_cast<float*>(to.data)[at];
+    out = accumulate ? out + x : x;
+  } else {
+    static_cast<uint16_t*>(to.data)[at] =
+        to.type == DataType::kBf16 ? bf16::Round(x).bits : __half_as_ushort(__float2half_rn(x));
+  }
+}
+
+class PlainGemm final : public Gemm {
+ public:
+  absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
+                        bool accumulate) override {
+    if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+    emulate::Enqueue(stream, [=] {
+      for (uint32_t row = 0; row < in.rows; ++row) {
+        for (uint32_t col = 0; col < weight.rows; ++col) {
+          float sum = 0;
+          for (uint32_t i = 0; i < in.cols; ++i) sum += At(in, row, i) * At(weight, col, i);
+          Put(sum, out, row, col, accumulate);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
+                    bool accumulate) override {
+    absl::Status status = Multiply(stream, in, weight, out, accumulate);
+    cudaStreamSynchronize(stream);
+    return status;
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(void*, size_t) {
+  return std::make_unique<PlainGemm>();
+}
+
+}  // namespace folio::kernels::cuda

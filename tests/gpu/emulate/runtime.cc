@@ -1,0 +1,183 @@
+#include "tests/gpu/emulate/runtime.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <utility>
+
+struct CUstream_st {
+  std::deque<std::function<void()>> work;
+  uint64_t enqueued = 0;
+};
+
+struct CUevent_st {
+  CUstream_st* stream = nullptr;
+  uint64_t work = 0;  // of the stream, that it comes after
+};
+
+namespace folio::emulate {
+namespace {
+
+constexpr int kPattern = 0xee;
+
+std::map<void*, size_t>& Allocations() {
+  static std::map<void*, size_t> allocations;
+  return allocations;
+}
+// Page-locked host memory.
+std::map<char*, size_t>& Locked() {
+  static std::map<char*, size_t> locked;
+  return locked;
+}
+
+// Does the stream's work until `upto` of it is done.
+void RunUpTo(CUstream_st* stream, uint64_t upto) {
+  while (stream->enqueued - stream->work.size() < upto) {
+    const std::function<void()> next = std::move(stream->work.front());
+    stream->work.pop_front();
+    next();
+  }
+}
+
+}  // namespace
+
+void Enqueue(CUstream_st* stream, std::function<void()> work) {
+  if (stream == nullptr) return work();
+  stream->work.push_back(std::move(work));
+  ++stream->enqueued;
+}
+
+size_t AllocatedBytes() {
+  size_t sum = 0;
+  for (const auto& [memory, bytes] : Allocations()) sum += bytes;
+  return sum;
+}
+
+}  // namespace folio::emulate
+
+namespace emulate = folio::emulate;
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    default:
+      return "invalid argument";
+  }
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return cudaErrorInvalidDevice;
+  *properties = {"emulated", 9, 0};
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (emulate::AllocatedBytes() + bytes > emulate::kMemoryBytes) return cudaErrorMemoryAllocation;
+  // As aligned as CUDA's.
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, emulate::kPattern, bytes);
+  emulate::Allocations()[*memory] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory) {
+  if (memory != nullptr && emulate::Allocations().erase(memory) == 0) return cudaErrorInvalidValue;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = emulate::kMemoryBytes;
+  *free = *total - emulate::AllocatedBytes();
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, emulate::kPattern, bytes);
+  return cudaHostRegister(*memory, bytes, 0);
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  const cudaError_t error = memory == nullptr ? cudaSuccess : cudaHostUnregister(memory);
+  if (error == cudaSuccess) std::free(memory);
+  return error;
+}
+
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  const bool fresh = emulate::Locked().emplace(static_cast<char*>(memory), bytes).second;
+  return fresh ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaHostUnregister(void* memory) {
+  const bool held = emulate::Locked().erase(static_cast<char*>(memory)) > 0;
+  return held ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  auto* const address = static_cast<char*>(host);
+  const auto next = emulate::Locked().upper_bound(address);
+  if (next == emulate::Locked().begin()) return cudaErrorInvalidValue;
+  const auto& [first, bytes] = *std::prev(next);
+  if (address >= first + bytes) return cudaErrorInvalidValue;
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  emulate::Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  emulate::RunUpTo(stream, stream->enqueued);
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream != nullptr) emulate::RunUpTo(stream, stream->enqueued);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  *event = {stream, stream == nullptr ? 0 : stream->enqueued};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->stream != nullptr) emulate::RunUpTo(event->stream, event->work);
+  return cudaSuccess;
+}
