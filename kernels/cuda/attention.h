@@ -80,6 +80,13 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out);
 
+// What is refused: of a model, of a step, of a layer.
+absl::Status CheckShape(const AttentionShape& shape);
+absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
+                       const AttentionOptions& options);
+absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool& pool,
+                      const Tensor& out);
+
 }  // namespace folio::kernels::cuda
 
 #endif  // FOLIO_KERNELS_CUDA_ATTENTION_H_

@@ -31,6 +31,11 @@ absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
 absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const float* weight,
                         float eps, Tensor out);
 
+// out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded: what AddRmsNorm lost when it rounded
+// the same rows. `rounded` and out bf16 or fp16.
+absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
+                          ConstTensor rounded, Tensor out);
+
 // out = silu(gate) * up. gate_up [rows, 2 n], gate's columns first, float32 or out's type; out
 // [rows, n] bf16 or fp16.
 absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out);

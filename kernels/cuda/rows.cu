@@ -62,6 +62,24 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Rare: it moves one number at a time.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    RoundingLossKernel(const float* hidden, size_t hidden_stride, const float* weight, float eps,
+                       const T* rounded, size_t rounded_stride, T* out, size_t out_stride,
+                       uint32_t cols) {
+  __shared__ float scratch[kThreads / device::kWarp];
+  const float* x = hidden + blockIdx.x * hidden_stride;
+  float squares = 0;
+  for (uint32_t i = threadIdx.x; i < cols; i += kThreads) squares += x[i] * x[i];
+  const float mean = BlockSum<kThreads>(squares, scratch) / static_cast<float>(cols);
+  const float scale = 1.0f / sqrtf(mean + eps);
+  for (uint32_t i = threadIdx.x; i < cols; i += kThreads) {
+    const float kept = device::ToFloat(rounded[blockIdx.x * rounded_stride + i]);
+    device::Store(x[i] * scale * weight[i] - kept, out[blockIdx.x * out_stride + i]);
+  }
+}
+
 template <typename In, typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     SwiGluKernel(const In* gate_up, size_t in_stride, T* out, size_t out_stride, uint32_t cols) {
@@ -132,6 +150,21 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
                             hidden.stride, static_cast<const In*>(delta.data), delta.stride, weight,
                             eps, static_cast<T*>(out.data), out.stride, out.cols);
     });
+  });
+}
+
+absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
+                          ConstTensor rounded, Tensor out) {
+  if (hidden.type != DataType::kFloat32 || rounded.type != out.type || hidden.cols != out.cols ||
+      rounded.cols != out.cols || rounded.rows < hidden.rows || out.rows < hidden.rows) {
+    return device::Unserved("what rounding lost has the shape and type of what was rounded");
+  }
+  return device::WithStorage(out.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    return device::Launch("RoundingLoss", stream, dim3(hidden.rows), kThreads,
+                          RoundingLossKernel<T>, static_cast<const float*>(hidden.data),
+                          hidden.stride, weight, eps, static_cast<const T*>(rounded.data),
+                          rounded.stride, static_cast<T*>(out.data), out.stride, out.cols);
   });
 }
 

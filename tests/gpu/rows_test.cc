@@ -97,6 +97,38 @@ TEST_P(GpuRowsTest, ARowIsNormalisedAlikeInAnyCompany) {
   EXPECT_EQ(together.Read(), alone.Read());
 }
 
+TEST_P(GpuRowsTest, WhatRoundingLostIsTheRest) {
+  const uint32_t rows = 3;
+  for (const uint32_t cols : kCols) {
+    const std::vector<float> x = RandomFloats(random_, rows * cols, 3.0f);
+    const std::vector<float> weight = RandomFloats(random_, cols);
+    const OnDevice<float> hidden(x);
+    const OnDevice<float> factors(weight);
+    const OnDevice<uint16_t> rounded(Stored(rows * cols));
+    const OnDevice<uint16_t> loss(Stored(rows * cols, 0x7fff));
+    const Tensor in = Dense(hidden.data(), DataType::kFloat32, rows, cols);
+    const Tensor out = Dense(rounded.data(), type(), rows, cols);
+    ASSERT_TRUE(AddRmsNorm(nullptr, in, {}, factors.data(), 1e-5f, out).ok());
+    ASSERT_TRUE(RoundingLoss(nullptr, in, factors.data(), 1e-5f, out,
+                             Dense(loss.data(), type(), rows, cols))
+                    .ok());
+    const Stored kept = rounded.Read();
+    const Stored lost = loss.Read();
+    for (uint32_t row = 0; row < rows; ++row) {
+      double squares = 0;
+      for (uint32_t i = 0; i < cols; ++i) squares += double{x[row * cols + i]} * x[row * cols + i];
+      const double scale = 1 / std::sqrt(squares / cols + 1e-5);
+      for (uint32_t i = 0; i < cols; ++i) {
+        const size_t at = row * cols + i;
+        const double want = x[at] * scale * weight[i];
+        ASSERT_NEAR(Value(type(), kept[at]) + Value(type(), lost[at]), want,
+                    std::fabs(want) * Precision(type()) * Precision(type()) + 1e-6)
+            << "element " << i << " of " << cols;
+      }
+    }
+  }
+}
+
 TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
   const uint32_t rows = 4;
   for (const uint32_t cols : kCols) {
@@ -136,6 +168,10 @@ TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
   const OnDevice<float> some(std::vector<float>(64));
   const Tensor floats = Dense(some.data(), DataType::kFloat32, 1, 8);
   EXPECT_EQ(SwiGlu(nullptr, floats, floats).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RoundingLoss(nullptr, floats, some.data(), 1, Dense(some.data(), type(), 1, 4),
+                         Dense(some.data(), type(), 1, 8))
+                .code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SwiGlu(nullptr, Dense(some.data(), DataType::kFloat32, 1, 16), floats).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(

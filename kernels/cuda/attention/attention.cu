@@ -13,36 +13,9 @@ namespace {
 using attention::Number;
 using attention::Params;
 
-absl::Status Unserved(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("CUDA attention: ", what));
-}
-
 absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
   if (error == cudaSuccess) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
-}
-
-absl::Status Check(const AttentionShape& shape) {
-  if (shape.head_dim != 64 && shape.head_dim != 128) {
-    return Unserved(absl::StrCat("head_dim is 64 or 128, not ", shape.head_dim));
-  }
-  if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0) {
-    return Unserved("query heads are a multiple of KV heads");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Check(const AttentionWork& work) {
-  if (work.row_starts.size() < 2 || work.page_starts.size() != work.row_starts.size()) {
-    return Unserved("a plan is of at least one run, with starts of its rows and pages");
-  }
-  for (size_t i = 0; i + 1 < work.row_starts.size(); ++i) {
-    if (work.row_starts[i] >= work.row_starts[i + 1] ||
-        work.page_starts[i] >= work.page_starts[i + 1]) {
-      return Unserved(absl::StrCat("run ", i, " has no rows or no pages"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 template <typename T>
@@ -114,12 +87,8 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                                             const AttentionShape& shape, uint32_t page_tokens,
                                             const AttentionOptions& options,
                                             const AttentionMemory& memory) {
-  if (absl::Status status = Check(shape); !status.ok()) return status;
-  if (absl::Status status = Check(work); !status.ok()) return status;
+  if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
   const auto rows = static_cast<uint32_t>(work.row_starts.back());
-  if (options.captured && options.most_rows < rows) {
-    return Unserved("a captured batch has more rows than its largest");
-  }
   // FlashInfer takes them as not const; it writes nothing.
   std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
   std::vector<int32_t> page_starts(work.page_starts.begin(), work.page_starts.end());
@@ -148,16 +117,8 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
 absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor q,
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out) {
+  if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
   const AttentionShape& shape = plan.shape;
-  const CacheGeometry& geometry = pool.view.geometry;
-  if (pool.type != DataType::kBf16 || q.type != DataType::kBf16 || out.type != DataType::kBf16) {
-    return Unserved("queries, pages and results are bf16");
-  }
-  if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
-      geometry.page_tokens != plan.page_tokens || q.cols != shape.heads * shape.head_dim ||
-      out.cols != q.cols || out.stride != out.cols) {
-    return Unserved("queries, pages or results have another shape than was planned");
-  }
   const flashinfer::PrefillPlanInfo info = InfoOf(plan);
   Params params;
   params.q = static_cast<Number*>(const_cast<void*>(q.data));

@@ -1,0 +1,57 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/cuda/attention.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+absl::Status Unserved(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("CUDA attention: ", what));
+}
+
+}  // namespace
+
+absl::Status CheckShape(const AttentionShape& shape) {
+  if (shape.head_dim != 64 && shape.head_dim != 128) {
+    return Unserved(absl::StrCat("head_dim is 64 or 128, not ", shape.head_dim));
+  }
+  if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0) {
+    return Unserved("query heads are a multiple of KV heads");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
+                       const AttentionOptions& options) {
+  if (absl::Status status = CheckShape(shape); !status.ok()) return status;
+  if (work.row_starts.size() < 2 || work.page_starts.size() != work.row_starts.size()) {
+    return Unserved("a plan is of at least one run, with starts of its rows and pages");
+  }
+  for (size_t i = 0; i + 1 < work.row_starts.size(); ++i) {
+    if (work.row_starts[i] >= work.row_starts[i + 1] ||
+        work.page_starts[i] >= work.page_starts[i + 1]) {
+      return Unserved(absl::StrCat("run ", i, " has no rows or no pages"));
+    }
+  }
+  if (options.captured && options.most_rows < static_cast<uint32_t>(work.row_starts.back())) {
+    return Unserved("a captured batch has more rows than its largest");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool& pool,
+                      const Tensor& out) {
+  const AttentionShape& shape = plan.shape;
+  const CacheGeometry& geometry = pool.view.geometry;
+  if (pool.type != DataType::kBf16 || q.type != DataType::kBf16 || out.type != DataType::kBf16) {
+    return Unserved("queries, pages and results are bf16");
+  }
+  if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
+      geometry.page_tokens != plan.page_tokens || q.cols != shape.heads * shape.head_dim ||
+      out.cols != q.cols || out.stride != out.cols) {
+    return Unserved("queries, pages or results have another shape than was planned");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace folio::kernels::cuda
