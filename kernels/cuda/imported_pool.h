@@ -1,0 +1,51 @@
+// Page memory that another process made by the driver's virtual-memory API (cuMemCreate) and handed
+// over as a file descriptor, mapped on a device of this process. The memory lives until the last
+// process that has it lets go of it. No CUDA header is needed to include this.
+#ifndef FOLIO_KERNELS_CUDA_IMPORTED_POOL_H_
+#define FOLIO_KERNELS_CUDA_IMPORTED_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace folio::kernels::cuda {
+
+struct DriverCalls;  // kernels/cuda/driver.h
+
+// Unmapped when destroyed; nothing on the device may use it by then.
+class ImportedPool {
+ public:
+  // Maps the first `bytes` of it for reading and writing by GPU `device`, which is the calling
+  // thread's. `fd` stays the caller's, and may be closed after. FAILED_PRECONDITION: there is no
+  // driver, or the descriptor is not such memory, or has less of it; INTERNAL carries the driver's
+  // words.
+  static absl::StatusOr<ImportedPool> Import(int fd, size_t bytes, int device);
+  // The same by another driver, for tests; it outlives the pool.
+  static absl::StatusOr<ImportedPool> Import(const DriverCalls& driver, int fd, size_t bytes,
+                                             int device);
+
+  ImportedPool(ImportedPool&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        address_(std::exchange(other.address_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        mapped_(std::exchange(other.mapped_, false)) {}
+  ImportedPool& operator=(ImportedPool&&) = delete;
+  ~ImportedPool();
+
+  // The device's address.
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+
+ private:
+  explicit ImportedPool(const DriverCalls& driver) : driver_(&driver) {}
+
+  const DriverCalls* driver_;
+  uintptr_t address_ = 0;  // 0: nothing is reserved
+  size_t bytes_ = 0;       // reserved: a multiple of the device's granularity
+  bool mapped_ = false;
+};
+
+}  // namespace folio::kernels::cuda
+
+#endif  // FOLIO_KERNELS_CUDA_IMPORTED_POOL_H_
