@@ -9,7 +9,7 @@
 #include "services/model/pool_fit.h"
 #include "services/model/resident_scoring.h"
 #include "services/model/segment_output.h"
-#include "services/model/slot_table.h"
+#include "services/model/slot_states.h"
 #include "services/model/step_rows.h"
 #include "services/model/transformer.h"
 
@@ -32,14 +32,15 @@ class CpuExecutor final : public Executor {
         threads_(std::move(threads)),
         pool_(pool),
         max_rows_(options.max_rows),
-        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group) {}
+        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group),
+        slots_(pool) {}
 
   int pipeline_depth() const override { return 0; }
   uint32_t max_rows() const override { return max_rows_; }
 
-  SlotId Acquire(kernels::ScoreKind score) override;
+  SlotId Acquire(kernels::ScoreKind score) override { return slots_.Acquire(score); }
   void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
-    sequence(slot).table.Extend(pages);
+    slots_.at(slot).table.Extend(pages);
   }
   void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
                const std::vector<std::vector<PositionRun>>& positions) override {
@@ -48,39 +49,27 @@ class CpuExecutor final : public Executor {
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override;
   void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {
-    sequence(slot).table.DropBlocks(block);
+    slots_.at(slot).table.DropBlocks(block);
   }
-  void Release(SlotId slot) override;
+  void Release(SlotId slot) override { slots_.Release(slot); }
 
   PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
-    return sequence(slot).table.NewestPage(layer);
+    return slots_.table(slot).NewestPage(layer);
   }
   uint32_t resident(SlotId slot, LayerIndex layer) const override {
-    FOLIO_CHECK(layer.value() < pool_.geometry.num_layers);
-    return sequence(slot).table.resident(layer);
+    return slots_.table(slot, layer).resident(layer);
   }
   uint32_t pages(SlotId slot, LayerIndex layer) const override {
-    FOLIO_CHECK(layer.value() < pool_.geometry.num_layers);
-    return static_cast<uint32_t>(sequence(slot).table.pages(layer).size());
+    return static_cast<uint32_t>(slots_.table(slot, layer).pages(layer).size());
   }
-  uint32_t free_tokens(SlotId slot) const override { return sequence(slot).table.free_tokens(); }
-  uint64_t TableDigest(SlotId slot) const override { return sequence(slot).table.Digest(); }
+  uint32_t free_tokens(SlotId slot) const override { return slots_.table(slot).free_tokens(); }
+  uint64_t TableDigest(SlotId slot) const override { return slots_.table(slot).Digest(); }
 
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
   ExecutorTimes times() const override;
 
  private:
-  SlotState& sequence(SlotId slot) {
-    FOLIO_CHECK(slot.value() < sequences_.size());
-    std::optional<SlotState>& held = sequences_[slot.value()];
-    FOLIO_CHECK(held.has_value());
-    return *held;
-  }
-  const SlotState& sequence(SlotId slot) const {
-    return const_cast<CpuExecutor*>(this)->sequence(slot);
-  }
-
   absl::Status Forward();
   void ScoreResident();
   absl::Status SampleAll(StepOutput& output);
@@ -92,7 +81,7 @@ class CpuExecutor final : public Executor {
   kernels::PoolView pool_;
   uint32_t max_rows_;
   Transformer transformer_;
-  std::vector<std::optional<SlotState>> sequences_;  // by slot
+  SlotStates slots_;
   uint64_t steps_ = 0;
   uint64_t collected_ = 0;
   std::deque<StepOutput> outputs_;  // of the steps not collected yet
@@ -104,27 +93,10 @@ class CpuExecutor final : public Executor {
   ResidentScoring scoring_;
 };
 
-SlotId CpuExecutor::Acquire(kernels::ScoreKind score) {
-  SlotState fresh{SlotTable(pool_, score), std::nullopt, 0};
-  for (uint32_t i = 0; i < sequences_.size(); ++i) {
-    if (!sequences_[i].has_value()) {
-      sequences_[i] = std::move(fresh);
-      return SlotId(i);
-    }
-  }
-  sequences_.emplace_back(std::move(fresh));
-  return SlotId(static_cast<uint32_t>(sequences_.size() - 1));
-}
-
-void CpuExecutor::Release(SlotId slot) {
-  sequence(slot);  // checks that it is held
-  sequences_[slot.value()].reset();
-}
-
 void CpuExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                           const std::vector<uint32_t>& spare) {
   const auto start = std::chrono::steady_clock::now();
-  SlotTable& table = sequence(slot).table;
+  SlotTable& table = slots_.at(slot).table;
   FOLIO_CHECK(keep.size() == pool_.geometry.num_layers);
   threads_->ParallelFor(static_cast<int>(keep.size()),
                         [&](int task, int) { table.Gather(LayerIndex(task), keep[task]); });
@@ -157,7 +129,7 @@ StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
   rows_.Begin(++steps_, transformer_.config());
   for (const bool prompt : {false, true}) {
     for (const StepSegment& segment : batch.segments) {
-      if (segment.prompt == prompt) rows_.Add(segment, sequence(segment.slot));
+      if (segment.prompt == prompt) rows_.Add(segment, slots_.at(segment.slot));
     }
   }
   StepOutput output;

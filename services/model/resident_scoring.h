@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "kernels/cpu/ops.h"
 #include "services/model/slot_table.h"
 
@@ -18,6 +19,9 @@ class ResidentScoring {
   // must not change before Run.
   void Add(const SlotTable& table, bool prompt);
   bool empty() const { return resident_.empty() && unrotated_.empty(); }
+  // What there is to do, in the tables' memory.
+  absl::Span<const kernels::ResidentRun> resident() const { return resident_; }
+  absl::Span<const kernels::UnrotatedRun> unrotated() const { return unrotated_; }
 
   // All layers of all sequences at once: enough tasks for any number of threads.
   void Run(const kernels::cpu::CpuOps& ops, kernels::cpu::ThreadPool& threads,

@@ -8,12 +8,16 @@
 
 namespace folio::model {
 
+absl::Status NotFinite(Position next) {
+  return absl::InternalError(
+      absl::StrCat("the model gave a logit that is not finite at position ", next.value() - 1));
+}
+
 absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
                         SegmentOutput& output) {
   output.slot = segment.slot;
   if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
-    return absl::InternalError(
-        absl::StrCat("the model gave a logit that is not finite at position ", next.value() - 1));
+    return NotFinite(next);
   }
   output.token =
       segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, next);

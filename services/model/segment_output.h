@@ -13,6 +13,9 @@ namespace folio::model {
 absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
                         SegmentOutput& output);
 
+// What is said of a logit that is not finite, at the position before `next`.
+absl::Status NotFinite(Position next);
+
 }  // namespace folio::model
 
 #endif  // FOLIO_SERVICES_MODEL_SEGMENT_OUTPUT_H_

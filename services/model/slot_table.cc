@@ -88,7 +88,8 @@ uint64_t SlotTable::Digest() const {
   return digest;
 }
 
-void SlotTable::Gather(LayerIndex index, const std::vector<SlotIndex>& keep) const {
+std::vector<uint32_t> SlotTable::Survivors(LayerIndex index,
+                                           const std::vector<SlotIndex>& keep) const {
   const Layer& layer = layers_[index.value()];
   std::vector<uint32_t> slots;
   slots.reserve(keep.size());
@@ -97,7 +98,11 @@ void SlotTable::Gather(LayerIndex index, const std::vector<SlotIndex>& keep) con
     FOLIO_CHECK(slots.empty() || slot.value() > slots.back());
     slots.push_back(slot.value());
   }
-  kernels::cpu::CompactLayer(pool_, layer.pages, slots);
+  return slots;
+}
+
+void SlotTable::Gather(LayerIndex index, const std::vector<SlotIndex>& keep) const {
+  kernels::cpu::CompactLayer(pool_, pages(index), Survivors(index, keep));
 }
 
 void SlotTable::Shrink(const std::vector<std::vector<SlotIndex>>& keep,

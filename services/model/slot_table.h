@@ -37,7 +37,9 @@ class SlotTable {
   // Over all it holds.
   uint64_t Digest() const;
 
-  // Moves `keep` of one layer's tokens, ascending, to the front. Layers may do so side by side.
+  // `keep`, slots of one layer, checked: ascending, of resident tokens.
+  std::vector<uint32_t> Survivors(LayerIndex layer, const std::vector<SlotIndex>& keep) const;
+  // Moves them to the front, in the host's memory. Layers may do so side by side.
   void Gather(LayerIndex layer, const std::vector<SlotIndex>& keep) const;
   // Bookkeeping after `keep[layer]` was gathered in every layer.
   void Shrink(const std::vector<std::vector<SlotIndex>>& keep, const std::vector<uint32_t>& spare);

@@ -21,12 +21,15 @@ void StepRows::Add(const StepSegment& segment, SlotState& sequence) {
   sequence.last_step = step_;
   const auto first_row = static_cast<uint32_t>(ids_.size());
   if (segment.tokens.empty()) {
-    FOLIO_CHECK(!segment.prompt && sequence.last_sampled.has_value());
-    ids_.push_back(sequence.last_sampled->value());
+    FOLIO_CHECK(!segment.prompt);
+    FOLIO_CHECK(sequence.sampled_on_device || sequence.last_sampled.has_value());
+    ids_.push_back(sequence.sampled_on_device ? kTokenOnDevice : sequence.last_sampled->value());
   }
-  for (const TokenId token : segment.tokens) ids_.push_back(token.value());
+  for (const TokenId token : segment.tokens) {
+    FOLIO_CHECK(token.value() < config_->vocab);
+    ids_.push_back(token.value());
+  }
   const uint32_t rows = static_cast<uint32_t>(ids_.size()) - first_row;
-  for (uint32_t row = first_row; row < ids_.size(); ++row) FOLIO_CHECK(ids_[row] < config_->vocab);
   FOLIO_CHECK(segment.prompt || (rows == 1 && decode_rows_ == first_row));
   if (!segment.prompt) ++decode_rows_;
   FOLIO_CHECK(segment.want_output || !segment.target.has_value());

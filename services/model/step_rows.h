@@ -14,11 +14,16 @@
 
 namespace folio::model {
 
+// Among the ids of a step's rows: the token that the row's sequence sampled last, which only the
+// device knows.
+inline constexpr uint32_t kTokenOnDevice = 0xffffffff;
+
 // A sequence in an executor.
 struct SlotState {
   SlotTable table;
   std::optional<TokenId> last_sampled;
-  uint64_t last_step = 0;  // that it was part of
+  bool sampled_on_device = false;  // in place of `last_sampled`
+  uint64_t last_step = 0;          // that it was part of
 };
 
 // Keeps its memory from step to step. Misuse (see Executor) is a CHECK. Not thread-safe.

@@ -1,32 +1,17 @@
 #include "services/model/transformer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "services/common/check.h"
+#include "services/model/timed.h"
 
 namespace folio::model {
 namespace {
 
 using kernels::Matrix;
 using kernels::cpu::RowSplit;
-
-// Adds the time it lived to a sum.
-class Timed {
- public:
-  explicit Timed(double& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
-  ~Timed() {
-    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-
- private:
-  double& sum_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 Matrix<const float> Const(const Matrix<float>& m) { return {m.data, m.rows, m.cols, m.stride}; }
 

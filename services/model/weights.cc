@@ -1,12 +1,7 @@
 #include "services/model/weights.h"
 
-#include <string>
+#include <optional>
 #include <utility>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "services/common/check.h"
 
 namespace folio::model {
 namespace {
@@ -20,48 +15,12 @@ Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
   return {values.data(), values.size() / cols, cols, cols};
 }
 
-absl::Status WrongSize(absl::string_view tensor, uint32_t layer, size_t want, size_t got) {
-  return absl::InvalidArgumentError(absl::StrCat(tensor, " of layer ", layer, " has ", got,
-                                                 " elements, the configuration wants ", want));
-}
-
-// Reads tensors of one layer and keeps the first error.
-class LayerReader {
- public:
-  LayerReader(const ModelSource& source, uint32_t layer) : source_(source), layer_(layer) {}
-
-  std::vector<bf16> Matrix(Role role, absl::string_view name, size_t rows, size_t cols) {
-    return Take(source_.ReadMatrix(role, layer_), name, rows * cols);
-  }
-  std::vector<float> Vector(Role role, absl::string_view name, size_t size) {
-    return Take(source_.ReadVector(role, layer_), name, size);
-  }
-  const absl::Status& status() const { return status_; }
-
- private:
-  template <typename T>
-  std::vector<T> Take(absl::StatusOr<std::vector<T>> read, absl::string_view name, size_t want) {
-    if (!read.ok()) {
-      status_.Update(read.status());
-    } else if (read->size() != want) {
-      status_.Update(WrongSize(name, layer_, want, read->size()));
-    }
-    // The right size whatever happened, so that packing goes on; the result is thrown away.
-    if (!status_.ok()) return std::vector<T>(want);
-    return *std::move(read);
-  }
-
-  const ModelSource& source_;
-  uint32_t layer_;
-  absl::Status status_;
-};
-
 absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& ops,
                                        uint32_t layer) {
   const ModelConfig& c = source.config();
   const size_t q_rows = size_t{c.heads} * c.head_dim;
   const size_t kv_rows = size_t{c.kv_heads} * c.head_dim;
-  LayerReader read(source, layer);
+  TensorReader read(source, layer);
   LayerWeights weights;
   weights.attention_norm = read.Vector(Role::kAttentionNorm, "the attention norm", c.hidden);
   weights.ffn_norm = read.Vector(Role::kFfnNorm, "the feed-forward norm", c.hidden);
@@ -90,7 +49,7 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
 // Embedding, output and final norm.
 absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, ModelWeights& weights) {
   const ModelConfig& c = source.config();
-  LayerReader read(source, 0);
+  TensorReader read(source, 0);
   weights.final_norm = read.Vector(Role::kFinalNorm, "the final norm", c.hidden);
   weights.embedding = read.Matrix(Role::kEmbedding, "the embedding", c.vocab, c.hidden);
   if (c.tied_embeddings) {
@@ -124,27 +83,11 @@ absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSourc
   weights->config = source.config();
   const uint32_t layers = weights->config.num_layers;
   weights->layers.resize(layers);
-  absl::Mutex mutex;
-  absl::Status status;  // the first error
-  uint32_t done = 0;
-  // Task 0 is the embedding, the largest; then the layers.
-  threads.ParallelFor(static_cast<int>(layers) + 1, [&](int task, int) {
-    {
-      absl::MutexLock lock(&mutex);
-      if (!status.ok()) return;
-    }
-    absl::Status result;
-    if (task == 0) {
-      result = LoadEnds(source, ops, *weights);
-    } else if (auto layer = LoadLayer(source, ops, task - 1); layer.ok()) {
-      weights->layers[task - 1] = *std::move(layer);
-    } else {
-      result = layer.status();
-    }
-    absl::MutexLock lock(&mutex);
-    status.Update(result);
-    ++done;
-    if (status.ok() && progress) progress(static_cast<int>(100 * done / (layers + 1)));
+  const absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
+    if (!of.has_value()) return LoadEnds(source, ops, *weights);
+    absl::StatusOr<LayerWeights> layer = LoadLayer(source, ops, *of);
+    if (layer.ok()) weights->layers[*of] = *std::move(layer);
+    return layer.status();
   });
   if (!status.ok()) return status;
   return weights;

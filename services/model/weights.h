@@ -2,13 +2,13 @@
 #ifndef FOLIO_SERVICES_MODEL_WEIGHTS_H_
 #define FOLIO_SERVICES_MODEL_WEIGHTS_H_
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cpu/ops.h"
 #include "services/model/model_source.h"
+#include "services/model/tensor_reader.h"
 
 namespace folio::model {
 
@@ -34,10 +34,6 @@ struct ModelWeights {
   }
   size_t bytes() const;
 };
-
-// Told from the loading threads, one at a time: percent of the tensors that are done, 0 to 100,
-// growing.
-using LoadProgress = std::function<void(int percent)>;
 
 // Reads and packs every tensor, layers in parallel on `threads` threads; at most one layer per
 // thread is held unpacked. The source's own errors pass through; INVALID_ARGUMENT names a tensor of
