@@ -17,6 +17,7 @@ class Handle {
   }
   CUresult Import(int fd) {
     // The descriptor travels in place of a pointer.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): so the driver wants it.
     void* const as_pointer = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
     const CUresult result =
         driver_.import(&handle_, as_pointer, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);

@@ -35,6 +35,7 @@ class ImportedPool {
   ~ImportedPool();
 
   // The device's address.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers.
   std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
 
  private:

@@ -44,7 +44,7 @@ class CpuExecutor final : public Executor {
   }
   void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
                const std::vector<std::vector<PositionRun>>& positions) override {
-    sequence(slot).table.Restore(pages, positions);
+    slots_.at(slot).table.Restore(pages, positions);
   }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override;

@@ -8,3 +8,14 @@ foreach(part folio_model_source folio_tokenizer)
     target_link_libraries(folio_model PUBLIC ${part})
   endif()
 endforeach()
+
+# The executor on a GPU. Sources by name from the root, so that the emulation in tests/gpu compiles
+# the same ones.
+set(FOLIO_CUDA_MODEL cuda_executor.cc cuda_parts.cc cuda_sampling.cc cuda_scoring.cc cuda_step.cc cuda_tables.cc
+                     cuda_transformer.cc device_weights.cc)
+list(TRANSFORM FOLIO_CUDA_MODEL PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+set_property(GLOBAL PROPERTY FOLIO_CUDA_MODEL ${FOLIO_CUDA_MODEL})
+if(FOLIO_CUDA)
+  add_library(folio_cuda_model ${FOLIO_CUDA_MODEL})
+  target_link_libraries(folio_cuda_model PUBLIC folio_model folio_cuda_kernels folio_cuda_attention folio_cuda_gemm)
+endif()

@@ -83,11 +83,12 @@ absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSourc
   weights->config = source.config();
   const uint32_t layers = weights->config.num_layers;
   weights->layers.resize(layers);
-  const absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
+  absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
     if (!of.has_value()) return LoadEnds(source, ops, *weights);
     absl::StatusOr<LayerWeights> layer = LoadLayer(source, ops, *of);
-    if (layer.ok()) weights->layers[*of] = *std::move(layer);
-    return layer.status();
+    if (!layer.ok()) return layer.status();
+    weights->layers[*of] = *std::move(layer);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   return weights;

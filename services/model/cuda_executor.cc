@@ -1,0 +1,240 @@
+#include "services/model/cuda_executor.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/step.h"
+#include "kernels/cuda/stream.h"
+#include "services/common/check.h"
+#include "services/model/cuda_parts.h"
+#include "services/model/cuda_scoring.h"
+#include "services/model/pool_fit.h"
+#include "services/model/slot_states.h"
+#include "services/model/timed.h"
+
+namespace folio::model {
+namespace {
+
+namespace cuda = kernels::cuda;
+
+// What one step needs of the host until it is done.
+struct StepSpace {
+  StepSpace(cuda::DeviceMemory& memory, cuda::Event done)
+      : uploads(memory), done(std::move(done)) {}
+
+  cuda::Uploads uploads;  // of the step, and of what is enqueued between the one before and it
+  PlanSpace plans;
+  SampledStep sampled;
+  cuda::Event done;
+  absl::Status status;  // of enqueueing it
+};
+
+class CudaExecutor final : public Executor {
+ public:
+  explicit CudaExecutor(std::unique_ptr<CudaParts> parts)
+      : parts_(std::move(parts)), slots_(parts_->pool.view) {}
+
+  // What is under way ends before the memory goes.
+  ~CudaExecutor() override { parts_->Wait(); }
+
+  // Makes what steps need of the host.
+  absl::Status MakeSpaces();
+
+  int pipeline_depth() const override { return 1; }
+  uint32_t max_rows() const override { return parts_->max_rows; }
+
+  SlotId Acquire(kernels::ScoreKind score) override {
+    const SlotId slot = slots_.Acquire(score);
+    parts_->tables->Reset(slot);
+    return slot;
+  }
+  void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
+    slots_.at(slot).table.Extend(pages);
+  }
+  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
+               const std::vector<std::vector<PositionRun>>& positions) override {
+    slots_.at(slot).table.Restore(pages, positions);
+  }
+  void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
+               const std::vector<uint32_t>& spare) override;
+  void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override;
+  void Release(SlotId slot) override { slots_.Release(slot); }
+
+  PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
+    return slots_.table(slot).NewestPage(layer);
+  }
+  uint32_t resident(SlotId slot, LayerIndex layer) const override {
+    return slots_.table(slot, layer).resident(layer);
+  }
+  uint32_t pages(SlotId slot, LayerIndex layer) const override {
+    return static_cast<uint32_t>(slots_.table(slot, layer).pages(layer).size());
+  }
+  uint32_t free_tokens(SlotId slot) const override { return slots_.table(slot).free_tokens(); }
+  uint64_t TableDigest(SlotId slot) const override { return slots_.table(slot).Digest(); }
+
+  StepTicket Enqueue(const StepBatch& batch) override;
+  StepOutput Collect(StepTicket ticket) override;
+  absl::Status fault() const override { return fault_; }
+  ExecutorTimes times() const override {
+    ExecutorTimes times;
+    times.other = seconds_;
+    return times;
+  }
+
+ private:
+  // One being filled, one behind it, and one whose results are being read.
+  static constexpr uint64_t kSpaces = 3;
+
+  // Of the step that is enqueued next.
+  StepSpace& space() { return *spaces_[steps_ % kSpaces]; }
+  absl::Status Run(StepSpace& space);
+  absl::Status CompactOnDevice(const SlotTable& table,
+                               const std::vector<std::vector<SlotIndex>>& keep);
+  // Keeps a failure of the device; what does not fit is no such failure.
+  absl::Status Note(absl::Status status) {
+    if (absl::IsInternal(status)) fault_.Update(status);
+    return status;
+  }
+
+  std::unique_ptr<CudaParts> parts_;
+  std::array<std::unique_ptr<StepSpace>, kSpaces> spaces_;
+
+  SlotStates slots_;
+  StepRows rows_;  // of the step being enqueued
+  CudaScoring scoring_;
+  uint64_t steps_ = 0;
+  uint64_t collected_ = 0;
+  absl::Status fault_;
+  double seconds_ = 0;
+};
+
+absl::Status CudaExecutor::MakeSpaces() {
+  for (auto& space : spaces_) {
+    auto done = cuda::Event::Create();
+    if (!done.ok()) return done.status();
+    space = std::make_unique<StepSpace>(parts_->memory, *std::move(done));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::CompactOnDevice(const SlotTable& table,
+                                           const std::vector<std::vector<SlotIndex>>& keep) {
+  cuda::Uploads& uploads = space().uploads;
+  std::vector<cuda::CompactRun> runs;
+  for (uint32_t layer = 0; layer < keep.size(); ++layer) {
+    const std::vector<uint32_t> survivors = table.Survivors(LayerIndex(layer), keep[layer]);
+    const auto pages = uploads.Put(absl::MakeConstSpan(table.pages(LayerIndex(layer))));
+    const auto kept = uploads.Put(absl::MakeConstSpan(survivors));
+    runs.push_back({pages.data, kept.data, kept.size});
+  }
+  const auto on_device = uploads.Put(absl::MakeConstSpan(runs));
+  if (absl::Status status = uploads.Flush(parts_->stream.get()); !status.ok()) return status;
+  return cuda::Compact(parts_->stream.get(), on_device, parts_->pool);
+}
+
+void CudaExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
+                           const std::vector<uint32_t>& spare) {
+  const Timed timed(seconds_);
+  SlotTable& table = slots_.at(slot).table;
+  FOLIO_CHECK(keep.size() == parts_->pool.view.geometry.num_layers);
+  absl::Status status = cuda::BindDevice(parts_->device);
+  if (status.ok()) status = CompactOnDevice(table, keep);
+  // There is no step to fail for it, and the pages would hold something else than the tables say.
+  fault_.Update(status);
+  table.Shrink(keep, spare);
+  for (uint32_t layer = 0; layer < keep.size(); ++layer) {
+    const LayerIndex of(layer);
+    parts_->tables->Cut(slot, of, static_cast<uint32_t>(table.pages(of).size()));
+  }
+}
+
+void CudaExecutor::DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) {
+  slots_.at(slot).table.DropBlocks(block);
+  for (uint32_t layer = 0; layer < block.size(); ++layer) {
+    if (block[layer].has_value())
+      parts_->tables->Cut(slot, LayerIndex(layer), block[layer]->value());
+  }
+}
+
+StepTicket CudaExecutor::Enqueue(const StepBatch& batch) {
+  const Timed timed(seconds_);
+  FOLIO_CHECK(steps_ - collected_ < kSpaces - 1);
+  StepSpace& space = this->space();
+  rows_.Begin(++steps_, parts_->weights->config);
+  for (const bool prompt : {false, true}) {
+    for (const StepSegment& segment : batch.segments) {
+      if (segment.prompt == prompt) rows_.Add(segment, slots_.at(segment.slot));
+    }
+  }
+  FOLIO_CHECK(rows_.count() <= parts_->max_rows);
+  space.status = Note(Run(space));
+  for (const StepRows::Segment* one : rows_.Wanted()) one->sequence->sampled_on_device = true;
+  // Of a lost step too: what came before it is waited for.
+  absl::Status counted =
+      cuda::CountStep(parts_->stream.get(), parts_->counter.on_device<uint64_t>(), steps_);
+  counted.Update(space.done.Record(parts_->stream.get()));
+  space.status.Update(Note(counted));
+  // The step that used it last was collected.
+  this->space().uploads.Clear();
+  return StepTicket(steps_);
+}
+
+absl::Status CudaExecutor::Run(StepSpace& space) {
+  const cuda::Stream stream = parts_->stream.get();
+  const uint32_t page_tokens = parts_->pool.view.geometry.page_tokens;
+  auto laid = parts_->layout->Lay(rows_, *parts_->tables, space.uploads);
+  rows_.Advance();  // of a lost step too: who keeps a ledger has counted it
+  if (!fault_.ok()) return fault_;
+  if (!laid.ok()) return laid.status();
+  scoring_.Prepare(rows_, page_tokens, space.uploads);
+  absl::Status status = cuda::BindDevice(parts_->device);
+  status.Update(parts_->sampling->Prepare(rows_, parts_->weights->config.vocab, space.uploads,
+                                          stream, space.sampled));
+  if (!status.ok()) return status;
+  if (rows_.count() == 0) return absl::OkStatus();
+  auto* ids = parts_->ids.as<uint32_t>();
+  return cuda::InOrder(
+      {[&] { return space.uploads.Flush(stream); },
+       [&] { return cuda::WriteTables(stream, laid->table_writes); },
+       [&] { return cuda::LayRuns(stream, laid->runs, page_tokens); },
+       [&] { return cuda::FeedTokens(stream, laid->ids, parts_->sampling->kept(), ids); },
+       [&] { return parts_->transformer->Forward(*laid, *parts_->layout, ids, space.plans); },
+       [&] { return scoring_.Run(stream, parts_->rope, parts_->pool); },
+       [&] { return parts_->sampling->Run(*parts_->transformer, stream, space.sampled); }});
+}
+
+StepOutput CudaExecutor::Collect(StepTicket ticket) {
+  const Timed timed(seconds_);
+  ++collected_;
+  FOLIO_CHECK(ticket.value() == collected_ && collected_ <= steps_);
+  StepSpace& space = *spaces_[(collected_ - 1) % kSpaces];
+  StepOutput output;
+  output.status = std::move(space.status);
+  absl::Status bound = cuda::BindDevice(parts_->device);
+  output.status.Update(Note(bound.ok() ? space.done.Wait() : bound));
+  if (!output.status.ok()) return output;
+  FOLIO_CHECK(*static_cast<volatile uint64_t*>(parts_->counter.as<uint64_t>()) >= collected_);
+  space.sampled.Fill(output);
+  return output;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(const ModelSource& source,
+                                                           const cuda::DevicePool& pool,
+                                                           const CudaExecutorOptions& options) {
+  if (absl::Status fit =
+          CheckFit(source.config(), pool.view, options.load_threads, options.max_rows);
+      !fit.ok()) {
+    return fit;
+  }
+  auto parts = CudaParts::Make(source, pool, options);
+  if (!parts.ok()) return parts.status();
+  auto executor = std::make_unique<CudaExecutor>(*std::move(parts));
+  if (absl::Status status = executor->MakeSpaces(); !status.ok()) return status;
+  return executor;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,84 @@
+#include "services/model/cuda_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cpu/thread_pool.h"
+#include "services/model/rope.h"
+
+namespace folio::model {
+
+namespace cuda = kernels::cuda;
+
+CudaParts::~CudaParts() { Wait(); }
+
+void CudaParts::Wait() const {
+  // Whoever must know of a failure asks with his steps.
+  cuda::BindDevice(device).IgnoreError();
+  cuda::WaitFor(stream.get()).IgnoreError();
+}
+
+absl::StatusOr<std::unique_ptr<CudaParts>> CudaParts::Make(const ModelSource& source,
+                                                           const cuda::DevicePool& pool,
+                                                           const CudaExecutorOptions& options) {
+  if (auto facts = cuda::UseDevice(options.device); !facts.ok()) return facts.status();
+  auto stream = cuda::OwnedStream::Create();
+  if (!stream.ok()) return stream.status();
+  auto parts = std::make_unique<CudaParts>(options, pool, *std::move(stream));
+  if (absl::Status status = parts->Load(source, options); !status.ok()) return status;
+  return parts;
+}
+
+absl::Status CudaParts::LoadAngles(const ModelConfig& config) {
+  RopeAngles on_host_angles(config);
+  const kernels::RopeTable on_host = on_host_angles.Table(config.context);
+  const size_t count = size_t{on_host.positions} * config.head_dim / 2;
+  auto device = memory.Allocate(2 * count * sizeof(float), "angles of rotary embedding");
+  if (!device.ok()) return device.status();
+  const auto pinned = cuda::PinnedBuffer::Allocate(2 * count * sizeof(float), "the same");
+  if (!pinned.ok()) return pinned.status();
+  std::copy_n(on_host.cos, count, pinned->as<float>());
+  std::copy_n(on_host.sin, count, pinned->as<float>() + count);
+  angles = *std::move(device);
+  rope = {angles.as<float>(), angles.as<float>() + count, on_host.positions};
+  absl::Status status =
+      cuda::CopyToDevice(stream.get(), angles.as<>(), pinned->as<>(), pinned->bytes());
+  status.Update(cuda::WaitFor(stream.get()));
+  return status;
+}
+
+absl::Status CudaParts::Load(const ModelSource& source, const CudaExecutorOptions& options) {
+  const CacheGeometry& geometry = pool.view.geometry;
+  const ModelConfig& config = source.config();
+  // A little more than the context fills: pages come ahead of their tokens.
+  constexpr uint32_t kPagesAhead = 8;
+  tables.emplace(memory, config.num_layers, geometry.pages_for(config.context) + kPagesAhead);
+  {
+    kernels::cpu::ThreadPool threads(options.load_threads);
+    auto new_weights = LoadDeviceWeights(source, memory, threads, options.progress);
+    if (!new_weights.ok()) return new_weights.status();
+    weights = *std::move(new_weights);
+  }
+  if (absl::Status status = LoadAngles(config); !status.ok()) return status;
+  auto new_transformer =
+      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, stream.get());
+  if (!new_transformer.ok()) return new_transformer.status();
+  transformer = *std::move(new_transformer);
+  auto new_layout = StepLayout::Make(memory, config.num_layers, geometry.page_tokens, max_rows,
+                                     pool.view.num_pages);
+  if (!new_layout.ok()) return new_layout.status();
+  layout = *std::move(new_layout);
+  auto new_sampling = CudaSampling::Make(memory, max_rows);
+  if (!new_sampling.ok()) return new_sampling.status();
+  sampling = *std::move(new_sampling);
+  auto new_ids = memory.Allocate(max_rows * sizeof(uint32_t), "tokens of a step");
+  if (!new_ids.ok()) return new_ids.status();
+  ids = *std::move(new_ids);
+  auto new_counter = cuda::PinnedBuffer::Allocate(sizeof(uint64_t), "the count of steps");
+  if (!new_counter.ok()) return new_counter.status();
+  counter = *std::move(new_counter);
+  *counter.as<uint64_t>() = 0;
+  return transformer->Tune();
+}
+
+}  // namespace folio::model

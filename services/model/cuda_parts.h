@@ -1,0 +1,66 @@
+// What an executor on a GPU is made of: weights and memory on the device, and those who use them.
+#ifndef FOLIO_SERVICES_MODEL_CUDA_PARTS_H_
+#define FOLIO_SERVICES_MODEL_CUDA_PARTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/cuda/types.h"
+#include "services/model/cuda_executor.h"
+#include "services/model/cuda_sampling.h"
+#include "services/model/cuda_step.h"
+#include "services/model/cuda_tables.h"
+#include "services/model/cuda_transformer.h"
+#include "services/model/device_weights.h"
+
+namespace folio::model {
+
+// Members are in the order in which they need each other. Destroying it waits for the stream.
+struct CudaParts {
+  CudaParts(const CudaExecutorOptions& options, const kernels::cuda::DevicePool& pool,
+            kernels::cuda::OwnedStream stream)
+      : device(options.device),
+        max_rows(options.max_rows),
+        pool(pool),
+        memory(options.gpu_memory),
+        stream(std::move(stream)) {}
+  CudaParts(const CudaParts&) = delete;
+  CudaParts& operator=(const CudaParts&) = delete;
+  ~CudaParts();
+
+  // Errors are those of MakeCudaExecutor.
+  static absl::StatusOr<std::unique_ptr<CudaParts>> Make(const ModelSource& source,
+                                                         const kernels::cuda::DevicePool& pool,
+                                                         const CudaExecutorOptions& options);
+
+  // Until the device has done all that was enqueued, or failed.
+  void Wait() const;
+
+  const int device;
+  const uint32_t max_rows;
+  const kernels::cuda::DevicePool pool;
+  kernels::cuda::DeviceMemory memory;
+  kernels::cuda::OwnedStream stream;
+  std::unique_ptr<const DeviceWeights> weights;
+  kernels::cuda::DeviceBuffer angles;   // float [cos, sin][context, head_dim / 2]
+  kernels::RopeTable rope;              // the same
+  kernels::cuda::DeviceBuffer ids;      // uint32_t [max_rows], what a step is fed
+  kernels::cuda::PinnedBuffer counter;  // uint64_t, steps that the device has done
+  std::optional<CudaTables> tables;
+  std::unique_ptr<StepLayout> layout;
+  std::optional<CudaSampling> sampling;
+  std::unique_ptr<CudaTransformer> transformer;
+
+ private:
+  absl::Status LoadAngles(const ModelConfig& config);
+  absl::Status Load(const ModelSource& source, const CudaExecutorOptions& options);
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_CUDA_PARTS_H_

@@ -1,0 +1,71 @@
+// From a step's last rows to tokens on the device, and what of it the host is told.
+#ifndef FOLIO_SERVICES_MODEL_CUDA_SAMPLING_H_
+#define FOLIO_SERVICES_MODEL_CUDA_SAMPLING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/sampling.h"
+#include "kernels/cuda/uploads.h"
+#include "services/model/cuda_transformer.h"
+#include "services/model/executor.h"
+#include "services/model/step_rows.h"
+
+namespace folio::model {
+
+// A step's results on their way to the host. Kept, with its memory, until they are collected.
+class SampledStep {
+ public:
+  // The step is done: gives its outputs.
+  void Fill(StepOutput& output) const;
+
+ private:
+  friend class CudaSampling;
+  struct Wanted {
+    SlotId slot;
+    Position next;
+    int top_logprobs;
+  };
+
+  std::vector<Wanted> wanted_;
+  uint32_t most_top_ = 0;
+  kernels::cuda::PinnedBuffer tokens_;  // SampledToken [wanted]
+  kernels::cuda::PinnedBuffer top_;     // TopLogprob [wanted, most_top]
+};
+
+// Not thread-safe.
+class CudaSampling {
+ public:
+  // Sequences whose last token the device keeps.
+  static constexpr uint32_t kMostSlots = 4096;
+
+  static absl::StatusOr<CudaSampling> Make(kernels::cuda::DeviceMemory& memory, uint32_t max_rows);
+
+  // Puts what the step wants into `uploads`, and sees that there is memory for its results.
+  // `stream` is waited for where memory must grow.
+  absl::Status Prepare(const StepRows& rows, uint32_t vocab, kernels::cuda::Uploads& uploads,
+                       kernels::cuda::Stream stream, SampledStep& step);
+  // Samples, keeps the tokens and enqueues the way back.
+  absl::Status Run(CudaTransformer& transformer, kernels::cuda::Stream stream,
+                   const SampledStep& step) const;
+
+  // [kMostSlots] last tokens, by slot.
+  const uint32_t* kept() const { return kept_.as<uint32_t>(); }
+
+ private:
+  explicit CudaSampling(kernels::cuda::DeviceMemory& memory) : memory_(&memory) {}
+
+  kernels::cuda::DeviceMemory* memory_;
+  kernels::cuda::DeviceBuffer kept_, tokens_, top_;
+  // Of the step that was prepared, on the device.
+  const uint32_t* rows_ = nullptr;
+  const uint32_t* slots_ = nullptr;
+  const kernels::cuda::SampleRow* how_ = nullptr;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_CUDA_SAMPLING_H_

@@ -1,0 +1,70 @@
+#include "tests/gpu/cuda_executor_rig.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "services/common/check.h"
+
+namespace folio::model::testing {
+namespace {
+
+constexpr size_t kHostPage = 4096;
+
+size_t BoardFloats(const kernels::PoolView& view) {
+  return view.geometry.score_board_floats(view.num_pages);
+}
+
+size_t WholePages(size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * kHostPage; }
+
+}  // namespace
+
+ModelConfig GpuConfig() {
+  ModelConfig config = TinyConfig();
+  config.head_dim = 64;
+  return config;
+}
+
+CudaRig::CudaRig(const ModelSource& model, const CudaExecutorOptions& options, uint32_t num_pages)
+    : pool_(model.config(), num_pages) {
+  kernels::PoolView view = pool_.view();
+  const size_t bytes = view.num_pages * view.geometry.page_bytes();
+  auto pages = memory_.Allocate(bytes, "pages");
+  FOLIO_CHECK(pages.ok());
+  pages_ = *std::move(pages);
+  // NaN, as the host's.
+  FOLIO_CHECK(cudaMemcpy(pages_.as<>(), view.pages, bytes, cudaMemcpyHostToDevice) == cudaSuccess);
+  const size_t board_bytes = WholePages(BoardFloats(view) * sizeof(float));
+  scores_ = static_cast<float*>(std::aligned_alloc(kHostPage, board_bytes));
+  std::fill_n(scores_, BoardFloats(view), std::numeric_limits<float>::quiet_NaN());
+  auto board = kernels::cuda::RegisteredMemory::Register(scores_, board_bytes, "the board");
+  FOLIO_CHECK(board.ok());
+  board_ = *std::move(board);
+  view.pages = pages_.as<>();
+  view.scores = static_cast<float*>(board_.on_device());
+  executor_ = MakeCudaExecutor(model, {view, kernels::cuda::DataType::kBf16}, options);
+}
+
+CudaRig::~CudaRig() {
+  executor_ = absl::CancelledError("the end");
+  board_ = {};
+  std::free(scores_);
+}
+
+kernels::PoolView CudaRig::board() const {
+  kernels::PoolView view = pool_.view();
+  view.pages = nullptr;
+  view.scores = scores_;
+  return view;
+}
+
+std::vector<kernels::bf16> CudaRig::Pages() const {
+  std::vector<kernels::bf16> numbers(pages_.bytes() / sizeof(kernels::bf16));
+  FOLIO_CHECK(cudaMemcpy(numbers.data(), pages_.as<>(), pages_.bytes(), cudaMemcpyDeviceToHost) ==
+              cudaSuccess);
+  return numbers;
+}
+
+}  // namespace folio::model::testing

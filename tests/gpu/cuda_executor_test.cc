@@ -1,0 +1,202 @@
+// The executor of a GPU against the plain family on the CPU, and what it refuses.
+#include "services/model/cuda_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "services/model/sampler.h"
+#include "tests/gpu/cuda_executor_rig.h"
+#include "tests/gpu/mirror_executor.h"
+#include "tests/model/conversation.h"
+#include "tests/model/executor_rig.h"
+
+namespace folio::model::testing {
+namespace {
+
+// All scores of a conversation, all pages, all log-probabilities.
+TEST(CudaExecutorTest, SaysWhatTheCpuSays) {
+  const RandomModel model(GpuConfig(), 1234);
+  CudaRig rig(model);
+  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  TestPool cpu_pool(model.config(), 400);
+  const auto cpu = *MakeCpuExecutor(model, OpsNamed("plain"), 1, cpu_pool.view());
+  Mirror mirror(rig.executor(), *cpu);
+  Stage stage{mirror, rig.pool(), rig.board()};
+  Transcript transcript;
+  EXPECT_EQ(Play(stage, model.config(), /*forced=*/false, transcript), "");
+  EXPECT_GT(mirror.outputs, 100u);
+  // Activations are rounded to bf16. Emulated, they are 0.055, 0.009 and 0.03 apart.
+  EXPECT_LT(mirror.largest, 0.2f);
+  EXPECT_LT(mirror.sum / static_cast<float>(mirror.outputs), 0.03f);
+  EXPECT_LT(mirror.behind, 0.15f);
+  EXPECT_LT(mirror.other_tokens, mirror.outputs / 10);
+
+  const kernels::PoolView& twin = cpu_pool.view();
+  const kernels::PoolView board = rig.board();
+  Apart scores;
+  for (size_t i = 0; i < twin.geometry.score_board_floats(twin.num_pages); ++i) {
+    scores.Add(board.scores[i], twin.scores[i]);
+  }
+  EXPECT_GT(scores.numbers, 500u);
+  EXPECT_EQ(scores.missing, 0u);
+  EXPECT_LT(scores.largest, 0.02);
+  EXPECT_LT(scores.mean(), 0.002);
+  Apart numbers;
+  const std::vector<kernels::bf16> pages = rig.Pages();
+  const auto* twins = reinterpret_cast<const kernels::bf16*>(twin.pages);
+  for (size_t i = 0; i < pages.size(); ++i) numbers.Add(pages[i].ToFloat(), twins[i].ToFloat());
+  EXPECT_GT(numbers.numbers, 10000u);
+  EXPECT_EQ(numbers.missing, 0u);
+  EXPECT_LT(numbers.mean(), 0.01);
+}
+
+StepSegment PromptOf(SlotId slot, uint32_t tokens, uint64_t seed, int top_logprobs) {
+  StepSegment segment;
+  segment.slot = slot;
+  segment.prompt = true;
+  for (const uint32_t token : RandomTokens(tokens, 101, seed)) segment.tokens.emplace_back(token);
+  segment.want_output = true;
+  segment.top_logprobs = top_logprobs;
+  return segment;
+}
+
+constexpr bool Whole(uint32_t row) { return row % 9 == 0 || row > 125; }
+
+// More outputs than one product of logits has rows, each by its own parameters, in the order of the
+// batch; what the device chose is what the CPU's sampler chooses of the same distribution.
+TEST(CudaExecutorTest, SamplesAsTheCpuDoes) {
+  const RandomModel model(GpuConfig(), 5);
+  CudaRig rig(model, {.max_rows = 200}, 600);
+  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  StepBatch batch;
+  for (uint32_t i = 0; i < 131; ++i) {
+    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
+    rig.executor().ExtendTables(slot, rig.pool().Take(1));
+    // The whole distribution of some: it takes its time.
+    StepSegment segment = PromptOf(slot, i % 9 == 0 ? 2 : 1, i, Whole(i) ? 101 : -1);
+    segment.sampling = {0.5f + 0.01f * static_cast<float>(i), i % 7, i % 2 == 0 ? 1.0f : 0.9f,
+                        i % 5 == 0 ? 0.05f : 0.0f, i};
+    if (i % 10 == 9) segment.target = TokenId(i % 101);
+    batch.segments.push_back(std::move(segment));
+  }
+  const StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
+  ASSERT_TRUE(output.status.ok()) << output.status;
+  ASSERT_EQ(output.outputs.size(), batch.segments.size());
+  for (uint32_t i = 0; i < output.outputs.size(); ++i) {
+    const StepSegment& segment = batch.segments[i];
+    const SegmentOutput& out = output.outputs[i];
+    ASSERT_EQ(out.slot, segment.slot);
+    if (!Whole(i)) continue;
+    ASSERT_EQ(out.top.size(), 101u);
+    const std::vector<float> logprobs = ByToken(out);
+    EXPECT_EQ(out.logprob, logprobs[out.token.value()]);
+    double sum = 0;
+    for (const float logprob : logprobs) sum += std::exp(logprob);
+    EXPECT_NEAR(sum, 1, 1e-4);
+    const Position next(static_cast<uint32_t>(segment.tokens.size()));
+    EXPECT_EQ(out.token, segment.target.has_value() ? *segment.target
+                                                    : Sample(logprobs, segment.sampling, next))
+        << "row " << i;
+  }
+}
+
+TEST(CudaExecutorTest, LogprobsAreOnlyOnRequest) {
+  const RandomModel model(GpuConfig(), 6);
+  CudaRig rig(model);
+  ASSERT_TRUE(rig.made().ok());
+  StepBatch batch;
+  for (const int top : {-1, 0, 3, 1000}) {
+    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
+    rig.executor().ExtendTables(slot, rig.pool().Take(1));
+    batch.segments.push_back(PromptOf(slot, 4, 1, top));
+  }
+  const StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
+  ASSERT_TRUE(output.status.ok());
+  const uint32_t sizes[] = {0, 0, 3, 101};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(output.outputs[i].top.size(), sizes[i]);
+    EXPECT_EQ(output.outputs[i].token, output.outputs[3].top[0].first);
+    EXPECT_EQ(output.outputs[i].logprob, i == 0 ? 0 : output.outputs[3].top[0].second);
+  }
+}
+
+TEST(CudaExecutorTest, ALogitThatIsNotFiniteFailsItsStep) {
+  RandomModel model(GpuConfig(), 1);
+  // Finite weights whose products are not.
+  model.SetMatrix(Role::kOutput, 0,
+                  std::vector<kernels::bf16>(size_t{101} * 40, kernels::bf16::Round(3e38f)));
+  CudaRig rig(model);
+  ASSERT_TRUE(rig.made().ok());
+  const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
+  rig.executor().ExtendTables(slot, rig.pool().Take(1));
+  const StepOutput output =
+      rig.executor().Collect(rig.executor().Enqueue({{PromptOf(slot, 3, 1, -1)}}));
+  EXPECT_EQ(output.status,
+            absl::InternalError("the model gave a logit that is not finite at position 2"));
+  EXPECT_TRUE(rig.executor().fault().ok());
+}
+
+TEST(CudaExecutorTest, NamesATensorOfTheWrongSize) {
+  RandomModel model(GpuConfig(), 1);
+  model.SetMatrix(Role::kDown, 1, std::vector<kernels::bf16>(7));
+  std::vector<int> percents;
+  const CudaRig rig(
+      model, {.max_rows = 8, .progress = [&](int percent) { percents.push_back(percent); }}, 4);
+  EXPECT_EQ(rig.made(),
+            absl::InvalidArgumentError(
+                "the down matrix of layer 1 has 7 elements, the configuration wants 2080"));
+  EXPECT_EQ(percents, (std::vector<int>{33, 66}));
+}
+
+std::string Refusal(const ModelConfig& config, const CudaExecutorOptions& options) {
+  const RandomModel model(config, 1);
+  return std::string(CudaRig(model, options, 4).made().message());
+}
+
+TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8}), "");
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 0}), "max_rows must be at least 1");
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .load_threads = 0}), "threads must be at least 1");
+  EXPECT_EQ(Refusal(TinyConfig(), {.max_rows = 8}),
+            "CUDA attention: head_dim is 64 or 128, not 24");
+  EXPECT_EQ(Refusal(GpuConfig(), {.device = 99}).substr(0, 18), "there is no GPU 99");
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 100000}),
+            "GPU memory: the weights (0.2 MiB) did not fit: 0.0 MiB of the 0.1 MiB allowed are "
+            "taken");
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 10 << 20}).substr(0, 48),
+            "GPU memory: parts of attention (256.0 MiB) did n");
+}
+
+// A step whose memory does not fit fails alone; the next one, which needs less, does not.
+TEST(CudaExecutorTest, AStepThatDoesNotFitFailsAlone) {
+  ModelConfig config = GpuConfig();
+  config.vocab = 20000;
+  config.hidden = 8;
+  const RandomModel model(config, 3);
+  CudaRig rig(model, {.max_rows = 256, .gpu_memory = size_t{320} << 20});
+  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  const auto run = [&](uint32_t sequences, int top_logprobs) {
+    StepBatch batch;
+    for (uint32_t i = 0; i < sequences; ++i) {
+      const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
+      rig.executor().ExtendTables(slot, rig.pool().Take(1));
+      batch.segments.push_back(PromptOf(slot, 2, i, top_logprobs));
+    }
+    StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
+    for (const StepSegment& segment : batch.segments) rig.executor().Release(segment.slot);
+    return output.status;
+  };
+  EXPECT_TRUE(run(1, 0).ok());
+  const absl::Status failed = run(120, 20000);
+  EXPECT_EQ(failed.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(failed.message().find("log-probabilities of a step"), absl::string_view::npos)
+      << failed;
+  EXPECT_TRUE(rig.executor().fault().ok());
+  EXPECT_TRUE(run(1, 0).ok());
+}
+
+}  // namespace
+}  // namespace folio::model::testing
