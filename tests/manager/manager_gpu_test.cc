@@ -76,6 +76,7 @@ TEST_F(ManagerGpu, MakesThePoolHandsItOutAndFreesIt) {
   EXPECT_EQ(read, mark);
 
   manager.Signal(SIGTERM);
+  ASSERT_NE(manager.ReadUntil("draining sequences=1"), "") << manager.output();
   manager.Signal(SIGTERM);
   EXPECT_EQ(manager.Wait(), 0) << manager.output();
   EXPECT_EQ(CallsOf("cuMemCreate"), 1U);
