@@ -70,7 +70,7 @@ absl::StatusOr<PageReservation> Coordinator::State::Admit(const OpenRequest& req
 absl::StatusOr<Opened> Coordinator::State::Open(const OpenRequest& request) {
   // Made only of valid parameters.
   std::shared_ptr<const policy::Policy> policy;
-  const absl::Status valid = [&] {
+  absl::Status valid = [&] {
     absl::Status status = policy::Validate(request.cache, options_.geometry.page_tokens,
                                            options_.geometry.num_layers);
     if (!status.ok()) return status;
@@ -107,7 +107,7 @@ absl::StatusOr<Sequence*> Coordinator::State::Find(SequenceId id) const {
 absl::StatusOr<Sequence*> Coordinator::State::HeldBy(WorkerId worker, SequenceId id,
                                                      LeaseEpoch lease_epoch) {
   // A fenced worker's sequences are gone; that it was fenced says more than that.
-  const absl::Status lease = leases_.Renew(worker, options_.clock->Now());
+  absl::Status lease = leases_.Renew(worker, options_.clock->Now());
   if (absl::IsFailedPrecondition(lease)) return lease;
   const absl::StatusOr<Sequence*> found = Find(id);
   if (!found.ok()) return found.status();
