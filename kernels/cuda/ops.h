@@ -31,8 +31,8 @@ absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
 absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const float* weight,
                         float eps, Tensor out);
 
-// out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded: what AddRmsNorm lost when it rounded
-// the same rows. `rounded` and out bf16 or fp16.
+// out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded: what AddRmsNorm lost when it
+// rounded the same rows. `rounded` and out bf16 or fp16.
 absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
                           ConstTensor rounded, Tensor out);
 

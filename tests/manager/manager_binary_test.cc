@@ -116,7 +116,8 @@ TEST_F(ManagerBinary, ReplacesTheSocketsOfADeadManagerAndRefusesALiveOnes) {
 }
 
 TEST_F(ManagerBinary, LogsWhatBecomesOfAWorker) {
-  ChildProcess manager(Command());
+  // Sequences end with their worker.
+  ChildProcess manager(Command({"--orphan_ttl=0s"}));
   ASSERT_TRUE(WaitUntilServing(address())) << manager.output();
   ChildProcess worker({FOLIO_TEST_WORKER_BINARY, address(), "64"});
   ASSERT_NE(worker.ReadUntil("holding sequence"), "") << worker.output();

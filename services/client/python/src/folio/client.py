@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 from folio import checks, requests
@@ -12,15 +11,8 @@ from folio.messages import read
 from folio.policies import Policy
 from folio.requests import ChatTurn
 from folio.results import Eviction, Model, ScoreResult, Tokens
-from folio.server import Server, Workers, check_address, never_connected
+from folio.server import Server, Workers, check_address, default_address, never_connected
 from folio.v1 import admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grpc
-
-
-def _default_address(variable: str, socket: str) -> str:
-    """As folioctl has it: the variable, or the socket where the daemons listen when nobody says otherwise."""
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = f"{base}/folio" if base.startswith("/") else "/run/folio"
-    return os.environ.get(variable) or f"unix:{folder}/{socket}"
 
 
 class Client:
@@ -51,10 +43,10 @@ class Client:
         standby: Iterable[str] = (),
     ) -> None:
         self.address = check_address(
-            "address", _default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
+            "address", default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
         )
         self.manager_address = check_address(
-            "manager", _default_address("FOLIO_MANAGER_ADDRESS", "manager.sock") if manager is None else manager
+            "manager", default_address("FOLIO_MANAGER_ADDRESS", "manager.sock") if manager is None else manager
         )
         self._timeout = checks.timeout(timeout)
         retries = checks.integer("retries", retries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import threading
 import time
@@ -28,6 +29,13 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
 ]
+
+
+def default_address(variable: str, socket: str) -> str:
+    """As folioctl has it: the variable, or the socket where the daemons listen when nobody says otherwise."""
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    folder = f"{base}/folio" if base.startswith("/") else "/run/folio"
+    return os.environ.get(variable) or f"unix:{folder}/{socket}"
 
 
 def check_address(name: str, address: object) -> str:
