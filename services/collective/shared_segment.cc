@@ -95,7 +95,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Map(int fd, uint32_t ranks) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "the ranks' memory");
   const auto bytes = static_cast<size_t>(info.st_size);
-  const absl::Status other = absl::FailedPreconditionError("this is no memory of such a group");
+  absl::Status other = absl::FailedPreconditionError("this is no memory of such a group");
   if ((fcntl(fd, F_GET_SEALS) & kSeals) != kSeals || bytes < sizeof(Layout)) return other;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot map the ranks' memory");

@@ -31,7 +31,7 @@ absl::StatusOr<ByteSize> ParseByteSize(absl::string_view text) {
   const size_t digits = std::min(trimmed.find_first_not_of("0123456789."), trimmed.size());
   const absl::string_view number = trimmed.substr(0, digits);
   const uint64_t unit = UnitBytes(absl::StripLeadingAsciiWhitespace(trimmed.substr(digits)));
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat("\"", text,
                    "\" is no size; write bytes or a number with KiB, MiB, GiB or TiB, "
                    "such as 2GiB"));

@@ -47,7 +47,7 @@ bool IsNaturals(const json& value) {
 
 absl::StatusOr<PlacedTensor> ReadEntry(const std::string& path, const std::string& name,
                                        const json& entry) {
-  const auto damaged = [&](auto... text) {
+  const auto damaged = [&](const auto&... text) {
     return absl::DataLossError(absl::StrCat(path, ": tensor ", name, ": ", text...));
   };
   if (!entry.is_object()) return damaged("its entry is not an object");

@@ -80,7 +80,7 @@ void Serving::Run() {
   if (draining()) status = absl::OkStatus();
   {
     absl::MutexLock lock(&mutex_);
-    result_ = status;
+    result_ = std::move(status);
   }
   ended_.Notify();
 }

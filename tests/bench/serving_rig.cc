@@ -197,7 +197,7 @@ absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
     if (!pushed.ok()) return pushed;
     submissions.push_back(std::move(submission));
   }
-  const absl::Status status = recorder.AwaitMeasured();
+  absl::Status status = recorder.AwaitMeasured();
   for (const auto& submission : submissions)
     queue_.Cancel(*submission, folio::v1::CLOSE_REASON_CANCELLED);
   recorder.AwaitDone();

@@ -81,7 +81,7 @@ absl::StatusOr<v1::AttachResponse> TestWorker::Attach(const v1::ModelLayout& lay
   *request.mutable_layout() = layout;
   request.set_device(device_);
   grpc::ClientContext context;
-  const absl::Status status = FromGrpcStatus(stub_->Attach(&context, request, &attached_));
+  absl::Status status = FromGrpcStatus(stub_->Attach(&context, request, &attached_));
   if (!status.ok()) return status;
   return attached_;
 }

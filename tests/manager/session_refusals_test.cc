@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/manager/session_translator_rig.h"
@@ -85,7 +86,7 @@ TEST_F(SessionTranslatorTest, ARefusedCommitAckOrCloseChangesNothing) {
     v1::SessionRequest request;
     v1::CommitTokens commit = Commit(opened, 48, 0);
     change(commit);
-    *request.add_commit() = commit;
+    *request.add_commit() = std::move(commit);
     return request;
   };
   v1::SessionRequest bad_ack;

@@ -113,7 +113,7 @@ TEST(ChatTemplateTest, ContentIsNoTemplateAndNotEscaped) {
 TEST(ChatTemplateTest, ItsErrorsAreTold) {
   std::string loops;
   for (int i = 0; i < 6; ++i) loops += "{% for i" + std::to_string(i) + " in range(1000) %}";
-  loops += "x";
+  loops += 'x';
   for (int i = 0; i < 6; ++i) loops += "{% endfor %}";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{% if %}", "chat template: syntax error"},

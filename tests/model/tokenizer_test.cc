@@ -174,7 +174,7 @@ TEST_F(ReferenceTokenizerTest, LongRunsComeBack) {
                                   std::string(" a"), std::string("\xE6\x97\xA5")}) {
     std::string text;
     while (text.size() < 200'000) text += unit;
-    text += "x";
+    text += 'x';
     const auto ids = tokenizer().Encode(text);
     ASSERT_TRUE(ids.ok()) << ids.status();
     EXPECT_TRUE(Join(tokenizer(), *ids) == text) << "run of '" << unit << "'";
