@@ -220,7 +220,7 @@ def kv_manager(node):
     return kv_manager_pb2_grpc.KvManagerStub(node.channels[0])
 
 
-def attach(node, version=2, **changes):
+def attach(node, version=3, **changes):
     layout = types_pb2.ModelLayout()
     layout.CopyFrom(node.pool().layout)
     for field, value in changes.items():
