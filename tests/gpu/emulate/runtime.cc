@@ -136,13 +136,15 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);  // nothing may be copied from nowhere
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  emulate::Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  emulate::Enqueue(stream, [=] {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  });
   return cudaSuccess;
 }
 
