@@ -48,7 +48,6 @@ struct CuAllocationProp {  // CUmemAllocationProp
 using CuInit = CuResult(unsigned flags);
 using CuGetErrorString = CuResult(CuResult error, const char** text);
 using CuGetErrorName = CuResult(CuResult error, const char** text);
-using CuDriverGetVersion = CuResult(int* version);
 using CuDeviceGetCount = CuResult(int* count);
 using CuDeviceGet = CuResult(CuDevice* device, int ordinal);
 using CuDeviceGetName = CuResult(char* name, int length, CuDevice device);

@@ -9,7 +9,7 @@
 #include "services/model/pool_fit.h"
 #include "services/model/resident_scoring.h"
 #include "services/model/segment_output.h"
-#include "services/model/slot_states.h"
+#include "services/model/slot_executor.h"
 #include "services/model/step_rows.h"
 #include "services/model/transformer.h"
 
@@ -23,47 +23,23 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-class CpuExecutor final : public Executor {
+class CpuExecutor final : public SlotExecutor {
  public:
   CpuExecutor(std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops,
               std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool,
               const CpuExecutorOptions& options)
-      : ops_(std::move(ops)),
+      : SlotExecutor(pool),
+        ops_(std::move(ops)),
         threads_(std::move(threads)),
         pool_(pool),
         max_rows_(options.max_rows),
-        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group),
-        slots_(pool) {}
+        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group) {}
 
   int pipeline_depth() const override { return 0; }
   uint32_t max_rows() const override { return max_rows_; }
 
-  SlotId Acquire(kernels::ScoreKind score) override { return slots_.Acquire(score); }
-  void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
-    slots_.at(slot).table.Extend(pages);
-  }
-  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
-               const std::vector<std::vector<PositionRun>>& positions) override {
-    slots_.at(slot).table.Restore(pages, positions);
-  }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override;
-  void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {
-    slots_.at(slot).table.DropBlocks(block);
-  }
-  void Release(SlotId slot) override { slots_.Release(slot); }
-
-  PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
-    return slots_.table(slot).NewestPage(layer);
-  }
-  uint32_t resident(SlotId slot, LayerIndex layer) const override {
-    return slots_.table(slot, layer).resident(layer);
-  }
-  uint32_t pages(SlotId slot, LayerIndex layer) const override {
-    return static_cast<uint32_t>(slots_.table(slot, layer).pages(layer).size());
-  }
-  uint32_t free_tokens(SlotId slot) const override { return slots_.table(slot).free_tokens(); }
-  uint64_t TableDigest(SlotId slot) const override { return slots_.table(slot).Digest(); }
 
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
@@ -81,7 +57,6 @@ class CpuExecutor final : public Executor {
   kernels::PoolView pool_;
   uint32_t max_rows_;
   Transformer transformer_;
-  SlotStates slots_;
   uint64_t steps_ = 0;
   uint64_t collected_ = 0;
   std::deque<StepOutput> outputs_;  // of the steps not collected yet

@@ -11,7 +11,7 @@
 #include "services/model/cuda_parts.h"
 #include "services/model/cuda_scoring.h"
 #include "services/model/pool_fit.h"
-#include "services/model/slot_states.h"
+#include "services/model/slot_executor.h"
 #include "services/model/timed.h"
 
 namespace folio::model {
@@ -31,10 +31,10 @@ struct StepSpace {
   absl::Status status;  // of enqueueing it
 };
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public SlotExecutor {
  public:
   explicit CudaExecutor(std::unique_ptr<CudaParts> parts)
-      : parts_(std::move(parts)), slots_(parts_->pool.view) {}
+      : SlotExecutor(parts->pool.view), parts_(std::move(parts)) {}
 
   // What is under way ends before the memory goes.
   ~CudaExecutor() override { parts_->Wait(); }
@@ -46,33 +46,13 @@ class CudaExecutor final : public Executor {
   uint32_t max_rows() const override { return parts_->max_rows; }
 
   SlotId Acquire(kernels::ScoreKind score) override {
-    const SlotId slot = slots_.Acquire(score);
+    const SlotId slot = SlotExecutor::Acquire(score);
     parts_->tables->Reset(slot);
     return slot;
-  }
-  void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
-    slots_.at(slot).table.Extend(pages);
-  }
-  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
-               const std::vector<std::vector<PositionRun>>& positions) override {
-    slots_.at(slot).table.Restore(pages, positions);
   }
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override;
   void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override;
-  void Release(SlotId slot) override { slots_.Release(slot); }
-
-  PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
-    return slots_.table(slot).NewestPage(layer);
-  }
-  uint32_t resident(SlotId slot, LayerIndex layer) const override {
-    return slots_.table(slot, layer).resident(layer);
-  }
-  uint32_t pages(SlotId slot, LayerIndex layer) const override {
-    return static_cast<uint32_t>(slots_.table(slot, layer).pages(layer).size());
-  }
-  uint32_t free_tokens(SlotId slot) const override { return slots_.table(slot).free_tokens(); }
-  uint64_t TableDigest(SlotId slot) const override { return slots_.table(slot).Digest(); }
 
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
@@ -101,7 +81,6 @@ class CudaExecutor final : public Executor {
   std::unique_ptr<CudaParts> parts_;
   std::array<std::unique_ptr<StepSpace>, kSpaces> spaces_;
 
-  SlotStates slots_;
   StepRows rows_;  // of the step being enqueued
   CudaScoring scoring_;
   uint64_t steps_ = 0;
@@ -151,7 +130,7 @@ void CudaExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>
 }
 
 void CudaExecutor::DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) {
-  slots_.at(slot).table.DropBlocks(block);
+  SlotExecutor::DropBlocks(slot, block);
   for (uint32_t layer = 0; layer < block.size(); ++layer) {
     if (block[layer].has_value())
       parts_->tables->Cut(slot, LayerIndex(layer), block[layer]->value());

@@ -33,16 +33,17 @@ absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text, absl::st
   return ids;
 }
 
-absl::StatusOr<std::vector<TokenId>> CheckIds(const v1::TokenIds& tokens, absl::string_view field,
-                                              const ModelLimits& limits) {
+absl::StatusOr<std::vector<TokenId>> CheckIds(
+    const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
+    const ModelLimits& limits) {
   std::vector<TokenId> ids;
-  ids.reserve(tokens.ids_size());
-  for (int i = 0; i < tokens.ids_size(); ++i) {
-    if (tokens.ids(i) >= limits.vocab) {
-      return Refuse(field, ".tokens.ids[", i, "] is ", tokens.ids(i), ", the vocabulary has ",
-                    limits.vocab, " tokens");
+  ids.reserve(given.size());
+  for (int i = 0; i < given.size(); ++i) {
+    if (given[i] >= limits.vocab) {
+      return Refuse(field, "[", i, "] is ", given[i], ", the vocabulary has ", limits.vocab,
+                    " tokens");
     }
-    ids.push_back(TokenId(tokens.ids(i)));
+    ids.push_back(TokenId(given[i]));
   }
   return ids;
 }
@@ -141,18 +142,12 @@ absl::StatusOr<SequenceRequest> CheckResume(const v1::GenerateRequest& request,
     return Refuse("resume.resume_token is ", from.resume_token().size(), " bytes long, must be ",
                   kResumeTokenBytes, ": give the one that started came with");
   }
-  std::vector<TokenId> received;
-  for (int i = 0; i < from.received_tokens_size(); ++i) {
-    if (from.received_tokens(i) >= limits.vocab) {
-      return Refuse("resume.received_tokens[", i, "] is ", from.received_tokens(i),
-                    ", the vocabulary has ", limits.vocab, " tokens");
-    }
-    received.emplace_back(from.received_tokens(i));
-  }
+  auto received = CheckIds(from.received_tokens(), "resume.received_tokens", limits);
+  if (!received.ok()) return received.status();
   SequenceRequest checked;
   checked.arrival = absl::Now();
   checked.resume_token = from.resume_token();
-  checked.resume = {SequenceId(from.sequence_id()), from.resume_token(), std::move(received)};
+  checked.resume = {SequenceId(from.sequence_id()), *std::move(received)};
   return checked;
 }
 
@@ -166,7 +161,7 @@ absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::stri
       ids = EncodeText(input.text(), absl::StrCat(field, ".text"), limits);
       break;
     case v1::Input::kTokens:
-      ids = CheckIds(input.tokens(), field, limits);
+      ids = CheckIds(input.tokens().ids(), absl::StrCat(field, ".tokens.ids"), limits);
       break;
     case v1::Input::kChat:
       ids = EncodeChat(input.chat(), field, limits, rendered);

@@ -24,7 +24,6 @@ namespace folio::worker {
 // A sequence to go on with; its prompt and the rest are the manager's to tell.
 struct ResumeRequest {
   SequenceId sequence;
-  std::string resume_token;
   std::vector<TokenId> received;  // that the client has already
 };
 
@@ -42,7 +41,7 @@ struct SequenceRequest {
   int top_logprobs = -1;  // -1: no log-probabilities; n: the chosen token and the n most likely
   bool report_evictions = false;
   std::string resume_token;             // empty: it ends with this worker
-  std::optional<ResumeRequest> resume;  // all above is empty until the sequence is claimed
+  std::optional<ResumeRequest> resume;  // but for the token, all above is the manager's to tell
   absl::Time arrival;
 };
 

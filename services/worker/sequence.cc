@@ -74,7 +74,7 @@ v1::ClaimSequence ClaimOf(const Sequence& sequence) {
   v1::ClaimSequence claim;
   claim.set_request_tag(sequence.tag);
   claim.set_sequence_id(sequence.request().resume->sequence.value());
-  claim.set_resume_token(sequence.request().resume->resume_token);
+  claim.set_resume_token(sequence.request().resume_token);
   return claim;
 }
 

@@ -28,7 +28,7 @@ SequenceRequest Resume(uint64_t sequence, const std::vector<uint32_t>& received,
                        const std::string& token = kToken) {
   SequenceRequest request;
   request.resume_token = token;
-  request.resume = {SequenceId(sequence), token, {}};
+  request.resume = {SequenceId(sequence), {}};
   for (const uint32_t id : received) request.resume->received.emplace_back(id);
   return request;
 }
