@@ -86,7 +86,8 @@ def test_a_hung_worker_keeps_its_sequences_until_it_has_gone():
             code, words = refused(second, stream.resume())
             assert code == grpc.StatusCode.UNAVAILABLE and "could still write" in words
             assert len(whole(second, REQUESTS["paged_eviction"]).tokens) == MOST
-            assert node.pool().held_pages == held and node.sequence(shown.sequence_id).sequence.state == 4
+            wait_until(lambda: node.pool().held_pages == held, 5, "the other one's pages are back")
+            assert node.sequence(shown.sequence_id).sequence.state == 4
             table = subprocess.run(
                 [BIN / "folioctl", "sequences", "--address", node.manager_address],
                 check=True, capture_output=True, text=True,

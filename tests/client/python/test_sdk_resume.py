@@ -96,13 +96,15 @@ def test_cancel_ends_the_wait(server):
             generation.result()
         timer.join()
 
-        server.script = [[resumable(), chunk("a", 1), KILLED], [Refusal("UNAVAILABLE", "not yet")]]
 
-        async def give_up():
-            await asyncio.wait_for(client.agenerate("x").result(), 0.5)
+def test_cancelling_the_task_ends_the_wait(server):
+    server.script = [[resumable(), chunk("a", 1), KILLED], [Refusal("UNAVAILABLE", "not yet")]]
 
-        with pytest.raises((asyncio.TimeoutError, TimeoutError)):
-            asyncio.run(give_up())
+    async def give_up(client):
+        await asyncio.wait_for(client.agenerate("x").result(), 0.5)
+
+    with folio.Client(server.address, resume=1000) as client, pytest.raises((asyncio.TimeoutError, TimeoutError)):
+        asyncio.run(give_up(client))
 
 
 @pytest.mark.parametrize(("arguments", "words"), [({"resume": -1}, "resume"), ({"standby": ["nowhere"]}, r"standby\[0\]")])
