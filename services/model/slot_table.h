@@ -17,7 +17,7 @@ namespace folio::model {
 // caller's tables come from the manager and are checked there.
 class SlotTable {
  public:
-  static constexpr uint32_t kMostSamples = 32;
+  static constexpr uint32_t kMostSamples = 16;
 
   SlotTable(const kernels::PoolView& pool, kernels::ScoreKind score);
 

@@ -13,10 +13,10 @@
 // for counts no more. A token is judged once, so that pages do not gain by what leaves the cache:
 // those of the prompt at its end, against all its keys behind the first page; others when their
 // page fills, against the last key of every resident page but the first, or of every n-th such page
-// where they would be more than 32. Where there is no such key all differences are 0.
+// where they would be more than 16. Where there is no such key all differences are 0.
 //
 // Cost: at the prompt's end two passes over its keys, and one more attention of `window` queries if
-// anything must go; when a page fills, its own keys and 32 others.
+// anything must go; when a page fills, its own keys and 16 others.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 #define FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 

@@ -184,7 +184,8 @@ class Program {
 std::vector<std::string> Policies() {
   std::vector<std::string> policies = absl::GetFlag(FLAGS_policies);
   if (policies == std::vector<std::string>{"all"}) {
-    return {"paged_eviction",
+    return {"full",
+            "paged_eviction",
             "kv_crush:paged_eviction",
             "kv_crush:key_diff",
             "streaming_llm",

@@ -37,7 +37,7 @@ void PrintPolicyCosts(const worker::LoadedModel& model, int threads, const std::
   for (const std::string& text : policies) {
     Workload prompt = {.sequences = 1, .context = kPrompt, .decode_steps = 4};
     *prompt.cache.mutable_policy() = OrDie(client::ParsePolicy(text));
-    prompt.cache.set_budget_tokens(kBudget);
+    if (!prompt.cache.policy().has_full()) prompt.cache.set_budget_tokens(kBudget);
     Workload decode = prompt;
     decode.sequences = kSequences;
     decode.context = kContext;

@@ -108,7 +108,7 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
 }
 
 // A long sequence's page costs no more than a short one's.
-TEST_P(ExecutorUnrotatedTest, NoMoreThan32KeysAreSampled) {
+TEST_P(ExecutorUnrotatedTest, NoMoreThanSixteenKeysAreSampled) {
   ModelConfig config = TinyConfig();
   config.context = 2048;
   ExecutorRig rig(GetParam(), config);

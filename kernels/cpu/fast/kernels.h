@@ -83,8 +83,8 @@ struct KernelTable {
   void (*merge)(const FlashMerge& merge);
   void (*add_directions)(const DirectionSum& tile);
   void (*project)(const Projection& tile);
-  void (*add_unrotated)(const UnrotatedKey& key, float* sum);
-  float (*project_unrotated)(const UnrotatedKey& key, const float* direction);
+  void (*add_unrotated)(const UnrotatedKeys& token, float* sums);
+  void (*project_unrotated)(const UnrotatedKeys& token, const float* directions, float* score);
   void (*softmax_sums)(const FlashTile& tile);  // maxima and sums alone: no values, no acc
   void (*add_shares)(const ShareTile& tile);
 };

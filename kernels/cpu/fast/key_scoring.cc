@@ -10,16 +10,78 @@
 namespace folio::kernels::cpu::fast {
 namespace {
 
-constexpr uint32_t kSampleAhead = 4;  // scattered keys under way at once
+constexpr uint32_t kSampleAhead = 4;  // of a lone run: scattered keys under way at once
 
-// A sample's keys lie pages apart, and so do their angles: asked for one by one, each would be
-// waited for.
-void Fetch(const UnrotatedKey& key, bool angles) {
-  for (uint32_t at = 0; at < key.head_dim; at += 32) __builtin_prefetch(key.key + at);
-  for (uint32_t at = 0; angles && at < key.head_dim / 2; at += 16) {
-    __builtin_prefetch(key.cos + at);
-    __builtin_prefetch(key.sin + at);
+// Goes over a run's tokens in steps, without a division for each.
+class TokenCursor {
+ public:
+  TokenCursor(const UnrotatedRun& run, const RopeTable& rope, const PoolView& pages, uint32_t first,
+              uint32_t step)
+      : run_(run),
+        rope_(rope),
+        pages_(pages),
+        page_tokens_(pages.geometry.page_tokens),
+        step_(step),
+        page_step_(step / page_tokens_),
+        row_step_(step % page_tokens_),
+        slot_(first),
+        page_(first / page_tokens_),
+        row_(first % page_tokens_) {}
+
+  bool more() const { return slot_ < run_.tokens; }
+  void Next() {
+    slot_ += step_;
+    page_ += page_step_;
+    row_ += row_step_;
+    if (row_ < page_tokens_) return;
+    row_ -= page_tokens_;
+    ++page_;
   }
+  UnrotatedKeys Keys() const {
+    const CacheGeometry& geometry = pages_.geometry;
+    FOLIO_DCHECK(run_.positions[slot_] < rope_.positions);
+    const size_t angle = size_t{run_.positions[slot_]} * (geometry.head_dim / 2);
+    return {.keys = pages_.keys(run_.pages[page_]) + size_t{row_} * geometry.head_dim,
+            .stride = size_t{page_tokens_} * geometry.head_dim,
+            .cos = rope_.cos + angle,
+            .sin = rope_.sin + angle,
+            .heads = geometry.num_kv_heads,
+            .head_dim = geometry.head_dim};
+  }
+  float* Scores() const {
+    return pages_.page_scores(run_.pages[page_]) + size_t{row_} * pages_.score_stride();
+  }
+  // Keys lie pages apart, and so do their angles: asked for one by one, each would be waited for.
+  void Fetch() const {
+    if (!more()) return;
+    const UnrotatedKeys token = Keys();
+    for (uint32_t head = 0; head < token.heads; ++head) {
+      const bf16* key = token.keys + head * token.stride;
+      for (uint32_t at = 0; at < token.head_dim; at += 32) __builtin_prefetch(key + at);
+    }
+    for (uint32_t at = 0; at < token.head_dim / 2; at += 16) {
+      __builtin_prefetch(token.cos + at);
+      __builtin_prefetch(token.sin + at);
+    }
+  }
+
+ private:
+  const UnrotatedRun& run_;
+  const RopeTable& rope_;
+  const PoolView& pages_;
+  const uint32_t page_tokens_, step_, page_step_, row_step_;
+  uint32_t slot_, page_, row_;
+};
+
+// With a whole prompt's keys to score a run is work enough. A page's are few: several runs make a
+// task, so that the next run's keys come while one is scored.
+size_t RunsPerTask(absl::Span<const UnrotatedRun> runs, size_t threads) {
+  constexpr uint32_t kFew = 64;
+  constexpr size_t kTasksPerThread = 4;
+  for (const UnrotatedRun& run : runs) {
+    if (run.tokens - run.first > kFew) return 1;
+  }
+  return std::max<size_t>(1, runs.size() / (kTasksPerThread * threads));
 }
 
 // Turns the sum of `count` directions into what a key's direction is multiplied with for its score:
@@ -54,8 +116,13 @@ void KeyScoring::Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
 void KeyScoring::Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
                            const RopeTable& rope, const PoolView& pages) {
   if (!Ready(pool, runs.size(), pages)) return;
-  pool.ParallelFor(static_cast<int>(runs.size()), [&](int task, int thread) {
-    ScoreUnrotated(runs[task], rope, pages, threads_[thread]);
+  const size_t per_task = RunsPerTask(runs, threads_.size());
+  const size_t tasks = (runs.size() + per_task - 1) / per_task;
+  pool.ParallelFor(static_cast<int>(tasks), [&](int task, int thread) {
+    absl::Span<const UnrotatedRun> mine = runs.subspan(task * per_task, per_task);
+    for (; !mine.empty(); mine.remove_prefix(1)) {
+      ScoreUnrotated(mine, rope, pages, threads_[thread]);
+    }
   });
 }
 
@@ -87,41 +154,32 @@ void KeyScoring::ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolV
   }
 }
 
-void KeyScoring::ScoreUnrotated(const UnrotatedRun& run, const RopeTable& rope,
+void KeyScoring::ScoreUnrotated(absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
                                 const PoolView& pages, PerThread& mine) {
-  const CacheGeometry& geometry = pages.geometry;
-  const uint32_t head_dim = geometry.head_dim;
-  const uint32_t heads = geometry.num_kv_heads;
-  const uint32_t page_tokens = geometry.page_tokens;
-  const auto key = [&](uint32_t slot, uint32_t kv_head) -> UnrotatedKey {
-    const size_t angle = size_t{run.positions[slot]} * (head_dim / 2);
-    FOLIO_DCHECK(run.positions[slot] < rope.positions);
-    return {pages.keys(run.pages[slot / page_tokens]) +
-                (size_t{kv_head} * page_tokens + slot % page_tokens) * head_dim,
-            rope.cos + angle, rope.sin + angle, head_dim};
-  };
+  const UnrotatedRun& run = runs.front();
+  const bool more = runs.size() > 1;
+  const UnrotatedRun& next = runs[more ? 1 : 0];
+  const uint32_t head_dim = pages.geometry.head_dim;
+  const uint32_t heads = pages.geometry.num_kv_heads;
+  const uint32_t before_sample = pages.geometry.page_tokens - 1;
   float* directions = mine.floats.Get(size_t{heads} * head_dim);  // [heads, head_dim]
   std::fill_n(directions, size_t{heads} * head_dim, 0.0f);
-  uint32_t sample = 0;
-  for (uint32_t slot = page_tokens - 1 + run.stride; slot < run.tokens;
-       slot += run.stride, ++sample) {
-    if (const uint32_t ahead = slot + kSampleAhead * run.stride; ahead < run.tokens) {
-      for (uint32_t head = 0; head < heads; ++head) Fetch(key(ahead, head), head == 0);
-    }
-    for (uint32_t head = 0; head < heads; ++head) {
-      kernels_.add_unrotated(key(slot, head), directions + size_t{head} * head_dim);
-    }
+  TokenCursor sample(run, rope, pages, before_sample + run.stride, run.stride);
+  TokenCursor ahead(next, rope, pages, before_sample + next.stride * (more ? 1 : 1 + kSampleAhead),
+                    next.stride);
+  uint32_t samples = 0;
+  for (; sample.more(); sample.Next(), ahead.Next(), ++samples) {
+    ahead.Fetch();
+    kernels_.add_unrotated(sample.Keys(), directions);
   }
   for (uint32_t head = 0; head < heads; ++head) {
-    NegateDirection(directions + size_t{head} * head_dim, head_dim, sample);
+    NegateDirection(directions + size_t{head} * head_dim, head_dim, samples);
   }
-  for (uint32_t slot = run.first; slot < run.tokens; ++slot) {
-    float* scores = pages.page_scores(run.pages[slot / page_tokens]) +
-                    size_t{slot % page_tokens} * pages.score_stride();
-    for (uint32_t head = 0; head < heads; ++head) {
-      scores[head] =
-          kernels_.project_unrotated(key(slot, head), directions + size_t{head} * head_dim);
-    }
+  TokenCursor token(run, rope, pages, run.first, 1);
+  TokenCursor token_ahead(next, rope, pages, more ? next.first : next.tokens, 1);
+  for (; token.more(); token.Next(), token_ahead.Next()) {
+    token_ahead.Fetch();
+    kernels_.project_unrotated(token.Keys(), directions, token.Scores());
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // With the keys as they are a task is one KV head of one run, whose keys are read twice: once for
 // the sum of their directions, from memory, once against it, from the cache. With the rotation
-// undone a task is a whole run, whose KV heads turn by the same angles; the sum is a sample's, and
-// only the slots from a first one on are scored.
+// undone a task is a whole run, whose KV heads turn by the same angles, or several that are short;
+// the sum is a sample's, and only the slots from a first one on are scored.
 #ifndef FOLIO_KERNELS_CPU_FAST_KEY_SCORING_H_
 #define FOLIO_KERNELS_CPU_FAST_KEY_SCORING_H_
 
@@ -37,8 +37,9 @@ class KeyScoring {
   // Whether there is anything to write; if so, scratch memory for every thread.
   bool Ready(const ThreadPool& pool, size_t runs, const PoolView& pages);
   void ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
-  void ScoreUnrotated(const UnrotatedRun& run, const RopeTable& rope, const PoolView& pages,
-                      PerThread& mine);
+  // The first of `runs`, while the next one's keys are fetched.
+  void ScoreUnrotated(absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+                      const PoolView& pages, PerThread& mine);
 
   const KernelTable& kernels_;
   std::vector<PerThread> threads_;

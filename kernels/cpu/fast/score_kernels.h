@@ -2,6 +2,7 @@
 #ifndef FOLIO_KERNELS_CPU_FAST_SCORE_KERNELS_H_
 #define FOLIO_KERNELS_CPU_FAST_SCORE_KERNELS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/fast/attention_kernels.h"
@@ -31,13 +32,16 @@ struct Projection {
   float* score;            // [kKeyTile] out
 };
 
-// A key to be turned back by the angles of its position to x. add_unrotated: sum += x / ||x||;
-// project_unrotated: x . direction / ||x||. Both vectors are [head_dim] in the key's own order.
+// The keys that one token has in its KV heads, to be turned back by the angles of its position: of
+// head h, x_h. add_unrotated: sums[h] += x_h / ||x_h||; project_unrotated: score[h] = x_h .
+// directions[h] / ||x_h||. Sums and directions are [heads, head_dim] in the keys' own order.
 // Vanishing keys count as above.
-struct UnrotatedKey {
-  const bf16* key;   // [head_dim] as stored
-  const float* cos;  // [head_dim / 2] of its position
+struct UnrotatedKeys {
+  const bf16* keys;  // [heads] of [head_dim] as stored, `stride` elements apart
+  size_t stride;
+  const float* cos;  // [head_dim / 2] of the position
   const float* sin;
+  uint32_t heads;
   uint32_t head_dim;
 };
 

@@ -1,62 +1,89 @@
 // Keys turned back to where they were before RoPE, for any vector type V. Included after
 // rows.inl.h, inside the anonymous namespace of a file compiled for one instruction set.
 
-// 1 / ||key||, or 0 where its squares sum to less than FLT_MIN: the turn changes no length.
+// A piece of a key: elements of its first half and those of the second they were turned with.
 template <class V>
-float InverseLength(const bf16* key, uint32_t head_dim) {
-  const float squares = StoredSquares<V>(key, head_dim);
+struct UnrotatedPair {
+  typename V::F low, high;
+  typename V::F squares;  // the turn changes no length
+
+  UnrotatedPair(typename V::F a, typename V::F b, typename V::F cos, typename V::F sin)
+      : low(V::Fma(a, cos, V::Mul(b, sin))),
+        high(V::Sub(V::Mul(b, cos), V::Mul(a, sin))),
+        squares(V::Fma(a, a, V::Mul(b, b))) {}
+  static UnrotatedPair At(const UnrotatedKeys& t, const bf16* key, uint32_t i) {
+    return {V::LoadBf16(key + i), V::LoadBf16(key + t.head_dim / 2 + i), V::Load(t.cos + i),
+            V::Load(t.sin + i)};
+  }
+  // The first n lanes; the others are zero.
+  static UnrotatedPair First(const UnrotatedKeys& t, const bf16* key, uint32_t i, int n) {
+    return {V::LoadBf16First(key + i, n), V::LoadBf16First(key + t.head_dim / 2 + i, n),
+            V::LoadFirst(t.cos + i, n), V::LoadFirst(t.sin + i, n)};
+  }
+};
+
+// 1 / ||key||, or 0 where its squares sum to less than FLT_MIN.
+inline float InverseLength(float squares) {
   return squares < __FLT_MIN__ ? 0.0f : 1.0f / __builtin_sqrtf(squares);
 }
 
 template <class V>
-struct UnrotatedPair {
-  typename V::F low, high;
-
-  UnrotatedPair(typename V::F a, typename V::F b, typename V::F cos, typename V::F sin)
-      : low(V::Fma(a, cos, V::Mul(b, sin))), high(V::Sub(V::Mul(b, cos), V::Mul(a, sin))) {}
-  static UnrotatedPair At(const UnrotatedKey& k, uint32_t i) {
-    return {V::LoadBf16(k.key + i), V::LoadBf16(k.key + k.head_dim / 2 + i), V::Load(k.cos + i),
-            V::Load(k.sin + i)};
-  }
-  // The first n lanes; the others are zero.
-  static UnrotatedPair First(const UnrotatedKey& k, uint32_t i, int n) {
-    return {V::LoadBf16First(k.key + i, n), V::LoadBf16First(k.key + k.head_dim / 2 + i, n),
-            V::LoadFirst(k.cos + i, n), V::LoadFirst(k.sin + i, n)};
-  }
-};
-
-template <class V>
-void AddUnrotatedKernel(const UnrotatedKey& k, float* sum) {
-  const uint32_t half = k.head_dim / 2;
-  float* high = sum + half;
-  const typename V::F inverse = V::Set(InverseLength<V>(k.key, k.head_dim));
+float UnrotatedSquares(const UnrotatedKeys& t, const bf16* key) {
+  const uint32_t half = t.head_dim / 2;
+  typename V::F squares = V::Zero();
   uint32_t i = 0;
   for (; i + V::kLanes <= half; i += V::kLanes) {
-    const auto x = UnrotatedPair<V>::At(k, i);
-    V::Store(sum + i, V::Fma(x.low, inverse, V::Load(sum + i)));
-    V::Store(high + i, V::Fma(x.high, inverse, V::Load(high + i)));
+    squares = V::Add(squares, UnrotatedPair<V>::At(t, key, i).squares);
   }
   if (const int rest = static_cast<int>(half - i); rest > 0) {
-    const auto x = UnrotatedPair<V>::First(k, i, rest);
-    V::StoreFirst(sum + i, rest, V::Fma(x.low, inverse, V::LoadFirst(sum + i, rest)));
-    V::StoreFirst(high + i, rest, V::Fma(x.high, inverse, V::LoadFirst(high + i, rest)));
+    squares = V::Add(squares, UnrotatedPair<V>::First(t, key, i, rest).squares);
+  }
+  return V::ReduceAdd(squares);
+}
+
+template <class V>
+void AddUnrotatedKernel(const UnrotatedKeys& t, float* sums) {
+  const uint32_t half = t.head_dim / 2;
+  for (uint32_t head = 0; head < t.heads; ++head) {
+    const bf16* key = t.keys + head * t.stride;
+    float* low = sums + size_t{head} * t.head_dim;
+    float* high = low + half;
+    const typename V::F inverse = V::Set(InverseLength(UnrotatedSquares<V>(t, key)));
+    uint32_t i = 0;
+    for (; i + V::kLanes <= half; i += V::kLanes) {
+      const auto x = UnrotatedPair<V>::At(t, key, i);
+      V::Store(low + i, V::Fma(x.low, inverse, V::Load(low + i)));
+      V::Store(high + i, V::Fma(x.high, inverse, V::Load(high + i)));
+    }
+    if (const int rest = static_cast<int>(half - i); rest > 0) {
+      const auto x = UnrotatedPair<V>::First(t, key, i, rest);
+      V::StoreFirst(low + i, rest, V::Fma(x.low, inverse, V::LoadFirst(low + i, rest)));
+      V::StoreFirst(high + i, rest, V::Fma(x.high, inverse, V::LoadFirst(high + i, rest)));
+    }
   }
 }
 
 template <class V>
-float ProjectUnrotatedKernel(const UnrotatedKey& k, const float* direction) {
-  const uint32_t half = k.head_dim / 2;
-  const float* high = direction + half;
-  typename V::F dot = V::Zero();
-  uint32_t i = 0;
-  for (; i + V::kLanes <= half; i += V::kLanes) {
-    const auto x = UnrotatedPair<V>::At(k, i);
-    dot = V::Fma(x.high, V::Load(high + i), V::Fma(x.low, V::Load(direction + i), dot));
+void ProjectUnrotatedKernel(const UnrotatedKeys& t, const float* directions, float* score) {
+  const uint32_t half = t.head_dim / 2;
+  for (uint32_t head = 0; head < t.heads; ++head) {
+    const bf16* key = t.keys + head * t.stride;
+    const float* low = directions + size_t{head} * t.head_dim;
+    const float* high = low + half;
+    typename V::F dot = V::Zero();
+    typename V::F squares = V::Zero();
+    uint32_t i = 0;
+    for (; i + V::kLanes <= half; i += V::kLanes) {
+      const auto x = UnrotatedPair<V>::At(t, key, i);
+      squares = V::Add(squares, x.squares);
+      dot = V::Fma(x.high, V::Load(high + i), V::Fma(x.low, V::Load(low + i), dot));
+    }
+    if (const int rest = static_cast<int>(half - i); rest > 0) {
+      const auto x = UnrotatedPair<V>::First(t, key, i, rest);
+      squares = V::Add(squares, x.squares);
+      dot = V::Fma(x.high, V::LoadFirst(high + i, rest),
+                   V::Fma(x.low, V::LoadFirst(low + i, rest), dot));
+    }
+    score[head] = V::ReduceAdd(dot) * InverseLength(V::ReduceAdd(squares));
   }
-  if (const int rest = static_cast<int>(half - i); rest > 0) {
-    const auto x = UnrotatedPair<V>::First(k, i, rest);
-    dot = V::Fma(x.high, V::LoadFirst(high + i, rest),
-                 V::Fma(x.low, V::LoadFirst(direction + i, rest), dot));
-  }
-  return V::ReduceAdd(dot) * InverseLength<V>(k.key, k.head_dim);
 }
