@@ -69,6 +69,8 @@ crush() {
 decode() {
   run decode --tasks long_generation --lengths 256 --seeds 3 --budgets 512 \
     --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+  run decode --tasks long_generation_prompt --lengths 256 --seeds 3 --budgets 512 \
+    --policies full,query_diff,paged_eviction,streaming_llm
 }
 
 # Prose that goes on: perplexity and divergence.
