@@ -201,15 +201,12 @@ StepOutput CudaExecutor::Collect(StepTicket ticket) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(const ModelSource& source,
+absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(std::shared_ptr<CudaModel> model,
                                                            const cuda::DevicePool& pool,
-                                                           const CudaExecutorOptions& options) {
-  if (absl::Status fit =
-          CheckFit(source.config(), pool.view, options.load_threads, options.max_rows);
-      !fit.ok()) {
-    return fit;
-  }
-  auto parts = CudaParts::Make(source, pool, options);
+                                                           uint32_t max_rows) {
+  absl::Status fit = CheckFit(model->weights().config, pool.view, /*threads=*/1, max_rows);
+  if (!fit.ok()) return fit;
+  auto parts = CudaParts::Make(std::move(model), pool, max_rows);
   if (!parts.ok()) return parts.status();
   auto executor = std::make_unique<CudaExecutor>(*std::move(parts));
   if (absl::Status status = executor->MakeSpaces(); !status.ok()) return status;

@@ -11,38 +11,25 @@
 #ifndef FOLIO_SERVICES_MODEL_CUDA_EXECUTOR_H_
 #define FOLIO_SERVICES_MODEL_CUDA_EXECUTOR_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/types.h"
+#include "services/model/cuda_model.h"
 #include "services/model/executor.h"
-#include "services/model/model_source.h"
-#include "services/model/tensor_reader.h"
 
 namespace folio::model {
 
-struct CudaExecutorOptions {
-  int device = 0;
-  // Rows one step may have. Device memory for activations grows with it.
-  uint32_t max_rows = 2048;
-  // Of the device's memory, without the pool; 0: as much as there is.
-  size_t gpu_memory = 0;
-  int load_threads = 1;
-  LoadProgress progress = nullptr;  // while weights are loaded
-};
-
-// Loads the weights onto the device and makes the executor. `pool` and its board must stay
-// reachable for the device while it lives; pages are bf16. times() has all in `other`: how long
-// Enqueue and Collect took.
+// An executor of these weights, on their device. `pool` and its board must stay reachable for the
+// device while it lives; pages are bf16. `max_rows`: that one step may have; device memory for
+// activations grows with it. times() has all in `other`: how long Enqueue and Collect took.
 //
-// FAILED_PRECONDITION: no driver, or not that device. INVALID_ARGUMENT names the field in which the
-// pool differs from the model, or what the kernels do not serve. RESOURCE_EXHAUSTED names what did
-// not fit. The source's own errors pass through.
-absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(const ModelSource& source,
+// INVALID_ARGUMENT names the field in which the pool differs from the model. RESOURCE_EXHAUSTED
+// names what did not fit.
+absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(std::shared_ptr<CudaModel> model,
                                                            const kernels::cuda::DevicePool& pool,
-                                                           const CudaExecutorOptions& options = {});
+                                                           uint32_t max_rows);
 
 }  // namespace folio::model
 

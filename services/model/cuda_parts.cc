@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/thread_pool.h"
 #include "services/model/rope.h"
 
 namespace folio::model {
@@ -18,14 +17,14 @@ void CudaParts::Wait() const {
   cuda::WaitFor(stream.get()).IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<CudaParts>> CudaParts::Make(const ModelSource& source,
+absl::StatusOr<std::unique_ptr<CudaParts>> CudaParts::Make(std::shared_ptr<CudaModel> model,
                                                            const cuda::DevicePool& pool,
-                                                           const CudaExecutorOptions& options) {
-  if (auto facts = cuda::UseDevice(options.device); !facts.ok()) return facts.status();
+                                                           uint32_t max_rows) {
+  if (auto facts = cuda::UseDevice(model->device()); !facts.ok()) return facts.status();
   auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
-  auto parts = std::make_unique<CudaParts>(options, pool, *std::move(stream));
-  if (absl::Status status = parts->Load(source, options); !status.ok()) return status;
+  auto parts = std::make_unique<CudaParts>(std::move(model), pool, max_rows, *std::move(stream));
+  if (absl::Status status = parts->Load(); !status.ok()) return status;
   return parts;
 }
 
@@ -47,18 +46,12 @@ absl::Status CudaParts::LoadAngles(const ModelConfig& config) {
   return status;
 }
 
-absl::Status CudaParts::Load(const ModelSource& source, const CudaExecutorOptions& options) {
+absl::Status CudaParts::Load() {
   const CacheGeometry& geometry = pool.view.geometry;
-  const ModelConfig& config = source.config();
+  const ModelConfig& config = weights->config;
   // A little more than the context fills: pages come ahead of their tokens.
   constexpr uint32_t kPagesAhead = 8;
   tables.emplace(memory, config.num_layers, geometry.pages_for(config.context) + kPagesAhead);
-  {
-    kernels::cpu::ThreadPool threads(options.load_threads);
-    auto new_weights = LoadDeviceWeights(source, memory, threads, options.progress);
-    if (!new_weights.ok()) return new_weights.status();
-    weights = *std::move(new_weights);
-  }
   if (absl::Status status = LoadAngles(config); !status.ok()) return status;
   auto new_transformer =
       CudaTransformer::Make(*weights, memory, pool, rope, max_rows, stream.get());

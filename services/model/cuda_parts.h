@@ -1,4 +1,4 @@
-// What an executor on a GPU is made of: weights and memory on the device, and those who use them.
+// What an executor on a GPU is made of: memory on the device, and those who use it.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_PARTS_H_
 #define FOLIO_SERVICES_MODEL_CUDA_PARTS_H_
 
@@ -11,7 +11,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/cuda/types.h"
-#include "services/model/cuda_executor.h"
+#include "services/model/cuda_model.h"
 #include "services/model/cuda_sampling.h"
 #include "services/model/cuda_step.h"
 #include "services/model/cuda_tables.h"
@@ -22,31 +22,34 @@ namespace folio::model {
 
 // Members are in the order in which they need each other. Destroying it waits for the stream.
 struct CudaParts {
-  CudaParts(const CudaExecutorOptions& options, const kernels::cuda::DevicePool& pool,
+  CudaParts(std::shared_ptr<CudaModel> of, const kernels::cuda::DevicePool& pool, uint32_t max_rows,
             kernels::cuda::OwnedStream stream)
-      : device(options.device),
-        max_rows(options.max_rows),
+      : model(std::move(of)),
+        device(model->device()),
+        max_rows(max_rows),
         pool(pool),
-        memory(options.gpu_memory),
-        stream(std::move(stream)) {}
+        memory(model->memory()),
+        stream(std::move(stream)),
+        weights(&model->weights()) {}
   CudaParts(const CudaParts&) = delete;
   CudaParts& operator=(const CudaParts&) = delete;
   ~CudaParts();
 
   // Errors are those of MakeCudaExecutor.
-  static absl::StatusOr<std::unique_ptr<CudaParts>> Make(const ModelSource& source,
+  static absl::StatusOr<std::unique_ptr<CudaParts>> Make(std::shared_ptr<CudaModel> model,
                                                          const kernels::cuda::DevicePool& pool,
-                                                         const CudaExecutorOptions& options);
+                                                         uint32_t max_rows);
 
   // Until the device has done all that was enqueued, or failed.
   void Wait() const;
 
+  const std::shared_ptr<CudaModel> model;
   const int device;
   const uint32_t max_rows;
   const kernels::cuda::DevicePool pool;
-  kernels::cuda::DeviceMemory memory;
+  kernels::cuda::DeviceMemory& memory;  // the model's
   kernels::cuda::OwnedStream stream;
-  std::unique_ptr<const DeviceWeights> weights;
+  const DeviceWeights* const weights;
   kernels::cuda::DeviceBuffer angles;   // float [cos, sin][context, head_dim / 2]
   kernels::RopeTable rope;              // the same
   kernels::cuda::DeviceBuffer ids;      // uint32_t [max_rows], what a step is fed
@@ -58,7 +61,7 @@ struct CudaParts {
 
  private:
   absl::Status LoadAngles(const ModelConfig& config);
-  absl::Status Load(const ModelSource& source, const CudaExecutorOptions& options);
+  absl::Status Load();
 };
 
 }  // namespace folio::model

@@ -27,9 +27,9 @@ ModelConfig GpuConfig() {
   return config;
 }
 
-CudaRig::CudaRig(const ModelSource& model, const CudaExecutorOptions& options, uint32_t num_pages)
-    : pool_(model.config(), num_pages) {
-  kernels::PoolView view = pool_.view();
+CudaRig::CudaRig(const ModelSource& model, const CudaRigOptions& options, uint32_t num_pages)
+    : pool_(model.config(), num_pages), max_rows_(options.max_rows) {
+  const kernels::PoolView& view = pool_.view();
   const size_t bytes = view.num_pages * view.geometry.page_bytes();
   auto pages = memory_.Allocate(bytes, "pages");
   FOLIO_CHECK(pages.ok());
@@ -42,9 +42,21 @@ CudaRig::CudaRig(const ModelSource& model, const CudaExecutorOptions& options, u
   auto board = kernels::cuda::RegisteredMemory::Register(scores_, board_bytes, "the board");
   FOLIO_CHECK(board.ok());
   board_ = *std::move(board);
+  model_ = CudaModel::Load(model, {.device = options.device,
+                                   .gpu_memory = options.gpu_memory,
+                                   .load_threads = options.load_threads,
+                                   .progress = options.progress});
+  MakeAnotherExecutor();
+}
+
+void CudaRig::MakeAnotherExecutor() {
+  executor_ = absl::CancelledError("the next one comes");
+  kernels::PoolView view = pool_.view();
   view.pages = pages_.as<>();
   view.scores = static_cast<float*>(board_.on_device());
-  executor_ = MakeCudaExecutor(model, {view, kernels::cuda::DataType::kBf16}, options);
+  executor_ = model_.ok()
+                  ? MakeCudaExecutor(*model_, {view, kernels::cuda::DataType::kBf16}, max_rows_)
+                  : model_.status();
 }
 
 CudaRig::~CudaRig() {

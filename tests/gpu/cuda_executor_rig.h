@@ -16,14 +16,24 @@ namespace folio::model::testing {
 // anything.
 ModelConfig GpuConfig();
 
+struct CudaRigOptions {
+  int device = 0;
+  uint32_t max_rows = 256;
+  size_t gpu_memory = 0;
+  int load_threads = 1;
+  LoadProgress progress = nullptr;
+};
+
 class CudaRig {
  public:
-  explicit CudaRig(const ModelSource& model, const CudaExecutorOptions& options = {.max_rows = 256},
+  explicit CudaRig(const ModelSource& model, const CudaRigOptions& options = {},
                    uint32_t num_pages = 400);
   ~CudaRig();
 
   Executor& executor() { return **executor_; }
   const absl::Status& made() const { return executor_.status(); }
+  // Of the same weights, on the same pages, in place of the first one.
+  void MakeAnotherExecutor();
   TestPool& pool() { return pool_; }
   // The host's view: the board, and no pages.
   kernels::PoolView board() const;
@@ -36,6 +46,8 @@ class CudaRig {
   kernels::cuda::DeviceBuffer pages_;
   float* scores_;
   kernels::cuda::RegisteredMemory board_;
+  uint32_t max_rows_;
+  absl::StatusOr<std::shared_ptr<CudaModel>> model_;
   absl::StatusOr<std::unique_ptr<Executor>> executor_;
 };
 

@@ -151,7 +151,30 @@ TEST(CudaExecutorTest, NamesATensorOfTheWrongSize) {
   EXPECT_EQ(percents, (std::vector<int>{33, 66}));
 }
 
-std::string Refusal(const ModelConfig& config, const CudaExecutorOptions& options) {
+// What a worker does that goes on with another manager.
+TEST(CudaExecutorTest, AnotherExecutorHasTheSameWeights) {
+  const RandomModel model(GpuConfig(), 8);
+  int told = 0;
+  CudaRig rig(model, {.progress = [&](int) { ++told; }});
+  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  const auto run = [&] {
+    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
+    rig.executor().ExtendTables(slot, rig.pool().Take(1));
+    return rig.executor().Collect(rig.executor().Enqueue({{PromptOf(slot, 9, 1, 101)}}));
+  };
+  const StepOutput first = run();
+  ASSERT_TRUE(first.status.ok()) << first.status;
+  EXPECT_GT(told, 0);
+  told = 0;
+  rig.MakeAnotherExecutor();
+  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  EXPECT_EQ(told, 0) << "the weights were loaded anew";
+  const StepOutput second = run();
+  ASSERT_TRUE(second.status.ok()) << second.status;
+  EXPECT_EQ(first.outputs.at(0).top, second.outputs.at(0).top);
+}
+
+std::string Refusal(const ModelConfig& config, const CudaRigOptions& options) {
   const RandomModel model(config, 1);
   return std::string(CudaRig(model, options, 4).made().message());
 }
