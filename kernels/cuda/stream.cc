@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -15,29 +16,62 @@ absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
 
 absl::Status Missing(absl::string_view what) { return absl::FailedPreconditionError(what); }
 
-}  // namespace
-
-absl::StatusOr<DeviceFacts> UseDevice(int ordinal) {
+absl::StatusOr<int> CountDevices() {
   int devices = 0;
   const cudaError_t found = cudaGetDeviceCount(&devices);
-  if (found != cudaSuccess) {
-    return Missing(absl::StrCat("no CUDA driver here: ", cudaGetErrorString(found)));
+  if (found == cudaSuccess && devices > 0) return devices;
+  cudaGetLastError();  // is no fault of what runs
+  if (found == cudaSuccess || found == cudaErrorNoDevice) {
+    return Missing("the CUDA driver sees no GPU here");
   }
-  if (ordinal < 0 || ordinal >= devices) {
-    return Missing(
-        absl::StrCat("there is no GPU ", ordinal, "; GPUs here are numbered 0 to ", devices - 1));
-  }
+  return Missing(absl::StrCat("no CUDA driver here: ", cudaGetErrorString(found)));
+}
+
+absl::StatusOr<cudaDeviceProp> PropertiesOf(int ordinal) {
   cudaDeviceProp properties;
   absl::Status status =
       CudaStatus(absl::StrCat("GPU ", ordinal), cudaGetDeviceProperties(&properties, ordinal));
   if (!status.ok()) return status;
-  DeviceFacts facts{properties.name, properties.major, properties.minor};
+  return properties;
+}
+
+// As nvidia-smi and the driver's other users write it.
+std::string UuidOf(const cudaDeviceProp& properties) {
+  std::string hex = absl::BytesToHexString({properties.uuid.bytes, sizeof(properties.uuid.bytes)});
+  for (const size_t at : {20, 16, 12, 8}) hex.insert(at, 1, '-');
+  return absl::StrCat("GPU-", hex);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> DeviceUuids() {
+  const auto devices = CountDevices();
+  if (!devices.ok()) return devices.status();
+  std::vector<std::string> uuids;
+  for (int ordinal = 0; ordinal < *devices; ++ordinal) {
+    const auto properties = PropertiesOf(ordinal);
+    if (!properties.ok()) return properties.status();
+    uuids.push_back(UuidOf(*properties));
+  }
+  return uuids;
+}
+
+absl::StatusOr<DeviceFacts> UseDevice(int ordinal) {
+  const auto devices = CountDevices();
+  if (!devices.ok()) return devices.status();
+  if (ordinal < 0 || ordinal >= *devices) {
+    return Missing(
+        absl::StrCat("there is no GPU ", ordinal, "; GPUs here are numbered 0 to ", *devices - 1));
+  }
+  const auto properties = PropertiesOf(ordinal);
+  if (!properties.ok()) return properties.status();
+  DeviceFacts facts{properties->name, UuidOf(*properties), properties->major, properties->minor};
   if (facts.major < kLeastMajor) {
     return Missing(absl::StrCat("GPU ", ordinal, " (", facts.name, ") has compute capability ",
                                 facts.major, ".", facts.minor, "; ", kLeastMajor,
                                 ".0 or newer is needed"));
   }
-  status = BindDevice(ordinal);
+  absl::Status status = BindDevice(ordinal);
   if (!status.ok()) return status;
   status = CudaStatus("its memory", cudaMemGetInfo(&facts.free_bytes, &facts.total_bytes));
   if (!status.ok()) return status;

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@ namespace folio::kernels::cuda {
 
 struct DeviceFacts {
   std::string name;
+  std::string uuid;          // "GPU-...", the same in every process
   int major = 0, minor = 0;  // compute capability
   size_t free_bytes = 0, total_bytes = 0;
 };
@@ -29,6 +31,10 @@ struct DeviceFacts {
 // device, or one older than what the kernels are compiled for; it says which.
 absl::StatusOr<DeviceFacts> UseDevice(int ordinal);
 inline constexpr int kLeastMajor = 8;  // compute capability 8.0
+
+// Of each GPU that this process sees, by ordinal. FAILED_PRECONDITION: no driver, or no GPU; it
+// says which.
+absl::StatusOr<std::vector<std::string>> DeviceUuids();
 
 // The calling thread's device, and another one to be that from now on. Every thread begins with 0.
 int CurrentDevice();

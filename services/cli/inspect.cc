@@ -39,6 +39,7 @@ absl::Status ShowModel(Context& context) {
   table.Row({"context", absl::StrCat(FormatCount(model->context_length()), " tokens")});
   table.Row({"page", absl::StrCat(layout.page_tokens(), " tokens")});
   table.Row({"KV per token", FormatBytes(model->kv_bytes_per_token())});
+  table.Row({"device", model->device()});
   table.Row({"compute", absl::StrCat(model->compute(), ", ", model->kernels(), " kernels, ",
                                      model->threads(), " threads")});
   table.Row({"chat template", model->chat_template() ? "yes" : "no"});

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/cpu/thread_pool.h"
+#include "services/common/byte_size.h"
 #include "services/common/default_addresses.h"
 #include "services/common/flags.h"
 
@@ -19,13 +21,21 @@ ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
           "gRPC address of the manager on this node, unix:/path or host:port");
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
+ABSL_FLAG(std::string, device, "cpu",
+          "what computes: cpu, cuda (the GPU that the manager's pages are on), or that GPU by its "
+          "number, such as cuda:0");
+ABSL_FLAG(folio::ByteSize, gpu_memory, {},
+          "with --device=cuda, GPU memory for weights and activations, such as 20GiB; pages are "
+          "the manager's and not in it; 0: all that is free");
 ABSL_FLAG(std::string, compute, "bfloat16",
-          "arithmetic: bfloat16 (fast) or float32 (the plain reference)");
+          "arithmetic: bfloat16 (fast) or float32 (the plain reference, on the CPU)");
 ABSL_FLAG(std::string, kernels, "auto",
-          "family of bfloat16 kernels, named for instruction sets; auto: the fastest here");
+          "the CPU's family of bfloat16 kernels, named for instruction sets; auto: the fastest "
+          "here");
 ABSL_FLAG(
     int, threads, 0,
-    "threads that compute; 0: the cores this process may use, shared with the ranks it starts");
+    "threads that compute, or with --device=cuda load weights; 0: the cores this process may use, "
+    "shared with the ranks it starts");
 ABSL_FLAG(int, prefill_chunk, 512,
           "prompt tokens per step while nothing decodes, from 16 to 65536");
 ABSL_FLAG(int, prefill_chunk_beside_decodes, 128,
@@ -91,6 +101,45 @@ absl::StatusOr<RankOptions> ReadRanks() {
   return ranks;
 }
 
+absl::StatusOr<DeviceChoice> ReadDevice() {
+  const std::string given = absl::GetFlag(FLAGS_device);
+  const uint64_t memory = absl::GetFlag(FLAGS_gpu_memory).bytes;
+  DeviceChoice device;
+  if (given == "cpu") {
+    if (memory == 0) return device;
+    return BadFlag("gpu_memory", FormatByteSize({memory}),
+                   "is for --device=cuda; leave it out, or give that too");
+  }
+  device.cuda = true;
+  device.gpu_memory = memory;
+  absl::string_view number = given;
+  int parsed = 0;
+  if (given == "cuda") return device;
+  if (!absl::ConsumePrefix(&number, "cuda:") || !absl::SimpleAtoi(number, &parsed) || parsed < 0) {
+    return BadFlag("device", given, "give cpu, cuda, or a GPU by its number, such as cuda:0");
+  }
+  device.number = parsed;
+  return device;
+}
+
+// What cannot be with what computes.
+absl::Status CheckCompute(const WorkerFlags& flags) {
+  if (!flags.device.cuda) return MakeOps(flags.compute).status();
+  if (flags.ranks.of.ranks > 1) {
+    return BadFlag("device", flags.device.ToString(),
+                   "a worker of several ranks computes on the CPU; leave --tp at 1");
+  }
+  if (flags.compute.compute != "bfloat16") {
+    return BadFlag("compute", flags.compute.compute,
+                   "a GPU computes in bfloat16; leave it at that, or give --device=cpu");
+  }
+  if (flags.compute.kernels != "auto") {
+    return BadFlag("kernels", flags.compute.kernels,
+                   "is for --device=cpu; a GPU has kernels of its own, leave it at auto");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerFlags> ReadFlags() {
@@ -120,7 +169,10 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
     const int sharers = flags.ranks.group.empty() ? static_cast<int>(flags.ranks.of.ranks) : 1;
     flags.compute.threads = std::max(1, kernels::cpu::AvailableCores() / sharers);
   }
-  if (auto ops = MakeOps(flags.compute); !ops.ok()) return ops.status();
+  auto device = ReadDevice();
+  if (!device.ok()) return device.status();
+  flags.device = *device;
+  if (absl::Status status = CheckCompute(flags); !status.ok()) return status;
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = absl::StrCat("folio-worker-", getpid());
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/listen_address.h"
+#include "services/worker/gpu_choice.h"
 #include "services/worker/loaded_model.h"
 #include "services/worker/rank_leader.h"
 #include "services/worker/serving.h"
@@ -20,6 +21,7 @@ struct WorkerFlags {
   std::string model_name;
   uint32_t page_tokens = 16;
   ComputeOptions compute;
+  DeviceChoice device;
   RankOptions ranks;
   ServingOptions serving;
   std::vector<ListenAddress> listen;

@@ -41,11 +41,13 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
                       absl::StrCat("--kernels=", options.kernels, ": ", ops.status().message()));
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
-    const std::string& path, const std::string& name, uint32_t page_tokens,
-    const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of) {
-  auto ops = MakeOps(options);
-  if (!ops.ok()) return ops.status();
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string& path,
+                                                               const std::string& name,
+                                                               uint32_t page_tokens,
+                                                               const ComputeOptions& options,
+                                                               const model::LoadProgress& progress,
+                                                               const RankOf& of, Gpu* gpu) {
+  FOLIO_CHECK(gpu == nullptr || of.ranks == 1);
   auto source = model::OpenModel(path);
   if (!source.ok()) return source.status();
   const model::ModelConfig& config = (*source)->config();
@@ -56,17 +58,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
   }
   auto shards = model::CutForAll(config, of.ranks);
   if (!shards.ok()) return shards.status();
-  kernels::cpu::ThreadPool threads(options.threads);
-  const model::ShardSource part(**source, shards->at(of.rank.value()));
-  auto weights = model::LoadWeights(part, **ops, threads, progress);
-  if (!weights.ok()) return weights.status();
-
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
   loaded->options_ = options;
   loaded->of_ = of;
   loaded->config_ = config;
   loaded->tokenizer_ = *std::move(tokenizer);
-  loaded->weights_ = *std::move(weights);
+  loaded->gpu_ = gpu;
   folio::v1::ModelLayout& layout = loaded->layout_;
   layout.set_model(name.empty() ? config.name : name);
   layout.set_fingerprint((*source)->fingerprint());
@@ -79,8 +76,31 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(
     if (of.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);
   }
   loaded->shards_ = *std::move(shards);
-  loaded->Describe((*ops)->name());
+  const auto kernels = gpu == nullptr ? loaded->LoadForCpu(**source, progress)
+                                      : loaded->LoadForGpu(**source, progress);
+  if (!kernels.ok()) return kernels.status();
+  loaded->Describe(*kernels);
   return loaded;
+}
+
+absl::StatusOr<std::string> LoadedModel::LoadForCpu(const model::ModelSource& source,
+                                                    const model::LoadProgress& progress) {
+  auto ops = MakeOps(options_);
+  if (!ops.ok()) return ops.status();
+  kernels::cpu::ThreadPool threads(options_.threads);
+  const model::ShardSource part(source, shards_.at(of_.rank.value()));
+  auto weights = model::LoadWeights(part, **ops, threads, progress);
+  if (!weights.ok()) return weights.status();
+  weights_ = *std::move(weights);
+  return std::string((*ops)->name());
+}
+
+absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& source,
+                                                    const model::LoadProgress& progress) {
+  auto weights = gpu_->Load(source, options_.threads, progress);
+  if (!weights.ok()) return weights.status();
+  on_gpu_ = *std::move(weights);
+  return "cuda";
 }
 
 void LoadedModel::Describe(absl::string_view kernels) {
@@ -93,7 +113,8 @@ void LoadedModel::Describe(absl::string_view kernels) {
   out.set_hidden_size(config.hidden);
   out.set_num_attention_heads(config.heads);
   out.set_parameters(Parameters(config));
-  out.set_weight_bytes(weights_->bytes());
+  out.set_weight_bytes(on_gpu_ != nullptr ? on_gpu_->weight_bytes() : weights_->bytes());
+  out.set_device(gpu_ != nullptr ? gpu_->facts().ToString() : "cpu");
   out.set_compute(options_.compute);
   out.set_kernels(std::string(kernels));
   out.set_threads(static_cast<uint32_t>(options_.threads));
@@ -109,6 +130,7 @@ void LoadedModel::Describe(absl::string_view kernels) {
 absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
     const kernels::PoolView& pool, uint32_t max_rows, collective::Collective* group) const {
   FOLIO_CHECK((shards_.size() > 1) == (group != nullptr));
+  if (on_gpu_ != nullptr) return on_gpu_->MakeExecutor(pool, max_rows);
   auto ops = MakeOps(options_);
   if (!ops.ok()) return ops.status();
   model::CpuExecutorOptions options;

@@ -18,14 +18,16 @@
 #include "services/model/shard.h"
 #include "services/model/tokenizer.h"
 #include "services/model/weights.h"
+#include "services/worker/gpu.h"
+#include "services/worker/pool_user.h"
 
 namespace folio::worker {
 
 // How the arithmetic is done.
 struct ComputeOptions {
-  std::string compute = "bfloat16";  // or "float32": the plain reference
-  std::string kernels = "auto";      // a family of bfloat16 kernels
-  int threads = 1;
+  std::string compute = "bfloat16";  // or, on the CPU, "float32": the plain reference
+  std::string kernels = "auto";      // on the CPU: a family of bfloat16 kernels
+  int threads = 1;                   // that compute; with a GPU those that load
 };
 
 // One of a worker's tensor-parallel ranks.
@@ -34,17 +36,20 @@ struct RankOf {
   uint32_t ranks = 1;
 };
 
-// INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
+// Of the CPU. INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
 absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options);
 
-// Immutable once loaded; thread-safe. A rank has a shard of the weights; what is said about the
-// model is said about the whole, but for the bytes of the weights.
+// Immutable once loaded; thread-safe, but for a GPU's executors: see GpuModel. A rank has a shard
+// of the weights; what is said about the model is said about the whole, but for the bytes of the
+// weights.
 class LoadedModel {
  public:
-  // Errors name the file and what is wrong with it. `name` empty: the model's own.
+  // Errors name the file and what is wrong with it. `name` empty: the model's own. `gpu`: to
+  // compute on, of a worker of one rank; it outlives the model.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(
       const std::string& path, const std::string& name, uint32_t page_tokens,
-      const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of = {});
+      const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of = {},
+      Gpu* gpu = nullptr);
 
   const model::ModelConfig& config() const { return config_; }  // of the whole
   // Of this rank; null: it is the only one.
@@ -55,6 +60,9 @@ class LoadedModel {
   const folio::v1::ModelLayout& layout() const { return layout_; }
   const folio::v1::GetModelResponse& description() const { return description_; }
 
+  // As whom it attaches.
+  PoolUser pool_user() const { return {&layout_, shard(), gpu_}; }
+
   // Shares the weights. `pool` must outlive it, and so must `group`, which a rank needs: the leader
   // gets an executor that has the others follow.
   absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
@@ -63,6 +71,11 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
+  // Whichever computes: its weights, and the name of its kernels.
+  absl::StatusOr<std::string> LoadForCpu(const model::ModelSource& source,
+                                         const model::LoadProgress& progress);
+  absl::StatusOr<std::string> LoadForGpu(const model::ModelSource& source,
+                                         const model::LoadProgress& progress);
   void Describe(absl::string_view kernels);
 
   ComputeOptions options_;
@@ -70,7 +83,9 @@ class LoadedModel {
   model::ModelConfig config_;
   std::vector<model::Shard> shards_;  // of all ranks
   std::unique_ptr<model::Tokenizer> tokenizer_;
-  std::shared_ptr<const model::ModelWeights> weights_;
+  std::shared_ptr<const model::ModelWeights> weights_;  // these, or those of
+  Gpu* gpu_ = nullptr;
+  std::unique_ptr<const GpuModel> on_gpu_;
   folio::v1::ModelLayout layout_;
   folio::v1::GetModelResponse description_;
 };

@@ -12,13 +12,17 @@
 #include "services/common/signals.h"
 #include "services/common/version.h"
 #include "services/worker/flags.h"
+#include "services/worker/gpu.h"
+#include "services/worker/gpu_choice.h"
 #include "services/worker/inference_service.h"
 #include "services/worker/loaded_model.h"
+#include "services/worker/manager_channel.h"
 #include "services/worker/rank_leader.h"
 #include "services/worker/serving.h"
 
 namespace {
 
+using folio::worker::Gpu;
 using folio::worker::LoadedModel;
 using folio::worker::Serving;
 using folio::worker::WorkerFlags;
@@ -36,8 +40,24 @@ int Fail(const absl::Status& why) {
   return 1;
 }
 
+absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
+                                             folio::TerminationSignals& signals) {
+  const auto gpus = folio::worker::BuiltInGpus();
+  auto gpu = folio::worker::OpenGpu(
+      *gpus, flags.device, folio::worker::MakeManagerChannel(flags.serving.manager),
+      flags.serving.attach_timeout, [&] { return signals.Wait(absl::ZeroDuration()).has_value(); });
+  if (!gpu.ok()) return gpu;
+  const folio::worker::GpuFacts& facts = (*gpu)->facts();
+  folio::log::Info("GPU chosen", {{"device", facts.ToString()},
+                                  {"uuid", facts.uuid},
+                                  {"free_bytes", facts.free_bytes},
+                                  {"total_bytes", facts.total_bytes}});
+  return gpu;
+}
+
 absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
-                                                  folio::TerminationSignals& signals) {
+                                                  folio::TerminationSignals& signals,
+                                                  Gpu* gpu = nullptr) {
   folio::log::Info("loading the model", {{"path", flags.model_path}});
   const absl::Time start = absl::Now();
   int shown = 0;
@@ -49,13 +69,14 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
     folio::log::Info("loading the model", {{"percent", percent}});
   };
   auto model = LoadedModel::Load(flags.model_path, flags.model_name, flags.page_tokens,
-                                 flags.compute, progress, flags.ranks.of);
+                                 flags.compute, progress, flags.ranks.of, gpu);
   if (!model.ok()) return model;
   const folio::v1::GetModelResponse& said = (*model)->description();
   folio::log::Info("model loaded", {{"model", said.layout().model()},
                                     {"parameters", said.parameters()},
                                     {"weight_bytes", said.weight_bytes()},
                                     {"context", said.context_length()},
+                                    {"device", said.device()},
                                     {"compute", said.compute()},
                                     {"kernels", said.kernels()},
                                     {"threads", said.threads()},
@@ -146,7 +167,15 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (!leader.ok()) return Fail(leader.status());
     ranks = *std::move(leader);
   }
-  auto model = Load(flags, signals);
+  std::unique_ptr<Gpu> gpu;
+  if (flags.device.cuda) {
+    // A driver does not survive a fork: all processes have been started by now.
+    auto found = FindGpu(flags, signals);
+    if (absl::IsCancelled(found.status())) return 0;
+    if (!found.ok()) return Fail(found.status());
+    gpu = *std::move(found);
+  }
+  auto model = Load(flags, signals, gpu.get());
   if (!model.ok()) return Fail(model.status());
   if (ranks != nullptr) {
     absl::Status status = ranks->Meet(**model, flags.serving.max_rows());

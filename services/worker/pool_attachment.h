@@ -7,74 +7,64 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "folio/v1/kv_manager.pb.h"
 #include "kernels/views.h"
 #include "services/common/geometry.h"
-#include "services/model/shard.h"
+#include "services/worker/gpu.h"
 #include "services/worker/grpc_manager_link.h"
+#include "services/worker/host_mapping.h"
+#include "services/worker/pool_user.h"
 
 namespace folio::worker {
-
-// One shared mapping; unmapped on destruction.
-class SharedMapping {
- public:
-  // `what` is for messages. FAILED_PRECONDITION: shorter than `bytes`, or not sealed against
-  // shrinking, so that a touch could kill us.
-  static absl::StatusOr<SharedMapping> Map(int fd, size_t bytes, const std::string& what);
-  SharedMapping(SharedMapping&& other) noexcept;
-  SharedMapping& operator=(SharedMapping&&) = delete;
-  ~SharedMapping();
-
-  std::byte* data() const { return data_; }
-  // Transparent ones, before the first touch: whoever touches a page first decides what it is.
-  void AskForHugePages();
-
- private:
-  SharedMapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data_;
-  size_t bytes_;
-};
 
 // Nothing may use `view()` once this is destroyed.
 class PoolAttachment {
  public:
   // Attach, then the export socket. The manager's refusal passes through (FAILED_PRECONDITION
-  // names the field that differs); UNAVAILABLE when it cannot be reached. `shard`: this rank's, of
-  // a worker that has several; its leader attaches.
+  // names the field that differs); UNAVAILABLE when it cannot be reached. Of a worker of several
+  // ranks its leader attaches.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Attach(
       const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-      const folio::v1::ModelLayout& layout, const model::Shard* shard = nullptr);
+      const PoolUser& user);
   // The export socket alone, with the rank's own token from what the leader was answered.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Fetch(
-      const folio::v1::AttachResponse& response, const folio::v1::ModelLayout& layout,
-      const model::Shard* shard);
+      const folio::v1::AttachResponse& response, const PoolUser& user);
 
+  // Addresses of whoever computes: of a GPU, where one does.
   const kernels::PoolView& view() const { return view_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of all ranks
   const folio::v1::AttachResponse& response() const { return response_; }
   const SessionOptions& session() const { return session_; }
 
  private:
-  PoolAttachment(SharedMapping pool, SharedMapping board, folio::v1::AttachResponse response,
-                 const CacheGeometry& geometry, const model::Shard* shard);
+  PoolAttachment(folio::v1::AttachResponse response, const CacheGeometry& geometry,
+                 SharedMapping board)
+      : response_(std::move(response)),
+        geometry_(geometry),
+        board_(std::move(board)),
+        session_{response_.worker_id(), response_.session_token(),
+                 absl::Milliseconds(response_.lease_ttl_ms())} {}
+  absl::Status MapPages(int fd, size_t bytes, const PoolUser& user);
 
-  SharedMapping pool_, board_;
   folio::v1::AttachResponse response_;
   CacheGeometry geometry_;
+  SharedMapping board_;
+  std::optional<SharedMapping> host_pages_;  // these or those
+  std::unique_ptr<GpuPages> gpu_pages_;      // has the board too
   kernels::PoolView view_;
   SessionOptions session_;
 };
 
-// Attach again and again, with a growing pause and a log line, while the manager cannot be reached;
-// any other error ends it, and so does `timeout` or `stop` (asked before each try).
+// Attach as RetryWhileUnavailable does it.
 absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
     const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const folio::v1::ModelLayout& layout, absl::Duration timeout, const std::function<bool()>& stop,
-    const model::Shard* shard = nullptr);
+    const PoolUser& user, absl::Duration timeout, const std::function<bool()>& stop);
 
 }  // namespace folio::worker
 

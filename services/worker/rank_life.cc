@@ -42,7 +42,7 @@ absl::Status FollowOnce(collective::Collective& group, const LoadedModel& model,
   if (!response.ParseFromString(word)) {
     return absl::InternalError("the leader's answer from the manager cannot be read");
   }
-  const auto attachment = PoolAttachment::Fetch(response, model.layout(), model.shard());
+  const auto attachment = PoolAttachment::Fetch(response, model.pool_user());
   if (!attachment.ok()) return attachment.status();
   const auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
   if (!executor.ok()) return executor.status();

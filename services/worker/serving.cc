@@ -6,23 +6,10 @@
 #include "absl/time/clock.h"
 #include "services/common/logging.h"
 #include "services/worker/grpc_manager_link.h"
+#include "services/worker/manager_channel.h"
 #include "services/worker/rank_life.h"
 
 namespace folio::worker {
-
-namespace {
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);  // plans grow with layers and context
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-}  // namespace
 
 Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
                  collective::Collective* group)
@@ -30,7 +17,7 @@ Serving::Serving(const ServingOptions& options, const LoadedModel* model, Reques
       model_(model),
       queue_(queue),
       group_(group),
-      channel_(MakeChannel(options.manager)) {}
+      channel_(MakeManagerChannel(options.manager)) {}
 
 Serving::~Serving() {
   if (!thread_.joinable()) return;
@@ -39,8 +26,8 @@ Serving::~Serving() {
 }
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
-  auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->layout(),
-                                    options_.attach_timeout, stop, model_->shard());
+  auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->pool_user(),
+                                    options_.attach_timeout, stop);
   if (!attachment.ok()) return attachment.status();
   attachment_ = *std::move(attachment);
   if (group_ != nullptr) {
@@ -86,9 +73,11 @@ void Serving::Run() {
 }
 
 absl::Status Serving::Serve() {
+  // First, and last to go: an executor takes longer to make than the lease waits for us, and when
+  // we say goodbye nothing touches the pages any more.
+  GrpcManagerLink link(channel_, attachment_->session());
   auto executor = model_->MakeExecutor(attachment_->view(), options_.max_rows(), group_);
   if (!executor.ok()) return executor.status();
-  GrpcManagerLink link(channel_, attachment_->session());
   const EngineOptions engine_options = {.geometry = attachment_->geometry(),
                                         .num_pages = attachment_->view().num_pages,
                                         .prompt_chunk = options_.prompt_chunk,

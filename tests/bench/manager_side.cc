@@ -46,8 +46,8 @@ class ProcessSide final : public ManagerSide {
       _exit(127);
     }
     const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-    auto attached =
-        worker::AttachWithRetry(channel, "bench", layout, absl::Seconds(20), [] { return false; });
+    auto attached = worker::AttachWithRetry(channel, "bench", {&layout}, absl::Seconds(20),
+                                            [] { return false; });
     if (!attached.ok()) return attached.status();
     side->attachment_ = *std::move(attached);
     side->link_ = std::make_unique<worker::GrpcManagerLink>(channel, side->attachment_->session());

@@ -50,10 +50,13 @@ def side_by_side(*calls):
 class Process:
     """A daemon of ours with its log in a file."""
 
-    def __init__(self, name, arguments, log):
+    def __init__(self, name, arguments, log, environment=None):
         self.name, self.log = name, log
         with open(log, "w") as out:
-            self.popen = subprocess.Popen([BIN / name, *arguments], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+            self.popen = subprocess.Popen(
+                [BIN / name, *arguments],
+                stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})},
+            )  # fmt: skip
         self.pid = self.popen.pid
 
     def running(self):
@@ -82,7 +85,10 @@ class Process:
 class Node:
     """One manager; workers join with start_worker. Everything ends with the `with` block."""
 
-    def __init__(self, pool="1GiB", lease="10s", manager_flags=()):
+    worker_binary = "folio-worker"
+
+    def __init__(self, pool="1GiB", lease="10s", manager_flags=(), environment=None):
+        self.environment = environment or {}
         self.directory = tempfile.TemporaryDirectory(prefix="folio-e2e.")
         self.path = pathlib.Path(self.directory.name)
         self.manager_address = f"unix:{self.path}/manager.sock"
@@ -115,7 +121,9 @@ class Node:
 
     def start_manager(self):
         """The first one, or the next after one that has ended."""
-        self.manager = Process("folio-manager", self.manager_arguments, self.path / "manager.log")
+        self.manager = Process(
+            "folio-manager", self.manager_arguments, self.path / "manager.log", self.environment
+        )
 
     def connect(self, address, process):
         channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
@@ -130,10 +138,10 @@ class Node:
                 assert process.running(), f"{process.name} ended:\n{process.words()}"
                 assert time.monotonic() < deadline, f"{process.name} does not answer:\n{process.words()}"
 
-    def launch_worker(self, name, compute="bfloat16", flags=(), model=MODEL):
+    def launch_worker(self, name, compute="bfloat16", flags=(), model=MODEL, environment=None):
         """Starts the process without waiting for it to serve."""
         self.workers[name] = Process(
-            "folio-worker",
+            self.worker_binary,
             [
                 f"--listen={self.worker_address(name)}",
                 f"--manager={self.manager_address}",
@@ -142,12 +150,13 @@ class Node:
                 *flags,
             ],
             self.path / f"{name}.log",
+            {**self.environment, **(environment or {})},
         )
         return self.workers[name]
 
-    def start_worker(self, name="worker", compute="bfloat16", flags=(), model=MODEL):
+    def start_worker(self, name="worker", compute="bfloat16", flags=(), model=MODEL, environment=None):
         """A stub of a new worker that serves."""
-        process = self.launch_worker(name, compute, flags, model)
+        process = self.launch_worker(name, compute, flags, model, environment)
         return inference_pb2_grpc.InferenceStub(self.connect(self.worker_address(name), process))
 
     def worker_address(self, name="worker"):

@@ -42,6 +42,15 @@ COMMANDS = {
         "folio-worker", ["--model=" + MODEL, "--tp=2", "--rank=2", "--group=/tmp/g"], ["rank=2"]),
     "worker, rank without a leader": ("folio-worker", ["--model=" + MODEL, "--tp=2", "--rank=1"], ["rank", "--group"]),
     "worker, group of one": ("folio-worker", ["--model=" + MODEL, "--group=/tmp/g"], ["group", "--tp"]),
+    "worker, unknown device": ("folio-worker", ["--model=" + MODEL, "--device=tpu"], ["device=tpu", "cuda:0"]),
+    "worker, no number of a GPU": ("folio-worker", ["--model=" + MODEL, "--device=cuda:-1"], ["cuda:-1", "cuda:0"]),
+    "worker, GPU memory of a CPU": (
+        "folio-worker", ["--model=" + MODEL, "--gpu_memory=1GiB"], ["gpu_memory=1GiB", "--device=cuda"]),
+    "worker, float32 on a GPU": (
+        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--compute=float32"], ["compute=float32", "bfloat16"]),
+    "worker, a CPU's kernels on a GPU": (
+        "folio-worker", ["--model=" + MODEL, "--device=cuda:0", "--kernels=avx2"], ["kernels=avx2", "auto"]),
+    "worker, ranks on GPUs": ("folio-worker", ["--model=" + MODEL, "--device=cuda", "--tp=2"], ["device=cuda", "--tp"]),
     "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
     "folioctl, nothing": ("folioctl", [], ["subcommand"]),
     "folioctl, unknown command": ("folioctl", ["serve"], ["serve"]),
@@ -73,8 +82,9 @@ def test_help_is_no_mistake(binary):
         (["--model=/nonexistent/model.gguf"], ["/nonexistent/model.gguf"]),
         (["--model=/dev/null"], ["/dev/null"]),
         (["--model=" + MODEL, "--manager=unix:/tmp/folio-nowhere.sock", "--attach_timeout=1s"], ["folio-nowhere.sock"]),
+        (["--model=" + MODEL, "--device=cuda"], ["--device=cuda: ", "built without CUDA", "use --device=cpu"]),
     ],
-    ids=["no such model", "no model at all", "no manager there"],
+    ids=["no such model", "no model at all", "no manager there", "no GPU"],
 )
 def test_what_only_shows_later_exits_with_one(tmp_path, arguments, words):
     listen = f"--listen=unix:{tmp_path}/w.sock"

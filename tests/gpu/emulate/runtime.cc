@@ -8,6 +8,9 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <vector>
+
+#include "tests/manager/fake_gpu/knobs.h"
 
 struct CUstream_st {
   std::deque<std::function<void()>> work;
@@ -33,6 +36,19 @@ std::map<char*, size_t>& Locked() {
   static std::map<char*, size_t> locked;
   return locked;
 }
+
+// Numbers of the stand-in driver's devices.
+const std::vector<int>& Visible() {
+  static const std::vector<int> visible = [] {
+    std::vector<int> devices;
+    for (const char digit : folio::testing::fake_gpu::Knob("CUDA_VISIBLE_DEVICES", "0")) {
+      if (digit != ',') devices.push_back(digit - '0');
+    }
+    return devices;
+  }();
+  return visible;
+}
+thread_local int current = 0;
 
 // Does the stream's work until `upto` of it is done.
 void RunUpTo(CUstream_st* stream, uint64_t upto) {
@@ -67,6 +83,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no error";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
     default:
@@ -74,9 +92,33 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = static_cast<int>(emulate::Visible().size());
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
+    return cudaErrorInvalidDevice;
+  }
+  emulate::current = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = emulate::current;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return cudaErrorInvalidDevice;
-  *properties = {"emulated", 9, 0};
+  if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
+    return cudaErrorInvalidDevice;
+  }
+  *properties = {"emulated", {}, 9, 0};
+  for (int i = 0; i < 16; ++i) {
+    properties->uuid.bytes[i] =
+        folio::testing::fake_gpu::UuidByte(emulate::Visible()[static_cast<size_t>(device)], i);
+  }
   return cudaSuccess;
 }
 

@@ -1,12 +1,16 @@
 // A stand-in for libcuda.so.1: the functions that the manager loads, on memfds, with the checks
-// that the real ones make; and some that it must never call, which only note that. See knobs.h.
+// that the real ones make, those that a worker maps such memory with, and some that nobody calls,
+// which only note that. See knobs.h.
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "services/manager/cuda_abi.h"
 #include "tests/manager/fake_gpu/knobs.h"
@@ -51,6 +55,25 @@ bool GoodProperties(const CuAllocationProp& prop) {
          prop.location.id >= 0 && prop.location.id < Count() &&
          prop.win32_handle_metadata == nullptr &&
          std::memcmp(&prop.alloc_flags, zeros, sizeof(prop.alloc_flags)) == 0;
+}
+
+struct CuAccess {  // CUmemAccessDesc
+  struct {
+    int type;
+    int id;
+  } location;
+  int flags;
+};
+
+void* Pointer(unsigned long long address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers.
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+}
+
+// Puts a mapping that nobody can use yet where addresses were reserved.
+CuResult Place(unsigned long long address, size_t bytes, int flags, int fd) {
+  void* at = Pointer(address);
+  return mmap(at, bytes, PROT_NONE, flags | MAP_FIXED, fd, 0) == at ? 0 : kInvalidValue;
 }
 
 size_t Used(int device) {
@@ -168,7 +191,8 @@ CuResult cuMemCreate(CuAllocation* handle, size_t size, const CuAllocationProp* 
     return kInvalidValue;
   }
   if (size > Bytes() - Used(prop->location.id)) return kOutOfMemory;
-  Allocation made = {memfd_create("fake-gpu", 0), prop->location.id, size};
+  const std::string name = "fake-gpu-" + std::to_string(prop->location.id);
+  Allocation made = {memfd_create(name.c_str(), 0), prop->location.id, size};
   if (made.fd < 0 || ftruncate(made.fd, static_cast<off_t>(size)) != 0) return kOutOfMemory;
   *handle = next_handle++;
   allocations[*handle] = made;
@@ -198,15 +222,79 @@ CuResult cuMemRelease(CuAllocation handle) {
   return 0;
 }
 
-// Whoever has no context and maps nothing has no use for these.
+// What a process that maps the memory calls: the device's addresses are the host's.
+CuResult cuMemImportFromShareableHandle(CuAllocation* handle, void* os_handle, int handle_type) {
+  const std::lock_guard<std::mutex> lock(mu);
+  if (const CuResult result = Begin("cuMemImportFromShareableHandle"); result != 0) return result;
+  const int given = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
+  char name[64] = {};
+  int device = 0;
+  const std::string link = "/proc/self/fd/" + std::to_string(given);
+  struct stat info = {};
+  if (handle_type != 1 || readlink(link.c_str(), name, sizeof(name) - 1) < 0 ||
+      std::sscanf(name, "/memfd:fake-gpu-%d", &device) != 1 || fstat(given, &info) != 0) {
+    return kInvalidValue;
+  }
+  *handle = next_handle++;
+  allocations[*handle] = {dup(given), device, static_cast<size_t>(info.st_size)};
+  return 0;
+}
+
+CuResult cuMemGetAllocationPropertiesFromHandle(CuAllocationProp* prop, CuAllocation handle) {
+  const std::lock_guard<std::mutex> lock(mu);
+  if (const CuResult result = Begin("cuMemGetAllocationProperties"); result != 0) return result;
+  const auto it = allocations.find(handle);
+  if (it == allocations.end()) return kInvalidValue;
+  *prop = {};
+  prop->type = prop->requested_handle_types = prop->location.type = 1;
+  prop->location.id = it->second.device;
+  return 0;
+}
+
+CuResult cuMemAddressReserve(unsigned long long* address, size_t bytes, size_t, unsigned long long,
+                             unsigned long long flags) {
+  if (const CuResult result = Begin("cuMemAddressReserve"); result != 0) return result;
+  if (bytes == 0 || bytes % kGranularity != 0 || flags != 0) return kInvalidValue;
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return kOutOfMemory;
+  *address = reinterpret_cast<uintptr_t>(at);
+  return 0;
+}
+
+CuResult cuMemMap(unsigned long long address, size_t bytes, size_t offset, CuAllocation handle,
+                  unsigned long long flags) {
+  const std::lock_guard<std::mutex> lock(mu);
+  if (const CuResult result = Begin("cuMemMap"); result != 0) return result;
+  const auto it = allocations.find(handle);
+  if (it == allocations.end() || bytes == 0 || bytes % kGranularity != 0 || offset != 0 ||
+      flags != 0 || bytes > it->second.bytes) {
+    return kInvalidValue;
+  }
+  return Place(address, bytes, MAP_SHARED, it->second.fd);
+}
+
+CuResult cuMemSetAccess(unsigned long long address, size_t bytes, const CuAccess* access,
+                        size_t count) {
+  if (const CuResult result = Begin("cuMemSetAccess"); result != 0) return result;
+  if (count != 1 || access->location.type != 1 || access->flags != 3 || access->location.id < 0 ||
+      access->location.id >= Count()) {
+    return kInvalidValue;
+  }
+  return mprotect(Pointer(address), bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : kInvalidValue;
+}
+
+CuResult cuMemUnmap(unsigned long long address, size_t bytes) {
+  if (const CuResult result = Begin("cuMemUnmap"); result != 0) return result;
+  return Place(address, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+CuResult cuMemAddressFree(unsigned long long address, size_t bytes) {
+  if (const CuResult result = Begin("cuMemAddressFree"); result != 0) return result;
+  return munmap(Pointer(address), bytes) == 0 ? 0 : kInvalidValue;
+}
+
+// Whoever has no context has no use for these.
 CuResult cuCtxCreate_v2(void**, unsigned, CuDevice) { return Called("cuCtxCreate_v2"); }
 CuResult cuDevicePrimaryCtxRetain(void**, CuDevice) { return Called("cuDevicePrimaryCtxRetain"); }
-CuResult cuMemAddressReserve(unsigned long long*, size_t, size_t, unsigned long long,
-                             unsigned long long) {
-  return Called("cuMemAddressReserve");
-}
-CuResult cuMemMap(unsigned long long, size_t, size_t, CuAllocation, unsigned long long) {
-  return Called("cuMemMap");
-}
 
 }  // extern "C"

@@ -225,3 +225,4 @@ class Model:
     chat_template: bool
     eos_tokens: tuple[int, ...]
     kv_bytes_per_token: int
+    device: str

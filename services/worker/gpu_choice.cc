@@ -1,0 +1,119 @@
+#include "services/worker/gpu_choice.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "folio/v1/admin.grpc.pb.h"
+#include "services/common/grpc_status.h"
+#include "services/worker/manager_channel.h"
+
+namespace folio::worker {
+namespace {
+
+namespace v1 = folio::v1;
+
+absl::Status OnHost(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the manager's pages are in host memory and this worker computes on ", what,
+                   "; start the manager with --device=cuda:N, or this worker with --device=cpu"));
+}
+
+absl::StatusOr<v1::ListPoolsResponse> AskManager(const std::shared_ptr<grpc::Channel>& manager,
+                                                 absl::Duration timeout,
+                                                 const std::function<bool()>& stop) {
+  const auto stub = v1::Admin::NewStub(manager);
+  v1::ListPoolsResponse response;
+  absl::Status status = RetryWhileUnavailable(timeout, stop, [&] {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    return FromGrpcStatus(stub->ListPools(&context, {}, &response));
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+// Of what the pages are on, among those that this process sees.
+absl::StatusOr<int> NumberOf(const std::vector<std::string>& uuids, const v1::Device& pages) {
+  const auto at = std::find(uuids.begin(), uuids.end(), pages.uuid());
+  if (at != uuids.end()) return static_cast<int>(at - uuids.begin());
+  return absl::FailedPreconditionError(
+      absl::StrCat("the manager's pages are on ", pages.name(), " (", pages.uuid(),
+                   "), which this process does not see; it sees ", absl::StrJoin(uuids, ", "),
+                   ": look at CUDA_VISIBLE_DEVICES"));
+}
+
+absl::StatusOr<int> Choose(Gpus& gpus, const DeviceChoice& choice,
+                           const std::shared_ptr<grpc::Channel>& manager, absl::Duration timeout,
+                           const std::function<bool()>& stop) {
+  const auto uuids = gpus.Uuids();
+  if (!uuids.ok()) {
+    return absl::Status(uuids.status().code(),
+                        absl::StrCat(uuids.status().message(), "; or use --device=cpu"));
+  }
+  const int count = static_cast<int>(uuids->size());
+  if (choice.number.has_value() && *choice.number >= count) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no such GPU; this process sees ", count, ", numbered from 0"));
+  }
+  const auto pools = AskManager(manager, timeout, stop);
+  if (!pools.ok()) return pools.status();
+  if (pools->devices().empty()) return OnHost("a GPU");
+  if (pools->devices_size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the manager's pages are on ", pools->devices_size(),
+                     " GPUs, one for each rank, and this worker has one rank; start the manager "
+                     "with one GPU"));
+  }
+  const v1::Device& pages = pools->devices(0);
+  auto number = NumberOf(*uuids, pages);
+  if (!number.ok() || *number == choice.number.value_or(*number)) return number;
+  return absl::FailedPreconditionError(
+      absl::StrCat("that is ", uuids->at(*choice.number), ", and the manager's pages are on ",
+                   pages.name(), " (", pages.uuid(), "), which is cuda:", *number,
+                   " here; give that, or --device=cuda, which takes it by itself"));
+}
+
+}  // namespace
+
+std::string DeviceChoice::ToString() const {
+  if (!cuda) return "cpu";
+  return number.has_value() ? absl::StrCat("cuda:", *number) : "cuda";
+}
+
+absl::StatusOr<std::unique_ptr<Gpu>> OpenGpu(Gpus& gpus, const DeviceChoice& choice,
+                                             const std::shared_ptr<grpc::Channel>& manager,
+                                             absl::Duration timeout,
+                                             const std::function<bool()>& stop) {
+  const auto flagged = [&](const absl::Status& why) {
+    if (!absl::IsFailedPrecondition(why)) return why;
+    return absl::Status(why.code(),
+                        absl::StrCat("--device=", choice.ToString(), ": ", why.message()));
+  };
+  const auto number = Choose(gpus, choice, manager, timeout, stop);
+  if (!number.ok()) return flagged(number.status());
+  auto gpu = gpus.Open(*number, choice.gpu_memory);
+  if (!gpu.ok()) return flagged(gpu.status());
+  return gpu;
+}
+
+absl::Status CheckPagesAreOn(const Gpu* gpu, const std::string& uuid) {
+  if (gpu == nullptr) {
+    if (uuid.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the manager's pages are in memory of ", uuid,
+                     " and this worker computes on the CPU; start the manager with --device=cpu, "
+                     "or this worker with --device=cuda"));
+  }
+  const GpuFacts& own = gpu->facts();
+  if (uuid.empty()) return OnHost(own.ToString());
+  if (uuid == own.uuid) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the manager's pages are in memory of ", uuid, " and this worker computes on ",
+                   own.ToString(), ", which is ", own.uuid,
+                   "; start it anew with --device=cuda, which takes the manager's GPU"));
+}
+
+}  // namespace folio::worker
