@@ -6,7 +6,8 @@
 // from page-locked memory on the stream. Layers whose tables have other lengths want a plan of
 // their own. Neither call allocates on the device or waits. With `captured` a run may be part of a
 // graph: its grid is that of the largest batch, and planning again before the graph's launch
-// changes what the blocks do.
+// changes what the blocks do. Plans of as many runs and the same `most_rows` then have the same
+// numbers. Where rows of one run each fill the GPU by themselves, contexts are not split.
 //
 // bf16 pages, head_dim 64 or 128. Kernels choose how to split long contexts by what the batch has
 // and how many processors there are: sums are rounded otherwise in other company. Where a row must
@@ -70,7 +71,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
 // One layer's tables, on the device; lengths as planned.
 struct LayerTables {
   const int32_t* pages = nullptr;        // all runs' tables, one after another
-  const int32_t* page_starts = nullptr;  // [runs + 1]
+  const int32_t* page_starts = nullptr;  // [runs + 1], as far apart as they were planned
   const int32_t* last_tokens = nullptr;  // [runs] in a run's last page, 1 to page_tokens
   const int32_t* row_starts = nullptr;   // [runs + 1]
 };

@@ -35,11 +35,27 @@ DeviceBuffer::~DeviceBuffer() {
   owner_->taken_ -= bytes_;
 }
 
+DeviceCharge::~DeviceCharge() {
+  if (bytes_ > 0) owner_->taken_ -= bytes_;
+}
+
+absl::StatusOr<DeviceCharge> DeviceMemory::Charge(size_t bytes, absl::string_view what) {
+  if (absl::Status status = CheckBudget(bytes, what); !status.ok()) return status;
+  DeviceCharge charge;
+  charge.owner_ = this;
+  charge.bytes_ = bytes;
+  taken_ += bytes;
+  return charge;
+}
+
+absl::Status DeviceMemory::CheckBudget(size_t bytes, absl::string_view what) const {
+  if (budget_ == 0 || (bytes <= budget_ && taken_ <= budget_ - bytes)) return absl::OkStatus();
+  return DoesNotFit(bytes, what,
+                    absl::StrCat(Size(taken_), " of the ", Size(budget_), " allowed are taken"));
+}
+
 absl::Status DeviceMemory::CheckRoom(size_t bytes, absl::string_view what) const {
-  if (budget_ != 0 && (bytes > budget_ || taken_ > budget_ - bytes)) {
-    return DoesNotFit(bytes, what,
-                      absl::StrCat(Size(taken_), " of the ", Size(budget_), " allowed are taken"));
-  }
+  if (absl::Status status = CheckBudget(bytes, what); !status.ok()) return status;
   size_t free = 0;
   size_t total = 0;
   const cudaError_t error = cudaMemGetInfo(&free, &total);

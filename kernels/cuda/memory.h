@@ -37,7 +37,24 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// What may be taken of the current device's memory. Outlives its buffers.
+// Memory that CUDA took of the device by itself, counted like the rest as long as this lives.
+class DeviceCharge {
+ public:
+  DeviceCharge() = default;
+  DeviceCharge(DeviceCharge&& other) noexcept
+      : owner_(other.owner_), bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceCharge& operator=(DeviceCharge&&) = delete;
+  ~DeviceCharge();
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  friend class DeviceMemory;
+  DeviceMemory* owner_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// What may be taken of the current device's memory. Outlives its buffers and charges.
 class DeviceMemory {
  public:
   // `budget` in bytes; 0: whatever the device has.
@@ -48,6 +65,8 @@ class DeviceMemory {
   // RESOURCE_EXHAUSTED says that `what` did not fit, how much it wanted, how much of the budget is
   // taken and how much the device has left.
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, absl::string_view what);
+  // Counts what is taken already. RESOURCE_EXHAUSTED: the budget does not allow it.
+  absl::StatusOr<DeviceCharge> Charge(size_t bytes, absl::string_view what);
   // OK if so much more would fit now.
   absl::Status CheckRoom(size_t bytes, absl::string_view what) const;
 
@@ -55,6 +74,9 @@ class DeviceMemory {
 
  private:
   friend class DeviceBuffer;
+  friend class DeviceCharge;
+  absl::Status CheckBudget(size_t bytes, absl::string_view what) const;
+
   size_t budget_;
   size_t taken_ = 0;
 };

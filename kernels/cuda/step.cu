@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (uint32_t i = threadIdx.x; i < run.rows; i += kThreads) {
     const uint32_t slot = run.resident + i;
-    run.slots[i] = {run.table[slot / page_tokens], slot % page_tokens, run.first_position + i,
-                    run.score};
+    run.slots[i] = {run.padding ? kNoPage : run.table[slot / page_tokens], slot % page_tokens,
+                    run.first_position + i, run.score};
   }
 }
 
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     KeepTokensKernel(const SampledToken* sampled, const uint32_t* places, uint32_t count,
                      uint32_t* kept) {
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
-  if (i < count) kept[places[i]] = sampled[i].token;
+  if (i < count && places[i] != kNotKept) kept[places[i]] = sampled[i].token;
 }
 
 __global__ void __launch_bounds__(kThreads)

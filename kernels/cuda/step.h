@@ -31,6 +31,7 @@ struct LaidRun {
   uint32_t rows = 0;
   uint32_t first_position = 0;
   ScoreKind score = ScoreKind::kNone;
+  bool padding = false;  // of a captured batch: the rows' places are kNoPage
 };
 absl::Status LayRuns(Stream stream, DeviceArray<LaidRun> runs, uint32_t page_tokens);
 
@@ -40,7 +41,8 @@ inline constexpr uint32_t kKeptToken = 0x80000000;
 // out[i] = ids[i], or kept[ids[i] - kKeptToken].
 absl::Status FeedTokens(Stream stream, DeviceArray<uint32_t> ids, const uint32_t* kept,
                         uint32_t* out);
-// kept[places[i]] = sampled[i].token. No place comes twice.
+// kept[places[i]] = sampled[i].token, but where the place is kNotKept. No other comes twice.
+inline constexpr uint32_t kNotKept = 0xffffffff;
 absl::Status KeepTokens(Stream stream, const SampledToken* sampled, DeviceArray<uint32_t> places,
                         uint32_t* kept);
 

@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "kernels/cuda/stream.h"
+#include "services/common/check.h"
 
 namespace folio::kernels::cuda {
 
 Uploads::Room<std::byte> Uploads::ReserveBytes(size_t bytes) {
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes = Aligned(bytes);
   if (status_.ok() &&
       (chunks_.empty() || chunks_.back().host.bytes() - chunks_.back().used < bytes))
     status_ = Grow(bytes);
@@ -17,19 +18,25 @@ Uploads::Room<std::byte> Uploads::ReserveBytes(size_t bytes) {
   }
   Chunk& chunk = chunks_.back();
   const size_t at = std::exchange(chunk.used, chunk.used + bytes);
-  return {chunk.host.as<>() + at, chunk.device.as<>() + at};
+  return {chunk.host.as<>() + at, chunk.device + at};
 }
 
 absl::Status Uploads::Grow(size_t bytes) {
-  const size_t size =
-      std::max(bytes, chunks_.empty() ? kFirstBytes : 2 * chunks_.back().host.bytes());
+  size_t size = std::max(bytes, chunks_.empty() ? kFirstBytes : 2 * chunks_.back().host.bytes());
   Chunk chunk;
+  if (place_ != nullptr) {
+    FOLIO_CHECK(chunks_.empty() && bytes <= place_->bytes());
+    size = place_->bytes();
+  }
   auto host = PinnedBuffer::Allocate(size, "what steps send to the device");
   if (!host.ok()) return host.status();
-  auto device = memory_.Allocate(size, "what steps send to the device");
-  if (!device.ok()) return device.status();
   chunk.host = *std::move(host);
-  chunk.device = *std::move(device);
+  if (place_ == nullptr) {
+    auto device = memory_.Allocate(size, "what steps send to the device");
+    if (!device.ok()) return device.status();
+    chunk.own = *std::move(device);
+  }
+  chunk.device = place_ != nullptr ? place_->as<>() : chunk.own.as<>();
   chunks_.push_back(std::move(chunk));
   return absl::OkStatus();
 }
@@ -38,8 +45,8 @@ absl::Status Uploads::Flush(Stream stream) {
   if (!status_.ok()) return status_;
   for (Chunk& chunk : chunks_) {
     const size_t from = std::exchange(chunk.flushed, chunk.used);
-    if (absl::Status status = CopyToDevice(stream, chunk.device.as<>() + from,
-                                           chunk.host.as<>() + from, chunk.used - from);
+    if (absl::Status status =
+            CopyToDevice(stream, chunk.device + from, chunk.host.as<>() + from, chunk.used - from);
         !status.ok()) {
       return status;
     }

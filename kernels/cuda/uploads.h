@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -17,6 +18,9 @@ namespace folio::kernels::cuda {
 
 // Grows as it must, and keeps the memory. Where memory does not fit, what is put goes nowhere and
 // Flush says so. Not thread-safe.
+//
+// With a place of its own on the device it does not grow: arrays of the same sizes in the same
+// order lie at the same addresses each time, for graphs that have recorded these.
 class Uploads {
  public:
   // An array on the host, to be filled before Flush, and where it will be on the device.
@@ -27,6 +31,15 @@ class Uploads {
   };
 
   explicit Uploads(DeviceMemory& memory) : memory_(memory) {}
+  // `place` is the caller's, and enough for all that is put; several may share it where one stream
+  // keeps them apart.
+  Uploads(DeviceMemory& memory, const DeviceBuffer& place) : memory_(memory), place_(&place) {}
+  // What arrays of these sizes, in bytes, take of a place.
+  static size_t BytesOf(std::initializer_list<size_t> arrays) {
+    size_t sum = 0;
+    for (const size_t bytes : arrays) sum += Aligned(bytes);
+    return sum;
+  }
 
   template <typename T>
   Room<T> Reserve(size_t count) {
@@ -53,14 +66,19 @@ class Uploads {
 
   struct Chunk {
     PinnedBuffer host;
-    DeviceBuffer device;
+    DeviceBuffer own;  // none where there is a place
+    std::byte* device = nullptr;
     size_t used = 0, flushed = 0;
   };
 
+  static constexpr size_t Aligned(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
   Room<std::byte> ReserveBytes(size_t bytes);
   absl::Status Grow(size_t bytes);
 
   DeviceMemory& memory_;
+  const DeviceBuffer* place_ = nullptr;
   std::vector<Chunk> chunks_;
   absl::Status status_;
   std::vector<std::unique_ptr<std::byte[]>> lost_;  // for what found no memory

@@ -49,10 +49,17 @@ class GpuAttentionTest : public testing::Test {
   }
   ~GpuAttentionTest() override { cudaFreeHost(pinned_); }
 
+  AttentionMemory memory() const {
+    return {parts_.data(), kAttentionPartsBytes, plan_.data(), pinned_, kAttentionPlanBytes};
+  }
+  AttentionPlan Plan(const Batch& batch, const AttentionOptions& options) {
+    const auto plan = PlanAttention(nullptr, {batch.row_starts, batch.page_starts}, batch.shape,
+                                    batch.pool.geometry.page_tokens, options, memory());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    return plan.ok() ? *plan : AttentionPlan{};
+  }
   std::vector<bf16> Attend(const Batch& batch, const AttentionOptions& options) {
-    const AttentionMemory memory{parts_.data(), kAttentionPartsBytes, plan_.data(), pinned_,
-                                 kAttentionPlanBytes};
-    const uint32_t page_tokens = batch.pool.geometry.page_tokens;
     PoolOnDevice pool(DataType::kBf16, batch.pool);
     const OnDevice<int32_t> pages(batch.pages);
     const OnDevice<int32_t> page_starts(batch.page_starts);
@@ -60,17 +67,14 @@ class GpuAttentionTest : public testing::Test {
     const OnDevice<int32_t> row_starts(batch.row_starts);
     const OnDevice<bf16> q(batch.q);
     const OnDevice<bf16> out(std::vector<bf16>(batch.q.size(), bf16{0x7fc0}));
-    const auto plan = PlanAttention(nullptr, {batch.row_starts, batch.page_starts}, batch.shape,
-                                    page_tokens, options, memory);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    if (!plan.ok()) return {};
+    const AttentionPlan plan = Plan(batch, options);
     const auto tensor = [&](bf16* data) {
       return Dense(data, DataType::kBf16, batch.rows(), batch.cols());
     };
     const absl::Status status =
-        RunAttention(nullptr, *plan, tensor(q.data()),
+        RunAttention(nullptr, plan, tensor(q.data()),
                      {pages.data(), page_starts.data(), last_tokens.data(), row_starts.data()},
-                     pool.pool(), memory, tensor(out.data()));
+                     pool.pool(), memory(), tensor(out.data()));
     EXPECT_TRUE(status.ok()) << status;
     return out.Read();
   }
@@ -130,6 +134,25 @@ TEST_F(GpuAttentionTest, CapturedBatchesMayBeSmaller) {
   Batch batch(random_, {3, 3, 64, 16}, Decodes());
   ExpectPlain(batch, {.captured = true, .most_rows = batch.rows()});
   ExpectPlain(batch, {.captured = true, .most_rows = 64});
+}
+
+// A graph's launches differ in what the plan's memory says, and in nothing else: whether contexts
+// are split is a matter of how many rows there are.
+TEST_F(GpuAttentionTest, CapturedPlansOfOneShapeHaveTheSameNumbers) {
+  constexpr size_t kSplit = 14;  // PrefillPlanInfo::split_kv
+  for (const uint32_t rows : {1u, 4u, 300u}) {
+    const AttentionOptions options{.captured = true, .most_rows = rows};
+    std::vector<Sequence> most(rows, {rows > 4 ? 32u : 700u, 1});
+    std::vector<Sequence> fewer(rows, {1, 1});
+    fewer[0].context = 20;
+    Batch one(random_, {3, 3, 64, 16}, most);
+    Batch other(random_, {3, 3, 64, 16}, fewer);
+    const AttentionPlan plan = Plan(one, options);
+    EXPECT_EQ(plan.flashinfer, Plan(other, options).flashinfer);
+    EXPECT_EQ(plan.flashinfer[kSplit], rows < 300) << "rows and KV heads of 900 fill any GPU";
+    ExpectPlain(one, options);
+    ExpectPlain(other, options);
+  }
 }
 
 // With a fixed split a row gives the same bits alone and in company.

@@ -31,6 +31,23 @@ TEST(GpuMemoryTest, ABudgetIsNotPassed) {
   EXPECT_EQ(memory.Allocate(0, "nothing")->as<>(), nullptr);
 }
 
+TEST(GpuMemoryTest, WhatCudaTookByItselfCounts) {
+  DeviceMemory memory(3 << 20);
+  {
+    auto charge = memory.Charge(2 << 20, "a graph");
+    ASSERT_TRUE(charge.ok()) << charge.status();
+    const DeviceCharge moved(*std::move(charge));
+    EXPECT_EQ(moved.bytes(), 2u << 20);
+    EXPECT_EQ(memory.taken(), 2u << 20);
+    ExpectSaid(memory.Charge((1 << 20) + 1, "another").status(),
+               absl::StatusCode::kResourceExhausted,
+               "another (1.0 MiB) did not fit: 2.0 MiB of the 3.0 MiB allowed are taken");
+    EXPECT_FALSE(memory.Allocate((1 << 20) + 1, "a buffer").ok());
+    EXPECT_TRUE(memory.Charge(0, "nothing").ok());
+  }
+  EXPECT_EQ(memory.taken(), 0u);
+}
+
 TEST(GpuMemoryTest, WhatTheDeviceHasNotIsSaid) {
   const auto facts = UseDevice(0);
   ASSERT_TRUE(facts.ok()) << facts.status();
@@ -126,6 +143,39 @@ TEST(GpuMemoryTest, UploadsArriveTogether) {
     EXPECT_EQ(got, 99u);
     uploads.Clear();
   }
+}
+
+// The same sizes go to the same addresses, from memory of the host that the last copy does not use.
+TEST(GpuMemoryTest, UploadsWithAPlaceStayThere) {
+  const auto stream = OwnedStream::Create();
+  ASSERT_TRUE(stream.ok());
+  DeviceMemory memory(0);
+  const size_t bytes = Uploads::BytesOf({3 * sizeof(uint32_t), 0, 100 * sizeof(uint32_t)});
+  EXPECT_EQ(bytes, 16u + 0 + 400);
+  const auto place = memory.Allocate(bytes, "inputs");
+  ASSERT_TRUE(place.ok());
+  Uploads even(memory, *place);
+  Uploads odd(memory, *place);
+  const uint32_t* at = nullptr;
+  for (uint32_t round = 0; round < 6; ++round) {
+    Uploads& uploads = round % 2 == 0 ? even : odd;
+    uploads.Clear();
+    uploads.Put<uint32_t>({round, round, round});
+    uploads.Put<uint32_t>({});
+    const auto there = uploads.Put<uint32_t>(std::vector<uint32_t>(100, round));
+    if (round > 0) {
+      EXPECT_EQ(there.data, at);
+    }
+    at = there.data;
+    ASSERT_TRUE(uploads.Flush(stream->get()).ok());
+    if (round < 2) continue;  // two are on their way at once
+    ASSERT_TRUE(WaitFor(stream->get()).ok());
+    uint32_t got = 0;
+    ASSERT_EQ(cudaMemcpy(&got, at + 99, sizeof(got), cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(got, round);
+  }
+  EXPECT_EQ(at, place->as<uint32_t>() + 4);
+  EXPECT_EQ(memory.taken(), bytes);
 }
 
 TEST(GpuMemoryTest, UploadsWithoutMemorySaySo) {

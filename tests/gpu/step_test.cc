@@ -80,21 +80,39 @@ TEST(GpuStepTest, RunsAreLaidFromTheirTables) {
   EXPECT_EQ(LayRuns(nullptr, {}, 0).code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Padding looks at a sequence's first page, and its rows have no place.
+TEST(GpuStepTest, PaddingHasNoPlace) {
+  const OnDevice<uint32_t> table({31, 41, 59});
+  const OnDevice<int32_t> pages(std::vector<int32_t>(4, -1));
+  const OnDevice<AppendSlot> slots(std::vector<AppendSlot>(3));
+  std::vector<LaidRun> runs{{table.data(), pages.data(), slots.data(), 20, 1, 20},
+                            {table.data(), pages.data() + 2, slots.data() + 1, 0, 1, 20}};
+  runs[1].padding = true;
+  const OnDevice<LaidRun> device_runs(runs);
+  ASSERT_TRUE(LayRuns(nullptr, device_runs.array(), 16).ok());
+  EXPECT_EQ(pages.Read(), (std::vector<int32_t>{31, 41, 31, -1}));
+  EXPECT_EQ(slots.Read()[0].page, 41u);
+  EXPECT_EQ(slots.Read()[0].offset, 4u);
+  EXPECT_EQ(slots.Read()[1].page, kNoPage);
+}
+
 TEST(GpuStepTest, KeptTokensAreFed) {
   Random random(7);
   const uint32_t count = 150;
   std::vector<SampledToken> sampled(count);
   std::vector<uint32_t> places(count);
   std::iota(places.rbegin(), places.rend(), 10);
+  places[3] = places[77] = kNotKept;
   std::vector<uint32_t> kept(count + 20, 77);
   std::vector<uint32_t> ids;
   std::vector<uint32_t> want;
   const OnDevice<uint32_t> device_kept(kept);
   for (uint32_t i = 0; i < count; ++i) {
     sampled[i].token = static_cast<uint32_t>(random() % 50000);
-    kept[places[i]] = sampled[i].token;
-    ids.push_back(i % 3 == 0 ? i : kKeptToken + places[i]);
-    want.push_back(i % 3 == 0 ? i : sampled[i].token);
+    const bool feeds = i % 3 != 0 && places[i] != kNotKept;
+    if (places[i] != kNotKept) kept[places[i]] = sampled[i].token;
+    ids.push_back(feeds ? kKeptToken + places[i] : i);
+    want.push_back(feeds ? sampled[i].token : i);
   }
   const OnDevice<SampledToken> device_sampled(sampled);
   const OnDevice<uint32_t> device_places(places);

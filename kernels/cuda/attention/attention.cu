@@ -68,6 +68,19 @@ void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& mem
   }
 }
 
+// Whether a block per row and KV head is as many as FlashInfer would split contexts for: two on
+// each multiprocessor. In graphs it would still split them in one, and add the parts up.
+absl::StatusOr<bool> FillTheGpu(uint32_t rows, const AttentionShape& shape) {
+  int device = 0;
+  int processors = 0;
+  absl::Status status = CudaStatus("no device", cudaGetDevice(&device));
+  status.Update(
+      CudaStatus("the device does not say its multiprocessors",
+                 cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device)));
+  if (!status.ok()) return status;
+  return uint64_t{rows} * shape.kv_heads >= 2 * static_cast<uint64_t>(processors);
+}
+
 template <uint32_t kHeadDim>
 cudaError_t RunRows(int64_t rows, const Params& params, Number* parts, float* sums,
                     cudaStream_t stream) {
@@ -96,14 +109,22 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                      .shape = shape,
                      .page_tokens = page_tokens};
   constexpr int32_t kNoWindow = -1;
+  // A row per run is a tile per run: without splits the grid is the same whatever the lengths.
+  bool whole = false;
+  if (options.captured && options.most_rows == plan.runs && rows == plan.runs) {
+    const auto filled = FillTheGpu(rows, shape);
+    if (!filled.ok()) return filled.status();
+    whole = *filled;
+  }
   try {
     flashinfer::PrefillPlanInfo info;
     const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
         memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
         row_starts.data(), page_starts.data(), options.captured ? options.most_rows : rows,
         plan.runs, shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, page_tokens,
-        options.captured, sizeof(Number), kNoWindow, static_cast<int32_t>(options.split_pages),
-        /*disable_split_kv=*/false, /*num_colocated_ctas=*/0, stream);
+        options.captured && !whole, sizeof(Number), kNoWindow,
+        static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,
+        /*num_colocated_ctas=*/0, stream);
     if (error != cudaSuccess) return CudaStatus("attention was not planned", error);
     const std::vector<int64_t> numbers = info.ToVector();
     std::copy_n(numbers.begin(), plan.flashinfer.size(), plan.flashinfer.begin());

@@ -12,11 +12,12 @@
 namespace folio::kernels::cuda {
 namespace {
 
-int64_t Digest(const int32_t* rows, const int32_t* pages, size_t count) {
+// Of the lengths of `runs` runs.
+int64_t Digest(const int32_t* rows, const int32_t* pages, size_t runs) {
   uint64_t digest = 0xcbf29ce484222325;
   for (const int32_t* starts : {rows, pages}) {
-    for (size_t i = 0; i < count; ++i) {
-      digest = (digest ^ static_cast<uint32_t>(starts[i])) * 0x100000001b3;
+    for (size_t i = 0; i < runs; ++i) {
+      digest = (digest ^ static_cast<uint32_t>(starts[i + 1] - starts[i])) * 0x100000001b3;
     }
   }
   return static_cast<int64_t>(digest);
@@ -27,6 +28,7 @@ struct Layer {
   ConstTensor q;
   LayerTables tables;
   DevicePool pool;
+  const int64_t* planned;  // on the device
   Tensor out;
 
   // One row and one query head, over the first `visible` slots.
@@ -58,7 +60,7 @@ struct Layer {
   }
 
   void Run() const {
-    FOLIO_CHECK(plan.flashinfer[0] == Digest(tables.row_starts, tables.page_starts, plan.runs + 1));
+    FOLIO_CHECK(*planned == Digest(tables.row_starts, tables.page_starts, plan.runs));
     for (uint32_t run = 0; run < plan.runs; ++run) {
       const int32_t pages = tables.page_starts[run + 1] - tables.page_starts[run];
       const auto rows = static_cast<uint32_t>(tables.row_starts[run + 1] - tables.row_starts[run]);
@@ -87,10 +89,10 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
   AttentionPlan plan{.runs = static_cast<uint32_t>(work.row_starts.size() - 1),
                      .shape = shape,
                      .page_tokens = page_tokens};
-  plan.flashinfer[0] =
-      Digest(work.row_starts.data(), work.page_starts.data(), work.row_starts.size());
-  // As the real one, the kernel finds its plan on the device.
-  *static_cast<int64_t*>(memory.pinned) = plan.flashinfer[0];
+  // As the real one, the kernel finds its plan on the device; the host knows its shape.
+  *static_cast<int64_t*>(memory.pinned) =
+      Digest(work.row_starts.data(), work.page_starts.data(), plan.runs);
+  plan.flashinfer = {options.captured, options.captured ? options.most_rows : plan.runs};
   emulate::Enqueue(stream, [=] {
     *static_cast<int64_t*>(memory.plan) = *static_cast<const int64_t*>(memory.pinned);
   });
@@ -101,11 +103,8 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out) {
   if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
-  const Layer layer{plan, q, tables, pool, out};
-  emulate::Enqueue(stream, [=] {
-    FOLIO_CHECK(*static_cast<const int64_t*>(memory.plan) == layer.plan.flashinfer[0]);
-    layer.Run();
-  });
+  const Layer layer{plan, q, tables, pool, static_cast<const int64_t*>(memory.plan), out};
+  emulate::Enqueue(stream, [=] { layer.Run(); });
   return absl::OkStatus();
 }
 

@@ -4,6 +4,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "tests/gpu/emulate/runtime.h"
 
 namespace folio::kernels::cuda {
@@ -44,6 +46,8 @@ class PlainGemm final : public Gemm {
   }
   absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                     bool accumulate) override {
+    if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+    in.rows = std::min(in.rows, 1u);  // there is nothing to choose from
     absl::Status status = Multiply(stream, in, weight, out, accumulate);
     cudaStreamSynchronize(stream);
     return status;

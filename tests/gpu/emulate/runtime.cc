@@ -5,17 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "tests/gpu/emulate/streams.h"
 #include "tests/manager/fake_gpu/knobs.h"
-
-struct CUstream_st {
-  std::deque<std::function<void()>> work;
-  uint64_t enqueued = 0;
-};
 
 struct CUevent_st {
   CUstream_st* stream = nullptr;
@@ -50,6 +45,21 @@ const std::vector<int>& Visible() {
 }
 thread_local int current = 0;
 
+// Of what may not be recorded.
+cudaError_t Forbidden() {
+  if (recording == nullptr) return cudaSuccess;
+  recording->recorded->broken = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+bool IsLocked(const void* memory, size_t bytes) {
+  auto* const first = static_cast<char*>(const_cast<void*>(memory));
+  const auto next = Locked().upper_bound(first);
+  if (next == Locked().begin()) return false;
+  const auto& [begin, size] = *std::prev(next);
+  return first + bytes <= begin + size;
+}
+
 // Does the stream's work until `upto` of it is done.
 void RunUpTo(CUstream_st* stream, uint64_t upto) {
   while (stream->enqueued - stream->work.size() < upto) {
@@ -63,12 +73,13 @@ void RunUpTo(CUstream_st* stream, uint64_t upto) {
 
 void Enqueue(CUstream_st* stream, std::function<void()> work) {
   if (stream == nullptr) return work();
+  if (stream->recorded != nullptr) return stream->recorded->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->enqueued;
 }
 
 size_t AllocatedBytes() {
-  size_t sum = 0;
+  size_t sum = GraphBytes();
   for (const auto& [memory, bytes] : Allocations()) sum += bytes;
   return sum;
 }
@@ -87,6 +98,12 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
     default:
       return "invalid argument";
   }
@@ -123,6 +140,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   if (emulate::AllocatedBytes() + bytes > emulate::kMemoryBytes) return cudaErrorMemoryAllocation;
   // As aligned as CUDA's.
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -133,6 +151,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* memory) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   if (memory != nullptr && emulate::Allocations().erase(memory) == 0) return cudaErrorInvalidValue;
   std::free(memory);
   return cudaSuccess;
@@ -145,6 +164,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, emulate::kPattern, bytes);
@@ -152,17 +172,20 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const cudaError_t error = memory == nullptr ? cudaSuccess : cudaHostUnregister(memory);
   if (error == cudaSuccess) std::free(memory);
   return error;
 }
 
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const bool fresh = emulate::Locked().emplace(static_cast<char*>(memory), bytes).second;
   return fresh ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaHostUnregister(void* memory) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const bool held = emulate::Locked().erase(static_cast<char*>(memory)) > 0;
   return held ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -178,12 +201,17 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   if (bytes > 0) std::memcpy(to, from, bytes);  // nothing may be copied from nowhere
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  const void* host = kind == cudaMemcpyHostToDevice ? from : to;
+  if (stream != nullptr && stream->recorded != nullptr && !emulate::IsLocked(host, bytes)) {
+    return emulate::Forbidden();
+  }
   emulate::Enqueue(stream, [=] {
     if (bytes > 0) std::memcpy(to, from, bytes);
   });
@@ -196,12 +224,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   emulate::RunUpTo(stream, stream->enqueued);
   delete stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  if (emulate::faults.wait != cudaSuccess) return emulate::faults.wait;
   if (stream != nullptr) emulate::RunUpTo(stream, stream->enqueued);
   return cudaSuccess;
 }
@@ -212,16 +243,20 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   delete event;
   return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   *event = {stream, stream == nullptr ? 0 : stream->enqueued};
   return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  if (emulate::faults.wait != cudaSuccess) return emulate::faults.wait;
   if (event->stream != nullptr) emulate::RunUpTo(event->stream, event->work);
   return cudaSuccess;
 }

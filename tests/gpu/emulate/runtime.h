@@ -6,16 +6,27 @@
 #include <cstdint>
 #include <functional>
 
-struct CUstream_st;
+#include "cuda_runtime_api.h"
 
 namespace folio::emulate {
 
-// Does `work` at once on the default stream, on others when somebody waits for it.
+// Does `work` at once on the default stream, on others when somebody waits for it. A stream that is
+// being recorded keeps it.
 void Enqueue(CUstream_st* stream, std::function<void()> work);
 
 // The device's memory: what is allocated beyond it is refused.
 inline constexpr size_t kMemoryBytes = size_t{4} << 30;
 size_t AllocatedBytes();
+
+uint64_t GraphsLaunched();
+
+// What calls return in place of doing what they are for, until it is success again.
+struct Faults {
+  cudaError_t instantiate = cudaSuccess;  // of a graph
+  cudaError_t launch = cudaSuccess;       // of a graph
+  cudaError_t wait = cudaSuccess;         // for a stream or an event
+};
+inline Faults faults;
 
 }  // namespace folio::emulate
 

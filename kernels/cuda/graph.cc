@@ -1,0 +1,76 @@
+#include "kernels/cuda/graph.h"
+
+#include <cuda_runtime_api.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // is no fault of what runs
+  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
+}
+
+size_t FreeBytes() {
+  size_t free = 0;
+  size_t total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+}
+
+// What is recorded; a graph that can be launched does not need it.
+class Recording {
+ public:
+  Recording() = default;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() {
+    if (graph_ != nullptr) cudaGraphDestroy(graph_);
+  }
+
+  absl::Status Record(Stream stream, absl::FunctionRef<absl::Status()> enqueue) {
+    // Other threads may allocate meanwhile.
+    const cudaError_t begun = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (begun != cudaSuccess) return CudaStatus("a stream was not recorded", begun);
+    absl::Status status = enqueue();
+    status.Update(CudaStatus("a recording failed", cudaStreamEndCapture(stream, &graph_)));
+    return status;
+  }
+  cudaGraph_t get() const { return graph_; }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> Graph::Capture(Stream stream, absl::FunctionRef<absl::Status()> enqueue) {
+  Recording recording;
+  if (absl::Status status = recording.Record(stream, enqueue); !status.ok()) return status;
+  const size_t before = FreeBytes();
+  cudaGraphExec_t made = nullptr;
+  absl::Status status =
+      CudaStatus("a graph was not made", cudaGraphInstantiate(&made, recording.get(), 0));
+  if (!status.ok()) return status;
+  Graph graph(made, 0);
+  // Now, so that no launch wants memory.
+  status = CudaStatus("a graph was not loaded", cudaGraphUpload(made, stream));
+  if (!status.ok()) return status;
+  const size_t after = FreeBytes();
+  graph.bytes_ = before > after ? before - after : 0;
+  return graph;
+}
+
+Graph::~Graph() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+
+absl::Status Graph::Launch(Stream stream) const {
+  const cudaError_t error = cudaGraphLaunch(graph_, stream);
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("a graph was not started: ", cudaGetErrorString(error)));
+}
+
+}  // namespace folio::kernels::cuda
