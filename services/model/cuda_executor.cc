@@ -8,8 +8,10 @@
 #include "kernels/cuda/step.h"
 #include "kernels/cuda/stream.h"
 #include "services/common/check.h"
+#include "services/model/cuda_graphs.h"
 #include "services/model/cuda_parts.h"
 #include "services/model/cuda_scoring.h"
+#include "services/model/decode_shapes.h"
 #include "services/model/pool_fit.h"
 #include "services/model/slot_executor.h"
 #include "services/model/timed.h"
@@ -21,10 +23,11 @@ namespace cuda = kernels::cuda;
 
 // What one step needs of the host until it is done.
 struct StepSpace {
-  StepSpace(cuda::DeviceMemory& memory, cuda::Event done)
-      : uploads(memory), done(std::move(done)) {}
+  StepSpace(CudaParts& parts, cuda::Event done)
+      : uploads(parts.memory), inputs(parts.memory, parts.inputs), done(std::move(done)) {}
 
   cuda::Uploads uploads;  // of the step, and of what is enqueued between the one before and it
+  cuda::Uploads inputs;   // a padded step's arrays
   PlanSpace plans;
   SampledStep sampled;
   cuda::Event done;
@@ -34,7 +37,9 @@ struct StepSpace {
 class CudaExecutor final : public SlotExecutor {
  public:
   explicit CudaExecutor(std::unique_ptr<CudaParts> parts)
-      : SlotExecutor(parts->pool.view), parts_(std::move(parts)) {}
+      : SlotExecutor(parts->pool.view),
+        parts_(std::move(parts)),
+        graphs_(parts_->memory, parts_->stream.get(), parts_->graphs) {}
 
   // What is under way ends before the memory goes.
   ~CudaExecutor() override { parts_->Wait(); }
@@ -57,6 +62,7 @@ class CudaExecutor final : public SlotExecutor {
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
   absl::Status fault() const override { return fault_; }
+  const GraphCounts& graph_counts() const { return graphs_.counts(); }
   ExecutorTimes times() const override {
     ExecutorTimes times;
     times.other = seconds_;
@@ -69,7 +75,12 @@ class CudaExecutor final : public SlotExecutor {
 
   // Of the step that is enqueued next.
   StepSpace& space() { return *spaces_[steps_ % kSpaces]; }
+  // How many rows the step gets by padding; 0: it is none of decode rows alone.
+  uint32_t PaddedTo() const;
   absl::Status Run(StepSpace& space);
+  // From tokens to tokens: what a graph may be of.
+  absl::Status Compute(const LaidStep& laid, const CudaTransformer::Plans& plans,
+                       const SampledStep& sampled);
   absl::Status CompactOnDevice(const SlotTable& table,
                                const std::vector<std::vector<SlotIndex>>& keep);
   // Keeps a failure of the device; what does not fit is no such failure.
@@ -79,6 +90,7 @@ class CudaExecutor final : public SlotExecutor {
   }
 
   std::unique_ptr<CudaParts> parts_;
+  CudaGraphs graphs_;
   std::array<std::unique_ptr<StepSpace>, kSpaces> spaces_;
 
   StepRows rows_;  // of the step being enqueued
@@ -93,7 +105,7 @@ absl::Status CudaExecutor::MakeSpaces() {
   for (auto& space : spaces_) {
     auto done = cuda::Event::Create();
     if (!done.ok()) return done.status();
-    space = std::make_unique<StepSpace>(parts_->memory, *std::move(done));
+    space = std::make_unique<StepSpace>(*parts_, *std::move(done));
   }
   return absl::OkStatus();
 }
@@ -157,31 +169,56 @@ StepTicket CudaExecutor::Enqueue(const StepBatch& batch) {
   space.status.Update(Note(counted));
   // The step that used it last was collected.
   this->space().uploads.Clear();
+  this->space().inputs.Clear();
   return StepTicket(steps_);
+}
+
+uint32_t CudaExecutor::PaddedTo() const {
+  const auto split = rows_.forward().split;
+  const bool pads = split.prompt_rows == 0 && split.decode_rows <= kMostPaddedRows;
+  return pads ? PaddedRows(split.decode_rows, parts_->max_rows) : 0;
 }
 
 absl::Status CudaExecutor::Run(StepSpace& space) {
   const cuda::Stream stream = parts_->stream.get();
-  const uint32_t page_tokens = parts_->pool.view.geometry.page_tokens;
-  auto laid = parts_->layout->Lay(rows_, *parts_->tables, space.uploads);
+  const uint32_t padded = PaddedTo();
+  cuda::Uploads& inputs = padded > 0 ? space.inputs : space.uploads;
+  auto laid = parts_->layout->Lay(rows_, padded, *parts_->tables, space.uploads, inputs);
   rows_.Advance();  // of a lost step too: who keeps a ledger has counted it
   if (!fault_.ok()) return fault_;
   if (!laid.ok()) return laid.status();
-  scoring_.Prepare(rows_, page_tokens, space.uploads);
+  scoring_.Prepare(rows_, parts_->pool.view.geometry.page_tokens, space.uploads);
   absl::Status status = cuda::BindDevice(parts_->device);
-  status.Update(parts_->sampling->Prepare(rows_, parts_->weights->config.vocab, space.uploads,
+  status.Update(parts_->sampling->Prepare(rows_, padded, parts_->weights->config.vocab, inputs,
                                           stream, space.sampled));
   if (!status.ok()) return status;
   if (rows_.count() == 0) return absl::OkStatus();
+  const auto plans = parts_->transformer->Plan(*laid, space.plans);
+  if (!plans.ok()) return plans.status();
+  const auto compute = [&] { return Compute(*laid, *plans, space.sampled); };
+  const auto run = [&] {
+    return laid->padded && CudaSampling::HasShape(space.sampled)
+               ? graphs_.Run(ShapeOf(*laid, *plans, *parts_->sampling), compute)
+               : graphs_.Pass(compute);
+  };
+  return cuda::InOrder({[&] { return space.uploads.Flush(stream); },
+                        [&] { return space.inputs.Flush(stream); },
+                        [&] { return cuda::WriteTables(stream, laid->table_writes); }, run,
+                        [&] { return scoring_.Run(stream, parts_->rope, parts_->pool); },
+                        [&] { return parts_->sampling->Return(stream, space.sampled); }});
+}
+
+absl::Status CudaExecutor::Compute(const LaidStep& laid, const CudaTransformer::Plans& plans,
+                                   const SampledStep& sampled) {
+  const cuda::Stream stream = parts_->stream.get();
+  const uint32_t page_tokens = parts_->pool.view.geometry.page_tokens;
   auto* ids = parts_->ids.as<uint32_t>();
+  CudaTransformer& transformer = *parts_->transformer;
   return cuda::InOrder(
-      {[&] { return space.uploads.Flush(stream); },
-       [&] { return cuda::WriteTables(stream, laid->table_writes); },
-       [&] { return cuda::LayRuns(stream, laid->runs, page_tokens); },
-       [&] { return cuda::FeedTokens(stream, laid->ids, parts_->sampling->kept(), ids); },
-       [&] { return parts_->transformer->Forward(*laid, *parts_->layout, ids, space.plans); },
-       [&] { return scoring_.Run(stream, parts_->rope, parts_->pool); },
-       [&] { return parts_->sampling->Run(*parts_->transformer, stream, space.sampled); }});
+      {[&] { return cuda::LayRuns(stream, laid.runs, page_tokens); },
+       [&] { return cuda::FeedTokens(stream, laid.ids, parts_->sampling->kept(), ids); },
+       [&] { return transformer.Forward(laid, plans, *parts_->layout, ids); },
+       [&] { return parts_->sampling->Run(transformer, stream, sampled); }});
 }
 
 StepOutput CudaExecutor::Collect(StepTicket ticket) {
@@ -201,12 +238,17 @@ StepOutput CudaExecutor::Collect(StepTicket ticket) {
 
 }  // namespace
 
+GraphCounts GraphsOf(const Executor& executor) {
+  const auto* of = dynamic_cast<const CudaExecutor*>(&executor);
+  return of != nullptr ? of->graph_counts() : GraphCounts{};
+}
+
 absl::StatusOr<std::unique_ptr<Executor>> MakeCudaExecutor(std::shared_ptr<CudaModel> model,
                                                            const cuda::DevicePool& pool,
-                                                           uint32_t max_rows) {
-  absl::Status fit = CheckFit(model->weights().config, pool.view, /*threads=*/1, max_rows);
+                                                           const CudaExecutorOptions& options) {
+  absl::Status fit = CheckFit(model->weights().config, pool.view, /*threads=*/1, options.max_rows);
   if (!fit.ok()) return fit;
-  auto parts = CudaParts::Make(std::move(model), pool, max_rows);
+  auto parts = CudaParts::Make(std::move(model), pool, options);
   if (!parts.ok()) return parts.status();
   auto executor = std::make_unique<CudaExecutor>(*std::move(parts));
   if (absl::Status status = executor->MakeSpaces(); !status.ok()) return status;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/model/decode_shapes.h"
 #include "services/model/rope.h"
 
 namespace folio::model {
@@ -19,12 +20,12 @@ void CudaParts::Wait() const {
 
 absl::StatusOr<std::unique_ptr<CudaParts>> CudaParts::Make(std::shared_ptr<CudaModel> model,
                                                            const cuda::DevicePool& pool,
-                                                           uint32_t max_rows) {
+                                                           const CudaExecutorOptions& options) {
   if (auto facts = cuda::UseDevice(model->device()); !facts.ok()) return facts.status();
   auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
-  auto parts = std::make_unique<CudaParts>(std::move(model), pool, max_rows, *std::move(stream));
-  if (absl::Status status = parts->Load(); !status.ok()) return status;
+  auto parts = std::make_unique<CudaParts>(std::move(model), pool, options, *std::move(stream));
+  if (absl::Status status = parts->Load(options); !status.ok()) return status;
   return parts;
 }
 
@@ -46,7 +47,7 @@ absl::Status CudaParts::LoadAngles(const ModelConfig& config) {
   return status;
 }
 
-absl::Status CudaParts::Load() {
+absl::Status CudaParts::Load(const CudaExecutorOptions& options) {
   const CacheGeometry& geometry = pool.view.geometry;
   const ModelConfig& config = weights->config;
   // A little more than the context fills: pages come ahead of their tokens.
@@ -67,11 +68,17 @@ absl::Status CudaParts::Load() {
   auto new_ids = memory.Allocate(max_rows * sizeof(uint32_t), "tokens of a step");
   if (!new_ids.ok()) return new_ids.status();
   ids = *std::move(new_ids);
+  const uint32_t padded = std::min(max_rows, kMostPaddedRows);
+  auto new_inputs = memory.Allocate(
+      StepLayout::InputBytes(config.num_layers, padded) + CudaSampling::InputBytes(padded),
+      "what decode steps send to the device");
+  if (!new_inputs.ok()) return new_inputs.status();
+  inputs = *std::move(new_inputs);
   auto new_counter = cuda::PinnedBuffer::Allocate(sizeof(uint64_t), "the count of steps");
   if (!new_counter.ok()) return new_counter.status();
   counter = *std::move(new_counter);
   *counter.as<uint64_t>() = 0;
-  return transformer->Tune();
+  return options.tune ? transformer->Tune() : absl::OkStatus();
 }
 
 }  // namespace folio::model

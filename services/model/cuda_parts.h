@@ -11,6 +11,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/cuda/types.h"
+#include "services/model/cuda_executor.h"
 #include "services/model/cuda_model.h"
 #include "services/model/cuda_sampling.h"
 #include "services/model/cuda_step.h"
@@ -22,11 +23,12 @@ namespace folio::model {
 
 // Members are in the order in which they need each other. Destroying it waits for the stream.
 struct CudaParts {
-  CudaParts(std::shared_ptr<CudaModel> of, const kernels::cuda::DevicePool& pool, uint32_t max_rows,
-            kernels::cuda::OwnedStream stream)
+  CudaParts(std::shared_ptr<CudaModel> of, const kernels::cuda::DevicePool& pool,
+            const CudaExecutorOptions& options, kernels::cuda::OwnedStream stream)
       : model(std::move(of)),
         device(model->device()),
-        max_rows(max_rows),
+        max_rows(options.max_rows),
+        graphs(options.graphs),
         pool(pool),
         memory(model->memory()),
         stream(std::move(stream)),
@@ -38,7 +40,7 @@ struct CudaParts {
   // Errors are those of MakeCudaExecutor.
   static absl::StatusOr<std::unique_ptr<CudaParts>> Make(std::shared_ptr<CudaModel> model,
                                                          const kernels::cuda::DevicePool& pool,
-                                                         uint32_t max_rows);
+                                                         const CudaExecutorOptions& options);
 
   // Until the device has done all that was enqueued, or failed.
   void Wait() const;
@@ -46,6 +48,7 @@ struct CudaParts {
   const std::shared_ptr<CudaModel> model;
   const int device;
   const uint32_t max_rows;
+  const bool graphs;
   const kernels::cuda::DevicePool pool;
   kernels::cuda::DeviceMemory& memory;  // the model's
   kernels::cuda::OwnedStream stream;
@@ -53,6 +56,7 @@ struct CudaParts {
   kernels::cuda::DeviceBuffer angles;   // float [cos, sin][context, head_dim / 2]
   kernels::RopeTable rope;              // the same
   kernels::cuda::DeviceBuffer ids;      // uint32_t [max_rows], what a step is fed
+  kernels::cuda::DeviceBuffer inputs;   // arrays of a padded step, always at the same addresses
   kernels::cuda::PinnedBuffer counter;  // uint64_t, steps that the device has done
   std::optional<CudaTables> tables;
   std::unique_ptr<StepLayout> layout;
@@ -61,7 +65,7 @@ struct CudaParts {
 
  private:
   absl::Status LoadAngles(const ModelConfig& config);
-  absl::Status Load();
+  absl::Status Load(const CudaExecutorOptions& options);
 };
 
 }  // namespace folio::model

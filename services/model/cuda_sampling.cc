@@ -34,15 +34,15 @@ SampleRow HowTo(const StepRows::Segment& one) {
 
 void SampledStep::Fill(StepOutput& output) const {
   const auto* tokens = tokens_.as<SampledToken>();
-  for (size_t i = 0; i < wanted_.size(); ++i) {
-    const Wanted& wanted = wanted_[i];
-    if (tokens[i].finite == 0) output.status.Update(NotFinite(wanted.next));
+  for (const Wanted& wanted : wanted_) {
+    const SampledToken& sampled = tokens[wanted.result];
+    if (sampled.finite == 0) output.status.Update(NotFinite(wanted.next));
     SegmentOutput& out = output.outputs.emplace_back();
     out.slot = wanted.slot;
-    out.token = TokenId(tokens[i].token);
+    out.token = TokenId(sampled.token);
     if (wanted.top_logprobs < 0) continue;
-    out.logprob = tokens[i].logprob;
-    const auto* top = top_.as<TopLogprob>() + i * most_top_;
+    out.logprob = sampled.logprob;
+    const auto* top = top_.as<TopLogprob>() + size_t{wanted.result} * most_top_;
     const uint32_t count = std::min(static_cast<uint32_t>(wanted.top_logprobs), most_top_);
     for (uint32_t j = 0; j < count; ++j)
       out.top.emplace_back(TokenId(top[j].token), top[j].logprob);
@@ -60,14 +60,27 @@ absl::StatusOr<CudaSampling> CudaSampling::Make(cuda::DeviceMemory& memory, uint
   return sampling;
 }
 
-absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t vocab, cuda::Uploads& uploads,
-                                   cuda::Stream stream, SampledStep& step) {
+size_t CudaSampling::InputBytes(uint32_t padded_rows) {
+  const size_t rows = padded_rows;
+  return cuda::Uploads::BytesOf(
+      {rows * sizeof(uint32_t), rows * sizeof(uint32_t), rows * sizeof(SampleRow)});
+}
+
+absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
+                                   cuda::Uploads& inputs, cuda::Stream stream, SampledStep& step) {
   const std::vector<const StepRows::Segment*> wanted = rows.Wanted();
   step.wanted_.clear();
   step.most_top_ = 0;
-  const auto last_rows = uploads.Reserve<uint32_t>(wanted.size());
-  const auto slots = uploads.Reserve<uint32_t>(wanted.size());
-  const auto how = uploads.Reserve<SampleRow>(wanted.size());
+  step.results_ = padded_rows > 0 ? padded_rows : static_cast<uint32_t>(wanted.size());
+  const auto from = inputs.Reserve<uint32_t>(step.results_);
+  const auto slots = inputs.Reserve<uint32_t>(step.results_);
+  const auto how = inputs.Reserve<SampleRow>(step.results_);
+  // Of rows that nobody asked for, the likeliest token, which goes nowhere.
+  for (uint32_t i = 0; i < step.results_; ++i) {
+    from.host[i] = i;
+    slots.host[i] = cuda::kNotKept;
+    how.host[i] = {};
+  }
   for (size_t i = 0; i < wanted.size(); ++i) {
     const StepRows::Segment& one = *wanted[i];
     const uint32_t slot = one.segment->slot.value();
@@ -75,10 +88,12 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t vocab, cuda::U
       return absl::ResourceExhaustedError(
           absl::StrCat("more than ", kMostSlots, " sequences at once"));
     }
-    last_rows.host[i] = one.first_row + one.rows - 1;
-    slots.host[i] = slot;
-    how.host[i] = HowTo(one);
-    step.wanted_.push_back({one.segment->slot,
+    const uint32_t last_row = one.first_row + one.rows - 1;
+    const uint32_t result = padded_rows > 0 ? last_row : static_cast<uint32_t>(i);
+    from.host[result] = last_row;
+    slots.host[result] = slot;
+    how.host[result] = HowTo(one);
+    step.wanted_.push_back({result, one.segment->slot,
                             Position(one.segment->first_position.value() + one.rows),
                             one.segment->top_logprobs});
     if (one.segment->top_logprobs > 0) {
@@ -86,19 +101,22 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t vocab, cuda::U
                                 std::min(static_cast<uint32_t>(one.segment->top_logprobs), vocab));
     }
   }
-  rows_ = last_rows.device;
+  rows_ = from.device;
   slots_ = slots.device;
   how_ = how.device;
+  return MakeRoom(stream, step);
+}
+
+absl::Status CudaSampling::MakeRoom(cuda::Stream stream, SampledStep& step) {
+  const size_t top_bytes = size_t{step.results_} * step.most_top_ * sizeof(TopLogprob);
   // The host's memory of a step is free once the step was collected.
   for (const auto& [buffer, bytes] :
-       {std::pair{&step.tokens_, wanted.size() * sizeof(SampledToken)},
-        {&step.top_, wanted.size() * step.most_top_ * sizeof(TopLogprob)}}) {
+       {std::pair{&step.tokens_, step.results_ * sizeof(SampledToken)}, {&step.top_, top_bytes}}) {
     if (buffer->bytes() >= bytes) continue;
     auto memory = cuda::PinnedBuffer::Allocate(2 * bytes, "results of a step");
     if (!memory.ok()) return memory.status();
     *buffer = *std::move(memory);
   }
-  const size_t top_bytes = wanted.size() * step.most_top_ * sizeof(TopLogprob);
   if (top_.bytes() >= top_bytes) return absl::OkStatus();
   if (absl::Status status = cuda::WaitFor(stream); !status.ok()) return status;
   top_ = {};
@@ -110,9 +128,10 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t vocab, cuda::U
 
 absl::Status CudaSampling::Run(CudaTransformer& transformer, cuda::Stream stream,
                                const SampledStep& step) const {
-  const auto all = static_cast<uint32_t>(step.wanted_.size());
+  const uint32_t all = step.results_;
   auto* tokens = tokens_.as<SampledToken>();
-  auto* top = top_.as<TopLogprob>();
+  // That buffer may be another one next time.
+  auto* top = step.most_top_ > 0 ? top_.as<TopLogprob>() : nullptr;
   for (uint32_t first = 0; first < all; first += CudaTransformer::kMaxLogitRows) {
     const uint32_t count = std::min(CudaTransformer::kMaxLogitRows, all - first);
     const auto logits = transformer.Logits({rows_ + first, count});
@@ -123,11 +142,14 @@ absl::Status CudaSampling::Run(CudaTransformer& transformer, cuda::Stream stream
       return status;
     }
   }
-  absl::Status status = cuda::KeepTokens(stream, tokens, {slots_, all}, kept_.as<uint32_t>());
-  if (!status.ok()) return status;
-  status.Update(cuda::CopyToHost(stream, step.tokens_.as<>(), tokens, all * sizeof(SampledToken)));
-  status.Update(cuda::CopyToHost(stream, step.top_.as<>(), top,
-                                 size_t{all} * step.most_top_ * sizeof(TopLogprob)));
+  return cuda::KeepTokens(stream, tokens, {slots_, all}, kept_.as<uint32_t>());
+}
+
+absl::Status CudaSampling::Return(cuda::Stream stream, const SampledStep& step) const {
+  absl::Status status = cuda::CopyToHost(stream, step.tokens_.as<>(), tokens_.as<>(),
+                                         step.results_ * sizeof(SampledToken));
+  status.Update(cuda::CopyToHost(stream, step.top_.as<>(), top_.as<>(),
+                                 size_t{step.results_} * step.most_top_ * sizeof(TopLogprob)));
   return status;
 }
 

@@ -25,15 +25,17 @@ class SampledStep {
  private:
   friend class CudaSampling;
   struct Wanted {
+    uint32_t result;  // which of the results it is
     SlotId slot;
     Position next;
     int top_logprobs;
   };
 
   std::vector<Wanted> wanted_;
+  uint32_t results_ = 0;
   uint32_t most_top_ = 0;
-  kernels::cuda::PinnedBuffer tokens_;  // SampledToken [wanted]
-  kernels::cuda::PinnedBuffer top_;     // TopLogprob [wanted, most_top]
+  kernels::cuda::PinnedBuffer tokens_;  // SampledToken [results]
+  kernels::cuda::PinnedBuffer top_;     // TopLogprob [results, most_top]
 };
 
 // Not thread-safe.
@@ -44,19 +46,31 @@ class CudaSampling {
 
   static absl::StatusOr<CudaSampling> Make(kernels::cuda::DeviceMemory& memory, uint32_t max_rows);
 
-  // Puts what the step wants into `uploads`, and sees that there is memory for its results.
-  // `stream` is waited for where memory must grow.
-  absl::Status Prepare(const StepRows& rows, uint32_t vocab, kernels::cuda::Uploads& uploads,
-                       kernels::cuda::Stream stream, SampledStep& step);
-  // Samples, keeps the tokens and enqueues the way back.
+  // Puts what the step wants into `inputs`, and sees that there is memory for its results. With
+  // `padded_rows` every row of the batch has a result, else those that want one. `stream` is waited
+  // for where memory must grow.
+  absl::Status Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
+                       kernels::cuda::Uploads& inputs, kernels::cuda::Stream stream,
+                       SampledStep& step);
+  // What `inputs` gets of a padded step.
+  static size_t InputBytes(uint32_t padded_rows);
+  // Whether equal shapes are equal work: lists of the likeliest tokens have any length.
+  static bool HasShape(const SampledStep& step) { return step.most_top_ == 0; }
+
+  // Samples and keeps the tokens.
   absl::Status Run(CudaTransformer& transformer, kernels::cuda::Stream stream,
                    const SampledStep& step) const;
+  // Enqueues the results' way back.
+  absl::Status Return(kernels::cuda::Stream stream, const SampledStep& step) const;
 
+  // Where what was prepared last lies on the device.
+  const void* inputs() const { return rows_; }
   // [kMostSlots] last tokens, by slot.
   const uint32_t* kept() const { return kept_.as<uint32_t>(); }
 
  private:
   explicit CudaSampling(kernels::cuda::DeviceMemory& memory) : memory_(&memory) {}
+  absl::Status MakeRoom(kernels::cuda::Stream stream, SampledStep& step);
 
   kernels::cuda::DeviceMemory* memory_;
   kernels::cuda::DeviceBuffer kept_, tokens_, top_;

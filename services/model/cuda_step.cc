@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/check.h"
+#include "services/model/decode_shapes.h"
 
 namespace folio::model {
 namespace {
@@ -27,17 +28,27 @@ absl::StatusOr<std::unique_ptr<StepLayout>> StepLayout::Make(kernels::cuda::Devi
   auto slots = memory.Allocate(size_t{layers} * max_rows * sizeof(kernels::AppendSlot),
                                "places of a step's rows");
   if (!slots.ok()) return slots.status();
-  auto pages = memory.Allocate(size_t{most_pages} * sizeof(int32_t), "page tables of a step");
+  const size_t padding = size_t{layers} * std::min(max_rows, kMostPaddedRows);
+  auto pages = memory.Allocate((most_pages + padding) * sizeof(int32_t), "page tables of a step");
   if (!pages.ok()) return pages.status();
   layout->slots_ = *std::move(slots);
   layout->pages_ = *std::move(pages);
   return layout;
 }
 
-absl::StatusOr<LaidStep> StepLayout::Lay(const StepRows& rows, CudaTables& tables,
-                                         Uploads& uploads) const {
+size_t StepLayout::InputBytes(uint32_t layers, uint32_t padded_rows) {
+  const size_t rows = padded_rows;
+  const size_t starts = (rows + 1) * sizeof(int32_t);
+  return Uploads::BytesOf({rows * sizeof(uint32_t), layers * rows * sizeof(LaidRun), starts}) +
+         layers * Uploads::BytesOf({rows * sizeof(int32_t), starts});
+}
+
+absl::StatusOr<LaidStep> StepLayout::Lay(const StepRows& rows, uint32_t padded_rows,
+                                         CudaTables& tables, Uploads& uploads,
+                                         Uploads& inputs) const {
   LaidStep step;
-  step.rows = rows.count();
+  step.padded = padded_rows > 0;
+  step.rows = step.padded ? padded_rows : rows.count();
   const Segments segments = rows.segments();
   for (const StepRows::Segment& one : segments) {
     if (absl::Status status =
@@ -48,95 +59,96 @@ absl::StatusOr<LaidStep> StepLayout::Lay(const StepRows& rows, CudaTables& table
   }
   step.table_writes = uploads.Put(absl::MakeConstSpan(step.writes));
   const ForwardRows forward = rows.forward();
-  const Uploads::Room<uint32_t> ids = uploads.Reserve<uint32_t>(step.rows);
+  const Uploads::Room<uint32_t> ids = inputs.Reserve<uint32_t>(step.rows);
   step.ids = {ids.device, step.rows};
   for (const StepRows::Segment& one : segments) {
     for (uint32_t row = one.first_row; row < one.first_row + one.rows; ++row) {
       ids.host[row] = FedId(forward.ids[row], one.segment->slot);
     }
   }
+  const uint32_t padding = step.rows - rows.count();
+  std::fill_n(ids.host + rows.count(), padding, 0);
   // Decode rows have a segment each.
   const uint32_t decodes = forward.split.decode_rows;
-  std::vector<LaidRun> runs;
-  size_t at = 0;
+  FOLIO_CHECK(!step.padded || decodes == rows.count());
+  const size_t count = layers_ * (segments.size() + padding);
+  const Uploads::Room<LaidRun> runs = inputs.Reserve<LaidRun>(count);
+  step.runs = {runs.device, static_cast<uint32_t>(count)};
+  Laying laying{tables, inputs, step.rows, runs.host};
   for (const Segments part : {segments.subspan(0, decodes), segments.subspan(decodes)}) {
-    if (part.empty()) continue;
-    step.parts.push_back(LayPart(part, step.rows, tables, uploads, at, runs));
+    if (!part.empty()) step.parts.push_back(LayPart(part, padding, laying));
   }
-  // No page is in two tables.
-  FOLIO_CHECK(at <= most_pages_);
-  step.runs = uploads.Put(absl::MakeConstSpan(runs));
-  std::vector<const int32_t*> pages;  // [layer][segment], where each run's pages are laid
-  const size_t prompts = segments.size() - decodes;
-  for (uint32_t layer = 0; layer < layers_; ++layer) {
-    for (size_t i = 0; i < segments.size(); ++i) {
-      const size_t run = i < decodes ? size_t{layer} * decodes + i
-                                     : size_t{layers_} * decodes + layer * prompts + i - decodes;
-      pages.push_back(runs[run].pages);
-    }
-  }
-  LayWindows(rows, pages, uploads, step);
+  // No page is in two tables, but padding looks at one of each layer again.
+  FOLIO_CHECK(laying.pages <= most_pages_ + size_t{layers_} * padding);
+  LayWindows(rows, runs.host, inputs, step);
   return step;
 }
 
-AttentionPart StepLayout::LayPart(Segments segments, uint32_t rows_in_all, const CudaTables& tables,
-                                  Uploads& uploads, size_t& at, std::vector<LaidRun>& runs) const {
+AttentionPart StepLayout::LayPart(Segments segments, uint32_t padding, Laying& laying) const {
+  const size_t count = segments.size() + padding;
   AttentionPart part;
   part.first_row = segments.front().first_row;
   part.row_starts.push_back(0);
-  for (const StepRows::Segment& one : segments) {
-    part.rows += one.rows;
+  for (size_t i = 0; i < count; ++i) {
+    part.rows += i < segments.size() ? segments[i].rows : 1;
     part.row_starts.push_back(static_cast<int32_t>(part.rows));
   }
-  const int32_t* row_starts = uploads.Put(absl::MakeConstSpan(part.row_starts)).data;
-  std::vector<const int32_t*> on_device;  // of page_starts
+  const int32_t* row_starts = laying.inputs.Put(absl::MakeConstSpan(part.row_starts)).data;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
-    const size_t first_page = at;
-    std::vector<int32_t> starts{0};
-    const Uploads::Room<int32_t> last = uploads.Reserve<int32_t>(segments.size());
-    for (size_t i = 0; i < segments.size(); ++i) {
-      const StepRows::Segment& one = segments[i];
+    std::vector<int32_t> starts{0};  // as the plan wants them
+    const auto first_page = static_cast<int32_t>(laying.pages);
+    const auto on_device = laying.inputs.Reserve<int32_t>(count + 1);
+    const auto last = laying.inputs.Reserve<int32_t>(count);
+    on_device.host[0] = first_page;
+    for (size_t i = 0; i < count; ++i) {
+      const bool pads = i >= segments.size();
+      const StepRows::Segment& one = pads ? segments.front() : segments[i];
       const SlotTable& table = one.sequence->table;
-      const uint32_t resident = table.resident(LayerIndex(layer));
-      const uint32_t context = resident + one.rows;
-      runs.push_back(
-          {tables.table(one.segment->slot, LayerIndex(layer)), pages_.as<int32_t>() + at,
-           slots_.as<kernels::AppendSlot>() + size_t{layer} * rows_in_all + one.first_row, resident,
-           one.rows, one.segment->first_position.value(), table.score()});
+      const uint32_t resident = pads ? 0 : table.resident(LayerIndex(layer));
+      const uint32_t context = resident + (pads ? 1 : one.rows);
+      const auto row = static_cast<uint32_t>(part.first_row + part.row_starts[i]);
+      *laying.runs++ = {laying.tables.table(one.segment->slot, LayerIndex(layer)),
+                        pages_.as<int32_t>() + laying.pages,
+                        slots_.as<kernels::AppendSlot>() + size_t{layer} * laying.rows + row,
+                        resident,
+                        context - resident,
+                        one.segment->first_position.value(),
+                        table.score(),
+                        pads};
       const uint32_t pages = (context + page_tokens_ - 1) / page_tokens_;
-      at += pages;
+      laying.pages += pages;
       starts.push_back(starts.back() + static_cast<int32_t>(pages));
+      on_device.host[i + 1] = first_page + starts.back();
       last.host[i] = static_cast<int32_t>((context - 1) % page_tokens_ + 1);
     }
     const auto known = std::find(part.page_starts.begin(), part.page_starts.end(), starts);
     const auto lengths = static_cast<uint32_t>(known - part.page_starts.begin());
-    if (known == part.page_starts.end()) {
-      on_device.push_back(uploads.Put(absl::MakeConstSpan(starts)).data);
-      part.page_starts.push_back(std::move(starts));
-    }
+    if (known == part.page_starts.end()) part.page_starts.push_back(std::move(starts));
     part.layers.push_back(
-        {{pages_.as<int32_t>() + first_page, on_device[lengths], last.device, row_starts},
-         lengths});
+        {{pages_.as<int32_t>(), on_device.device, last.device, row_starts}, lengths});
   }
   return part;
 }
 
-void StepLayout::LayWindows(const StepRows& rows, const std::vector<const int32_t*>& pages,
-                            Uploads& uploads, LaidStep& step) const {
+void StepLayout::LayWindows(const StepRows& rows, const LaidRun* runs, Uploads& inputs,
+                            LaidStep& step) const {
   const absl::Span<const ScoringRows> windows = rows.forward().windows;
   step.windows.resize(layers_);
   if (windows.empty()) return;
   const Segments segments = rows.segments();
+  const uint32_t decodes = rows.forward().split.decode_rows;
+  const size_t prompts = segments.size() - decodes;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
     const Uploads::Room<kernels::WindowRun> room =
-        uploads.Reserve<kernels::WindowRun>(windows.size());
+        inputs.Reserve<kernels::WindowRun>(windows.size());
     for (size_t i = 0; i < windows.size(); ++i) {
       const WindowScore& window = windows[i].window;
       const StepRows::Segment& one = segments[windows[i].run];
       const uint32_t context = one.sequence->table.resident(LayerIndex(layer)) + one.rows;
-      const auto* table =
-          reinterpret_cast<const uint32_t*>(pages[layer * segments.size() + windows[i].run]);
-      room.host[i] = {{one.first_row + one.rows - window.queries, window.queries, table, context},
+      // Windows are of prompts, whose runs come after those of decode rows in all layers.
+      const LaidRun& run = runs[layers_ * decodes + layer * prompts + windows[i].run - decodes];
+      room.host[i] = {{one.first_row + one.rows - window.queries, window.queries,
+                       reinterpret_cast<const uint32_t*>(run.pages), context},
                       window.neighbours,
                       window.plane};
       step.window_limits.context = std::max(step.window_limits.context, context);

@@ -30,13 +30,14 @@ struct AttentionPart {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   std::vector<int32_t> row_starts;                // [runs + 1]
-  std::vector<std::vector<int32_t>> page_starts;  // those that differ, each [runs + 1]
+  std::vector<std::vector<int32_t>> page_starts;  // those that differ, each [runs + 1], from 0
   std::vector<Layer> layers;
 };
 
 // Where a step's arrays lie on the device, and what the host must know of them.
 struct LaidStep {
-  uint32_t rows = 0;
+  uint32_t rows = 0;                              // padding included
+  bool padded = false;                            // to a shape of decode steps
   std::vector<kernels::cuda::TableWrite> writes;  // to be sent
   kernels::cuda::DeviceArray<kernels::cuda::TableWrite> table_writes;
   kernels::cuda::DeviceArray<kernels::cuda::LaidRun> runs;
@@ -54,10 +55,15 @@ class StepLayout {
                                                           uint32_t layers, uint32_t page_tokens,
                                                           uint32_t max_rows, uint32_t most_pages);
 
-  // Puts the step's arrays into `uploads`. The tables are as they are before the step's rows are
-  // written.
-  absl::StatusOr<LaidStep> Lay(const StepRows& rows, CudaTables& tables,
-                               kernels::cuda::Uploads& uploads) const;
+  // Puts what changes of the tables into `uploads` and the step's arrays into `inputs`, in which
+  // steps of one shape have the same order and sizes. The tables are as they are before the step's
+  // rows are written. With `padded_rows`, for decode rows alone, the batch is padded to so many by
+  // rows that look at the first sequence's first token and are stored nowhere; 0: it is not.
+  absl::StatusOr<LaidStep> Lay(const StepRows& rows, uint32_t padded_rows, CudaTables& tables,
+                               kernels::cuda::Uploads& uploads,
+                               kernels::cuda::Uploads& inputs) const;
+  // What `inputs` gets of a padded step.
+  static size_t InputBytes(uint32_t layers, uint32_t padded_rows);
 
   // Places of one layer's rows, once the runs are laid: [rows].
   kernels::cuda::DeviceArray<kernels::AppendSlot> slots(const LaidStep& step,
@@ -70,16 +76,23 @@ class StepLayout {
       : layers_(layers), page_tokens_(page_tokens), most_pages_(most_pages) {}
 
   using Segments = absl::Span<const StepRows::Segment>;
-  // The rows of some segments; their runs are added to `runs`. `at` counts pages that were laid.
-  AttentionPart LayPart(Segments segments, uint32_t rows_in_all, const CudaTables& tables,
-                        kernels::cuda::Uploads& uploads, size_t& at,
-                        std::vector<kernels::cuda::LaidRun>& runs) const;
-  void LayWindows(const StepRows& rows, const std::vector<const int32_t*>& pages,
-                  kernels::cuda::Uploads& uploads, LaidStep& step) const;
+  // What is being laid, and how far.
+  struct Laying {
+    const CudaTables& tables;
+    kernels::cuda::Uploads& inputs;
+    uint32_t rows;                 // of the batch
+    kernels::cuda::LaidRun* runs;  // the next, on the host
+    size_t pages = 0;              // before the next run's
+  };
+  // The rows of some segments, and as many rows of padding.
+  AttentionPart LayPart(Segments segments, uint32_t padding, Laying& laying) const;
+  // `runs` are the step's, on the host.
+  void LayWindows(const StepRows& rows, const kernels::cuda::LaidRun* runs,
+                  kernels::cuda::Uploads& inputs, LaidStep& step) const;
 
   uint32_t layers_, page_tokens_, most_pages_;
   kernels::cuda::DeviceBuffer slots_;  // AppendSlot [layers][rows]
-  kernels::cuda::DeviceBuffer pages_;  // int32_t, each layer's tables one after another
+  kernels::cuda::DeviceBuffer pages_;  // int32_t, all layers' tables one after another
 };
 
 }  // namespace folio::model

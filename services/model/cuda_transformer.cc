@@ -6,6 +6,7 @@
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/scores.h"
 #include "services/common/check.h"
+#include "services/model/decode_shapes.h"
 
 namespace folio::model {
 namespace {
@@ -105,7 +106,11 @@ absl::Status CudaTransformer::Multiply(const Tensor& in, const ConstTensor& weig
 
 absl::Status CudaTransformer::Tune() {
   const DeviceLayerWeights& w = weights_.layers.front();
-  for (uint32_t rows = 1;; rows = std::min(2 * rows, max_rows_)) {
+  // Shapes of decode steps, then doubling.
+  const auto next = [&](uint32_t rows) {
+    return std::min(rows < kMostPaddedRows ? PaddedRows(rows + 1, max_rows_) : 2 * rows, max_rows_);
+  };
+  for (uint32_t rows = 1;; rows = next(rows)) {
     const auto tune = [&](const Activations& in, const ConstTensor& weight, const Activations& out,
                           bool accumulate) {
       return gemm_->Tune(stream_, in.Rows(rows), weight, out.Rows(rows), accumulate);
@@ -136,9 +141,10 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const LaidStep& ste
       }
       const auto pinned = space.at(count);
       if (!pinned.ok()) return pinned.status();
-      auto plan =
-          cuda::PlanAttention(stream_, {part.row_starts, page_starts}, shape_,
-                              pool_.view.geometry.page_tokens, {}, PlanMemory(count++, *pinned));
+      const cuda::AttentionOptions options{.captured = step.padded, .most_rows = step.rows};
+      auto plan = cuda::PlanAttention(stream_, {part.row_starts, page_starts}, shape_,
+                                      pool_.view.geometry.page_tokens, options,
+                                      PlanMemory(count++, *pinned));
       if (!plan.ok()) return plan.status();
       plans.back().push_back(*plan);
     }
@@ -151,15 +157,13 @@ cuda::AttentionMemory CudaTransformer::PlanMemory(size_t plan, void* pinned) con
           pinned, kPlanBytes};
 }
 
-absl::Status CudaTransformer::Forward(const LaidStep& step, const StepLayout& layout,
-                                      const uint32_t* ids, PlanSpace& space) {
+absl::Status CudaTransformer::Forward(const LaidStep& step, const Plans& plans,
+                                      const StepLayout& layout, const uint32_t* ids) {
   FOLIO_CHECK(step.rows > 0 && step.rows <= max_rows_);
-  auto plans = Plan(step, space);
-  if (!plans.ok()) return plans.status();
   absl::Status status =
       cuda::Embed(stream_, weights_.embedding, 0, {ids, step.rows}, hidden_.Rows(step.rows));
   for (uint32_t layer = 0; layer < config().num_layers && status.ok(); ++layer) {
-    status = RunLayer(layer, step, layout, *plans);
+    status = RunLayer(layer, step, layout, plans);
   }
   return status;
 }

@@ -52,10 +52,15 @@ class CudaTransformer {
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune();
 
+  using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;  // [part][lengths]
+  // Plans the step's attention, for Forward: enqueues a copy per plan.
+  absl::StatusOr<Plans> Plan(const LaidStep& step, PlanSpace& space);
+
   // Runs the layers over tokens `ids`, [rows] on the device; the last hidden state of every row
-  // stays until the next call.
-  absl::Status Forward(const LaidStep& step, const StepLayout& layout, const uint32_t* ids,
-                       PlanSpace& plans);
+  // stays until the next call. Of a padded step it enqueues kernels whose arguments are the same
+  // for equal places of the step's arrays and equal plans.
+  absl::Status Forward(const LaidStep& step, const Plans& plans, const StepLayout& layout,
+                       const uint32_t* ids);
 
   // Logits of some rows of the last Forward, at most kMaxLogitRows: float32 [rows.size, outputs],
   // until the next call.
@@ -91,8 +96,6 @@ class CudaTransformer {
   absl::StatusOr<Activations> MakeActivations(kernels::cuda::DataType type, uint32_t rows,
                                               uint32_t cols, absl::string_view what);
 
-  using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;  // [part][lengths]
-  absl::StatusOr<Plans> Plan(const LaidStep& step, PlanSpace& space);
   absl::Status RunLayer(uint32_t layer, const LaidStep& step, const StepLayout& layout,
                         const Plans& plans);
   absl::Status Attend(uint32_t layer, const LaidStep& step, const Plans& plans);

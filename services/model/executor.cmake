@@ -11,7 +11,7 @@ endforeach()
 
 # The executor on a GPU. Sources by name from the root, so that the emulation in tests/gpu compiles
 # the same ones.
-set(FOLIO_CUDA_MODEL cuda_executor.cc cuda_model.cc cuda_parts.cc cuda_sampling.cc cuda_scoring.cc cuda_step.cc cuda_tables.cc
+set(FOLIO_CUDA_MODEL cuda_executor.cc cuda_graphs.cc cuda_model.cc cuda_parts.cc cuda_sampling.cc cuda_scoring.cc cuda_step.cc cuda_tables.cc
                      cuda_transformer.cc device_weights.cc)
 list(TRANSFORM FOLIO_CUDA_MODEL PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 set_property(GLOBAL PROPERTY FOLIO_CUDA_MODEL ${FOLIO_CUDA_MODEL})

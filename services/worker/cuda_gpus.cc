@@ -36,7 +36,7 @@ class LoadedCudaModel final : public GpuModel {
   uint64_t weight_bytes() const override { return model_->weights().memory.bytes(); }
   absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(const kernels::PoolView& pool,
                                                                 uint32_t max_rows) const override {
-    return model::MakeCudaExecutor(model_, {pool, cuda::DataType::kBf16}, max_rows);
+    return model::MakeCudaExecutor(model_, {pool, cuda::DataType::kBf16}, {.max_rows = max_rows});
   }
 
  private:

@@ -1,11 +1,14 @@
 #include "tests/gpu/cuda_executor_rig.h"
 
 #include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <limits>
 
+#include "kernels/cuda/stream.h"
 #include "services/common/check.h"
 
 namespace folio::model::testing {
@@ -28,7 +31,8 @@ ModelConfig GpuConfig() {
 }
 
 CudaRig::CudaRig(const ModelSource& model, const CudaRigOptions& options, uint32_t num_pages)
-    : pool_(model.config(), num_pages), max_rows_(options.max_rows) {
+    : pool_(model.config(), num_pages),
+      options_{.max_rows = options.max_rows, .graphs = options.graphs, .tune = options.tune} {
   const kernels::PoolView& view = pool_.view();
   const size_t bytes = view.num_pages * view.geometry.page_bytes();
   auto pages = memory_.Allocate(bytes, "pages");
@@ -55,7 +59,7 @@ void CudaRig::MakeAnotherExecutor() {
   view.pages = pages_.as<>();
   view.scores = static_cast<float*>(board_.on_device());
   executor_ = model_.ok()
-                  ? MakeCudaExecutor(*model_, {view, kernels::cuda::DataType::kBf16}, max_rows_)
+                  ? MakeCudaExecutor(*model_, {view, kernels::cuda::DataType::kBf16}, options_)
                   : model_.status();
 }
 
@@ -77,6 +81,23 @@ std::vector<kernels::bf16> CudaRig::Pages() const {
   FOLIO_CHECK(cudaMemcpy(numbers.data(), pages_.as<>(), pages_.bytes(), cudaMemcpyDeviceToHost) ==
               cudaSuccess);
   return numbers;
+}
+
+void ExpectSameMemory(const CudaRig& one, const CudaRig& other) {
+  const auto bits = [](const CudaRig& rig) {
+    std::vector<uint32_t> all;
+    for (const kernels::bf16 x : rig.Pages()) all.push_back(x.bits);
+    const kernels::PoolView board = rig.board();
+    const size_t floats = BoardFloats(board);
+    for (size_t i = 0; i < floats; ++i) all.push_back(std::bit_cast<uint32_t>(board.scores[i]));
+    return all;
+  };
+  EXPECT_TRUE(bits(one) == bits(other)) << "pages or boards differ";
+}
+
+bool Emulated() {
+  const auto facts = kernels::cuda::UseDevice(0);
+  return facts.ok() && facts->name == "emulated";
 }
 
 }  // namespace folio::model::testing

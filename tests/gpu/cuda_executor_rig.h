@@ -21,6 +21,8 @@ struct CudaRigOptions {
   uint32_t max_rows = 256;
   size_t gpu_memory = 0;
   int load_threads = 1;
+  bool graphs = true;
+  bool tune = true;
   LoadProgress progress = nullptr;
 };
 
@@ -46,10 +48,16 @@ class CudaRig {
   kernels::cuda::DeviceBuffer pages_;
   float* scores_;
   kernels::cuda::RegisteredMemory board_;
-  uint32_t max_rows_;
+  const CudaExecutorOptions options_;
   absl::StatusOr<std::shared_ptr<CudaModel>> model_;
   absl::StatusOr<std::unique_ptr<Executor>> executor_;
 };
+
+// Pages and boards, to the bit.
+void ExpectSameMemory(const CudaRig& one, const CudaRig& other);
+
+// Whether there is the emulation in place of a GPU.
+bool Emulated();
 
 }  // namespace folio::model::testing
 

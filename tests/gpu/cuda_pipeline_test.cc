@@ -1,125 +1,17 @@
 // The executor of a GPU one step behind the host against itself.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <bit>
-#include <deque>
-#include <optional>
-#include <vector>
-
 #include "tests/gpu/cuda_executor_rig.h"
-#include "tests/model/executor_rig.h"
+#include "tests/gpu/dialogue.h"
 
 namespace folio::model::testing {
 namespace {
 
-using kernels::ScoreKind;
-
-// Table edits come between the steps, whether these are done or not; samples feed the next step.
-class Dialogue {
- public:
-  Dialogue(CudaRig& rig, uint64_t depth) : rig_(rig), depth_(depth) {}
-
-  void Run(std::vector<StepSegment> segments) {
-    tickets_.push_back(rig_.executor().Enqueue({std::move(segments)}));
-    while (tickets_.size() > depth_) Collect();
-  }
-  void Collect() {
-    const StepOutput output = rig_.executor().Collect(tickets_.front());
-    tickets_.pop_front();
-    EXPECT_TRUE(output.status.ok()) << output.status;
-    for (const SegmentOutput& one : output.outputs) {
-      tokens.push_back(one.token.value());
-      logprobs.push_back(one.logprob);
-    }
-  }
-  void Play() {
-    Executor& executor = rig_.executor();
-    const uint32_t vocab = 101;
-    SlotId a = Open(ScoreKind::kNormRatio);
-    SlotId b = Open(ScoreKind::kKeyDifference);
-    Run({Prompt(a, 0, 20, false)});
-    Run({Prompt(a, 20, 30, true), Prompt(b, 0, 35, true)});
-    uint32_t at_a = 50;
-    uint32_t at_b = 35;
-    for (int step = 0; step < 30; ++step) {
-      Extend(a);
-      Extend(b);
-      if (step == 3) Compact(a, 20);
-      if (step == 4) Compact(b, 17);
-      if (step == 5) Compact(a, 14);
-      if (step == 20) executor.DropBlocks(a, {BlockIndex(0), std::nullopt});
-      if (step == 21) executor.DropBlocks(a, {std::nullopt, BlockIndex(0)});
-      std::vector<StepSegment> segments{Decode(a, at_a++)};
-      if (step % 3 != 1) segments.push_back(Decode(b, at_b++));
-      if (step == 10) Run({});  // a step of nothing is a step
-      if (step == 12) {
-        executor.Release(b);
-        b = Open(ScoreKind::kNone);
-        segments.back() = Prompt(b, 40, 25, true);
-        at_b = 65;
-      }
-      segments.back().score_resident = step % 5 == 0 && step < 12 && segments.size() == 2;
-      Run(std::move(segments));
-    }
-    while (!tickets_.empty()) Collect();
-    EXPECT_LT(*std::max_element(tokens.begin(), tokens.end()), vocab);
-    digest = executor.TableDigest(a) ^ executor.TableDigest(b);
-  }
-
-  std::vector<uint32_t> tokens;
-  std::vector<float> logprobs;
-  uint64_t digest = 0;
-
- private:
-  SlotId Open(ScoreKind kind) {
-    const SlotId slot = rig_.executor().Acquire(kind);
-    rig_.executor().ExtendTables(slot, rig_.pool().Take(5));
-    return slot;
-  }
-  void Extend(SlotId slot) {
-    if (rig_.executor().free_tokens(slot) > 0) return;
-    rig_.executor().ExtendTables(slot, rig_.pool().Take(1));
-  }
-  void Compact(SlotId slot, uint32_t keep) {
-    std::vector<std::vector<SlotIndex>> slots(2);
-    for (uint32_t i = 0; i < keep; ++i) {
-      slots[0].emplace_back(i + i / 2);
-      slots[1].emplace_back(i);
-    }
-    rig_.executor().Compact(slot, slots, {1, 0});
-    Extend(slot);
-  }
-  static StepSegment Segment(SlotId slot, uint32_t position) {
-    StepSegment segment;
-    segment.slot = slot;
-    segment.first_position = Position(position);
-    segment.want_output = true;
-    segment.top_logprobs = 0;
-    segment.sampling.temperature = 0.8f;
-    segment.sampling.seed = slot.value() + 5;
-    return segment;
-  }
-  static StepSegment Prompt(SlotId slot, uint32_t first, uint32_t count, bool ends) {
-    StepSegment segment = Segment(slot, first);
-    segment.prompt = true;
-    segment.want_output = ends;
-    for (const uint32_t token : RandomTokens(count, 101, first + 9)) {
-      segment.tokens.emplace_back(token);
-    }
-    return segment;
-  }
-  static StepSegment Decode(SlotId slot, uint32_t position) { return Segment(slot, position); }
-
-  CudaRig& rig_;
-  uint64_t depth_;
-  std::deque<StepTicket> tickets_;
-};
-
-TEST(CudaExecutorTest, OneStepBehindIsTheSame) {
+void ExpectOneStepBehindIsTheSame(bool graphs) {
   const RandomModel model(GpuConfig(), 77);
-  CudaRig alone(model);
-  CudaRig behind(model);
+  const CudaRigOptions options{.max_rows = 256, .graphs = graphs, .tune = false};
+  CudaRig alone(model, options);
+  CudaRig behind(model, options);
   ASSERT_TRUE(alone.made().ok() && behind.made().ok());
   EXPECT_EQ(behind.executor().pipeline_depth(), 1);
   Dialogue one(alone, 0);
@@ -130,20 +22,13 @@ TEST(CudaExecutorTest, OneStepBehindIsTheSame) {
   EXPECT_EQ(one.tokens, other.tokens);
   EXPECT_EQ(one.logprobs, other.logprobs);
   EXPECT_EQ(one.digest, other.digest);
-  const auto bits = [](const std::vector<kernels::bf16>& numbers) {
-    std::vector<uint16_t> all;
-    all.reserve(numbers.size());
-    for (const kernels::bf16 x : numbers) all.push_back(x.bits);
-    return all;
-  };
-  EXPECT_EQ(bits(alone.Pages()), bits(behind.Pages()));
-  const size_t floats = alone.board().geometry.score_board_floats(alone.board().num_pages);
-  for (size_t i = 0; i < floats; ++i) {
-    ASSERT_EQ(std::bit_cast<uint32_t>(alone.board().scores[i]),
-              std::bit_cast<uint32_t>(behind.board().scores[i]))
-        << "score " << i;
-  }
+  ExpectSameMemory(alone, behind);
+  EXPECT_EQ(GraphsOf(behind.executor()).replayed > 20, graphs);
 }
+
+TEST(CudaExecutorTest, OneStepBehindIsTheSame) { ExpectOneStepBehindIsTheSame(false); }
+
+TEST(CudaExecutorTest, OneStepBehindIsTheSameWithGraphs) { ExpectOneStepBehindIsTheSame(true); }
 
 }  // namespace
 }  // namespace folio::model::testing
