@@ -12,8 +12,8 @@ namespace folio::model {
 inline constexpr uint32_t kMostPaddedRows = 512;
 
 // The least of 1, 2, 4, 8, 16, 24, ... 128, 160, ... kMostPaddedRows that holds `rows`, and at most
-// `max_rows`. Tensor cores multiply eight rows as fast as one; further up a quarter of
-// the rows is padding at most.
+// `max_rows`. Tensor cores multiply eight rows as fast as one; above 128 a fifth of the rows is
+// padding at most.
 constexpr uint32_t PaddedRows(uint32_t rows, uint32_t max_rows) {
   if (rows == 0 || rows > kMostPaddedRows) return rows;
   uint32_t padded = 1;

@@ -134,9 +134,12 @@ TEST(CudaGraphsTest, OtherStepsInBetweenChangeNothing) {
   ExpectSameMemory(with, without);
 }
 
-// Layers that hold different numbers of tokens want plans of their own, which is another graph.
+// Layers that hold different numbers of tokens want plans of their own, which is another graph, and
+// so is which of them have the same.
 TEST(CudaGraphsTest, LayersOfOtherLengthsAreAnotherShape) {
-  const RandomModel model(GpuConfig(), 10);
+  ModelConfig config = GpuConfig();
+  config.num_layers = 3;
+  const RandomModel model(config, 10);
   CudaRig with(model, Options(true));
   CudaRig without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
@@ -148,18 +151,23 @@ TEST(CudaGraphsTest, LayersOfOtherLengthsAreAnotherShape) {
       EXPECT_EQ(one.Step(2, position), other.Step(2, position)) << "at " << position;
     }
   };
-  const auto drop = [&](std::vector<std::optional<BlockIndex>> blocks) {
+  const auto drop = [&](uint32_t layer, uint32_t block) {
+    std::vector<std::optional<BlockIndex>> blocks(3);
+    blocks[layer] = BlockIndex(block);
     for (DecodeBatch* batch : {&one, &other}) batch->DropBlocks(1, blocks);
   };
   steps();
-  drop({BlockIndex(0), std::nullopt});
+  drop(0, 0);
   steps();
   EXPECT_EQ(GraphsOf(with.executor()).recorded, 2u);
-  drop({std::nullopt, BlockIndex(1)});
+  drop(1, 1);
   steps();
-  // The shape of before.
-  EXPECT_EQ(GraphsOf(with.executor()).recorded, 2u);
-  EXPECT_EQ(GraphsOf(with.executor()).replayed, 7u);
+  EXPECT_EQ(GraphsOf(with.executor()).recorded, 3u);
+  drop(2, 0);
+  steps();
+  // The shape of the beginning.
+  EXPECT_EQ(GraphsOf(with.executor()).recorded, 3u);
+  EXPECT_EQ(GraphsOf(with.executor()).replayed, 9u);
   for (DecodeBatch* batch : {&one, &other}) batch->Compact(0, 20);
   steps();
   ExpectSameMemory(with, without);

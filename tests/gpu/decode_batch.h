@@ -89,12 +89,12 @@ class DecodeBatch {
   }
   // Keeps some of the sequence's tokens, not the same in each layer.
   void Compact(uint32_t i, uint32_t keep) {
-    std::vector<std::vector<SlotIndex>> slots(2);
+    const uint32_t layers = rig_.board().geometry.num_layers;
+    std::vector<std::vector<SlotIndex>> slots(layers);
     for (uint32_t at = 0; at < keep; ++at) {
-      slots[0].emplace_back(at + at / 2);
-      slots[1].emplace_back(at + 3);
+      for (uint32_t l = 0; l < layers; ++l) slots[l].emplace_back(l == 0 ? at + at / 2 : at + l);
     }
-    rig_.executor().Compact(slots_[i], slots, {1, 1});
+    rig_.executor().Compact(slots_[i], slots, std::vector<uint32_t>(layers, 1));
   }
 
  private:
