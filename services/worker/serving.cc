@@ -26,6 +26,8 @@ Serving::~Serving() {
 }
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
+  // As long as it is mapped here, the last manager's pool takes memory that the next one wants.
+  attachment_.reset();
   auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->pool_user(),
                                     options_.attach_timeout, stop);
   if (!attachment.ok()) return attachment.status();

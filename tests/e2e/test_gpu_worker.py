@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from node import BIN, Node, cache, tokens, wait_until
-from streams import go_on, start_and_kill, whole
+from streams import Stream, go_on, start_and_kill, whole
 from stubs import inference_pb2, types_pb2
 
 FAKES = BIN.parent / "tests/manager/fake_gpu"
@@ -170,9 +170,27 @@ def test_a_killed_worker_s_sequences_go_on_at_another_gpu_worker(model):
         node.assert_alive()
 
 
-def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(model):
+def test_pipelined_and_cancelled(gpu):
+    """As clients ask by default: no step waits for the manager. Some lose interest on the way."""
+    requests = [asking(policy, PROMPT[: 60 + 20 * i]) for i, policy in enumerate(POLICIES)]
+    for request in requests:
+        request.cache.eviction_mode = types_pb2.EVICTION_MODE_PIPELINED
+    calls = [gpu.stub.Generate(request, timeout=60) for request in [*requests, *requests]]
+    for call in calls[4:]:
+        next(event for event in call if event.WhichOneof("event") == "chunk")
+        call.cancel()
+    for request, call in zip(requests, calls, strict=False):
+        stream = Stream()
+        stream.follow(call)
+        assert len(stream.tokens) == MOST and stream.finished.usage.generated_tokens == MOST
+        evicts = request.cache.policy.WhichOneof("kind") != "full"
+        assert (stream.finished.cache.evicted_pages > 0) == evicts
+    gpu.assert_all_free()
+
+
+def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(model, tmp_path):
     with GpuNode() as node:
-        stub = node.start_worker(model=model)
+        stub = node.start_worker(model=model, environment={"FAKE_GPU_LOG": str(tmp_path / "driver.log")})
         before = whole(stub, asking("paged_eviction")).tokens
         node.manager.signal(signal.SIGKILL)
         node.manager.wait()
@@ -182,6 +200,11 @@ def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(model):
         wait_until(lambda: worker.words().rstrip().endswith("INFO serving"), 20, "it serves anew")
         assert whole(stub, asking("paged_eviction")).tokens == before
         assert worker.words().count("model loaded") == 1
+        # The lost pool is let go of before the next one is carved: there is one GPU's memory for both.
+        calls = (tmp_path / "driver.log").read_text().split()
+        assert [call for call in calls if call in ("cuMemImportFromShareableHandle", "cuMemUnmap")] == [
+            "cuMemImportFromShareableHandle", "cuMemUnmap", "cuMemImportFromShareableHandle",
+        ]  # fmt: skip
         node.assert_all_free()
         # One on another GPU is none for it: weights do not move.
         node.manager.signal(signal.SIGKILL)
