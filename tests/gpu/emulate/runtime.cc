@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace folio::emulate {
 namespace {
 
 constexpr int kPattern = 0xee;
+
+// Ranks of a group may be threads. Guards what follows; kernels have one calling thread all the
+// same.
+std::recursive_mutex memory_mutex;
 
 std::map<void*, size_t>& Allocations() {
   static std::map<void*, size_t> allocations;
@@ -53,6 +58,7 @@ cudaError_t Forbidden() {
 }
 
 bool IsLocked(const void* memory, size_t bytes) {
+  const std::lock_guard<std::recursive_mutex> lock(memory_mutex);
   auto* const first = static_cast<char*>(const_cast<void*>(memory));
   const auto next = Locked().upper_bound(first);
   if (next == Locked().begin()) return false;
@@ -79,6 +85,7 @@ void Enqueue(CUstream_st* stream, std::function<void()> work) {
 }
 
 size_t AllocatedBytes() {
+  const std::lock_guard<std::recursive_mutex> lock(memory_mutex);
   size_t sum = GraphBytes();
   for (const auto& [memory, bytes] : Allocations()) sum += bytes;
   return sum;
@@ -141,6 +148,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   if (emulate::AllocatedBytes() + bytes > emulate::kMemoryBytes) return cudaErrorMemoryAllocation;
   // As aligned as CUDA's.
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -152,6 +160,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   if (memory != nullptr && emulate::Allocations().erase(memory) == 0) return cudaErrorInvalidValue;
   std::free(memory);
   return cudaSuccess;
@@ -180,17 +189,20 @@ cudaError_t cudaFreeHost(void* memory) {
 
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   const bool fresh = emulate::Locked().emplace(static_cast<char*>(memory), bytes).second;
   return fresh ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaHostUnregister(void* memory) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   const bool held = emulate::Locked().erase(static_cast<char*>(memory)) > 0;
   return held ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   auto* const address = static_cast<char*>(host);
   const auto next = emulate::Locked().upper_bound(address);
   if (next == emulate::Locked().begin()) return cudaErrorInvalidValue;
@@ -217,6 +229,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   });
   return cudaSuccess;
 }
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CUstream_st;
