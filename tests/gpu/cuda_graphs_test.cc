@@ -103,6 +103,21 @@ TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
   EXPECT_EQ(GraphsOf(with.executor()).recorded, 5u);  // of 1, 2, 4, 8 and 12 rows
 }
 
+// More rows than one product of logits has.
+TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
+  const RandomModel model(GpuConfig(), 13);
+  CudaRig with(model, Options(true));
+  CudaRig without(model, Options(false));
+  ASSERT_TRUE(with.made().ok() && without.made().ok());
+  DecodeBatch one(with, 130, /*prompt=*/0);
+  DecodeBatch other(without, 130, /*prompt=*/0);
+  for (uint32_t position = 0; position < 3; ++position) {
+    EXPECT_EQ(one.Step(130, position), other.Step(130, position));
+  }
+  EXPECT_EQ(GraphsOf(with.executor()).replayed, 2u);
+  ExpectSameMemory(with, without);
+}
+
 // What other steps make grow is none of a graph's memory.
 TEST(CudaGraphsTest, OtherStepsInBetweenChangeNothing) {
   const RandomModel model(GpuConfig(), 9);

@@ -22,25 +22,26 @@ inline CudaRigOptions Options(bool graphs, uint32_t max_rows = 256) {
 
 class DecodeBatch {
  public:
-  static constexpr uint32_t kPrompt = 37;  // tokens of each
+  static constexpr uint32_t kPrompt = 37;
 
-  DecodeBatch(CudaRig& rig, uint32_t sequences) : rig_(rig) {
+  // `prompt` tokens of each are there.
+  DecodeBatch(CudaRig& rig, uint32_t sequences, uint32_t prompt = kPrompt) : rig_(rig) {
     for (uint32_t i = 0; i < sequences; ++i) {
       slots_.push_back(rig_.executor().Acquire(kernels::ScoreKind::kNormRatio));
       // In chunks, as a step may have few rows.
-      for (uint32_t first = 0; first < kPrompt; first += 10) {
-        StepSegment prompt = Segment(i, first);
-        prompt.prompt = true;
-        prompt.want_output = false;
-        for (uint32_t at = first; at < std::min(first + 10, kPrompt); ++at) {
-          prompt.tokens.push_back(Token(i, at));
+      for (uint32_t first = 0; first < prompt; first += 10) {
+        StepSegment chunk = Segment(i, first);
+        chunk.prompt = true;
+        chunk.want_output = false;
+        for (uint32_t at = first; at < std::min(first + 10, prompt); ++at) {
+          chunk.tokens.push_back(Token(i, at));
         }
-        Run({prompt});
+        Run({chunk});
       }
     }
   }
 
-  // A decode row of the `i`th sequence, which is fed what Token says.
+  // A decode row of the `i`th sequence, which is fed what it sampled.
   StepSegment Segment(uint32_t i, uint32_t position) {
     if (rig_.executor().free_tokens(slots_[i]) < 10) {
       rig_.executor().ExtendTables(slots_[i], rig_.pool().Take(1));

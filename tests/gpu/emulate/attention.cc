@@ -85,6 +85,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                                             const AttentionOptions& options,
                                             const AttentionMemory& memory) {
   if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
+  emulate::BreakRecording();  // a launch would find this plan, not its own
   FOLIO_CHECK(memory.parts != nullptr && memory.plan != nullptr && memory.pinned != nullptr);
   AttentionPlan plan{.runs = static_cast<uint32_t>(work.row_starts.size() - 1),
                      .shape = shape,

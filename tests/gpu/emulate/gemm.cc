@@ -1,10 +1,13 @@
-// Stands for the products of kernels/cuda/gemm.cc: plain loops.
+// Stands for the products of kernels/cuda/gemm.cc: plain loops. As there, the first product of a
+// shape is not to be recorded: cuBLASLt's heuristic may fail then.
 #include "kernels/cuda/gemm.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "tests/gpu/emulate/runtime.h"
 
@@ -33,6 +36,9 @@ class PlainGemm final : public Gemm {
   absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                         bool accumulate) override {
     if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+    if (known_.emplace(in.rows, weight.rows, in.cols, accumulate).second) {
+      emulate::BreakRecording();
+    }
     emulate::Enqueue(stream, [=] {
       for (uint32_t row = 0; row < in.rows; ++row) {
         for (uint32_t col = 0; col < weight.rows; ++col) {
@@ -52,6 +58,9 @@ class PlainGemm final : public Gemm {
     cudaStreamSynchronize(stream);
     return status;
   }
+
+ private:
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t, bool>> known_;
 };
 
 }  // namespace

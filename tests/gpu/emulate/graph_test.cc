@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/step.h"
 #include "kernels/cuda/stream.h"
@@ -45,6 +46,21 @@ TEST(EmulatedGraphTest, PageableCopiesAndEventsAreNotRecorded) {
   const auto record = Graph::Capture(stream->get(), [&] { return event->Record(stream->get()); });
   EXPECT_FALSE(record.ok());
   EXPECT_TRUE(event->Wait().ok());
+}
+
+// See Gemm: what chooses an algorithm does not work while a stream is recorded.
+TEST(EmulatedGraphTest, AShapesFirstProductIsNotRecorded) {
+  const auto stream = OwnedStream::Create();
+  DeviceMemory memory(0);
+  const auto numbers = memory.Allocate(4096, "numbers");
+  const auto gemm = kernels::cuda::Gemm::Create(nullptr, 0);
+  ASSERT_TRUE(stream.ok() && numbers.ok() && gemm.ok());
+  const kernels::cuda::Tensor in{numbers->as<void>(), kernels::cuda::DataType::kBf16, 2, 8, 8};
+  const kernels::cuda::Tensor out{numbers->as<>() + 1024, kernels::cuda::DataType::kFloat32, 2, 2,
+                                  4};
+  const auto multiply = [&] { return (*gemm)->Multiply(stream->get(), in, in, out, false); };
+  EXPECT_FALSE(Graph::Capture(stream->get(), multiply).ok());
+  EXPECT_TRUE(Graph::Capture(stream->get(), multiply).ok());
 }
 
 TEST(EmulatedGraphTest, GraphsTakeMemoryAndGiveItBack) {

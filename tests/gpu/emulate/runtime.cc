@@ -52,9 +52,8 @@ thread_local int current = 0;
 
 // Of what may not be recorded.
 cudaError_t Forbidden() {
-  if (recording == nullptr) return cudaSuccess;
-  recording->recorded->broken = true;
-  return cudaErrorStreamCaptureUnsupported;
+  BreakRecording();
+  return recording == nullptr ? cudaSuccess : cudaErrorStreamCaptureUnsupported;
 }
 
 bool IsLocked(const void* memory, size_t bytes) {
@@ -82,6 +81,10 @@ void Enqueue(CUstream_st* stream, std::function<void()> work) {
   if (stream->recorded != nullptr) return stream->recorded->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->enqueued;
+}
+
+void BreakRecording() {
+  if (recording != nullptr) recording->recorded->broken = true;
 }
 
 size_t AllocatedBytes() {

@@ -14,6 +14,9 @@ namespace folio::emulate {
 // being recorded keeps it.
 void Enqueue(CUstream_st* stream, std::function<void()> work);
 
+// For what may not be recorded: a recording, if there is one, fails.
+void BreakRecording();
+
 // The device's memory: what is allocated beyond it is refused.
 inline constexpr size_t kMemoryBytes = size_t{4} << 30;
 size_t AllocatedBytes();
