@@ -80,21 +80,22 @@ TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
   CudaRig without(model, Options(false, 12));
   CudaRig alone(model, Options(true, 12));
   ASSERT_TRUE(with.made().ok() && without.made().ok() && alone.made().ok());
-  DecodeBatch together(with, 12);
-  DecodeBatch plain(without, 12);
-  DecodeBatch apart(alone, 12);
-  uint32_t position = DecodeBatch::kPrompt;
-  for (const uint32_t size : {1u, 2u, 3u, 4u, 5u, 8u, 9u, 11u, 12u}) {
+  DecodeBatch together(with, 12, DecodeBatch::kShortPrompt);
+  DecodeBatch plain(without, 12, DecodeBatch::kShortPrompt);
+  DecodeBatch apart(alone, 12, DecodeBatch::kShortPrompt);
+  uint32_t position = DecodeBatch::kShortPrompt;
+  for (const uint32_t size : {1u, 2u, 3u, 4u, 5u, 8u, 9u, 12u}) {
     for (int again = 0; again < 3; ++again, ++position) {
       const std::vector<float> got = together.Step(size, position);
       ASSERT_EQ(got.size(), size);
       EXPECT_EQ(got, plain.Step(size, position)) << size << " sequences";
-      for (uint32_t i = 0; i < size; ++i) {
-        const std::vector<float> own = apart.StepOf(i, position);
+      for (const uint32_t i : {0u, 2u, 8u}) {
+        if (i >= size) continue;
+        const float own = apart.StepOf(i, position);
         if (Emulated()) {
-          EXPECT_EQ(got[i], own.at(0)) << "sequence " << i << " of " << size;
+          EXPECT_EQ(got[i], own) << "sequence " << i << " of " << size;
         } else {
-          EXPECT_NEAR(got[i], own.at(0), 0.1f) << "sequence " << i << " of " << size;
+          EXPECT_NEAR(got[i], own, 0.1f) << "sequence " << i << " of " << size;
         }
       }
     }
@@ -105,7 +106,9 @@ TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
 
 // More rows than one product of logits has.
 TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
-  const RandomModel model(GpuConfig(), 13);
+  ModelConfig config = GpuConfig();
+  config.num_layers = 1;
+  const RandomModel model(config, 13);
   CudaRig with(model, Options(true));
   CudaRig without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
@@ -222,49 +225,6 @@ TEST(CudaGraphsTest, WhatIsWantedMayChangeFromStepToStep) {
   }
   EXPECT_EQ(GraphsOf(with.executor()).replayed, 7u);
   ExpectSameMemory(with, without);
-}
-
-// Sampled tokens of `sequences`, each of which feeds the next step; steps are collected one behind.
-std::vector<std::vector<TokenId>> Continue(CudaRig& rig, const std::vector<uint32_t>& sequences) {
-  DecodeBatch batch(rig, 5);
-  std::vector<std::vector<TokenId>> tokens(sequences.size());
-  std::optional<StepTicket> before;
-  const auto collect = [&] {
-    const StepOutput output = rig.executor().Collect(*before);
-    EXPECT_TRUE(output.status.ok()) << output.status;
-    EXPECT_EQ(output.outputs.size(), sequences.size());
-    for (size_t i = 0; i < output.outputs.size(); ++i) tokens[i].push_back(output.outputs[i].token);
-  };
-  for (uint32_t step = 0; step < 12; ++step) {
-    StepBatch next;
-    for (const uint32_t i : sequences) {
-      next.segments.push_back(batch.Segment(i, DecodeBatch::kPrompt + step));
-      if (step == 0) next.segments.back().tokens = {TokenId(50 + i)};
-      next.segments.back().sampling = {1.0f, 0, 1.0f, 0, i};
-    }
-    const StepTicket ticket = rig.executor().Enqueue(next);
-    if (before.has_value()) collect();
-    before = ticket;
-  }
-  collect();
-  return tokens;
-}
-
-TEST(CudaGraphsTest, SamplesFeedTheNextGraph) {
-  const RandomModel model(GpuConfig(), 12);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
-  ASSERT_TRUE(with.made().ok() && without.made().ok());
-  const auto together = Continue(with, {0, 1, 2, 3, 4});
-  EXPECT_EQ(together, Continue(without, {0, 1, 2, 3, 4}));
-  EXPECT_EQ(GraphsOf(with.executor()).replayed, 11u);
-  ExpectSameMemory(with, without);
-  if (!Emulated()) return;  // products of other shapes are rounded otherwise
-  for (uint32_t i = 0; i < 5; ++i) {
-    CudaRig alone(model, Options(true));
-    ASSERT_TRUE(alone.made().ok());
-    EXPECT_EQ(Continue(alone, {i}).at(0), together[i]) << "sequence " << i;
-  }
 }
 
 // However many shapes there are, some are known at a time.

@@ -1,7 +1,12 @@
 // The executor of a GPU one step behind the host against itself.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "tests/gpu/cuda_executor_rig.h"
+#include "tests/gpu/decode_batch.h"
 #include "tests/gpu/dialogue.h"
 
 namespace folio::model::testing {
@@ -29,6 +34,49 @@ void ExpectOneStepBehindIsTheSame(bool graphs) {
 TEST(CudaExecutorTest, OneStepBehindIsTheSame) { ExpectOneStepBehindIsTheSame(false); }
 
 TEST(CudaExecutorTest, OneStepBehindIsTheSameWithGraphs) { ExpectOneStepBehindIsTheSame(true); }
+
+// Sampled tokens of `sequences`, each of which feeds the next step; steps are collected one behind.
+std::vector<std::vector<TokenId>> Continue(CudaRig& rig, const std::vector<uint32_t>& sequences) {
+  DecodeBatch batch(rig, 5, DecodeBatch::kShortPrompt);
+  std::vector<std::vector<TokenId>> tokens(sequences.size());
+  std::optional<StepTicket> before;
+  const auto collect = [&] {
+    const StepOutput output = rig.executor().Collect(*before);
+    EXPECT_TRUE(output.status.ok()) << output.status;
+    EXPECT_EQ(output.outputs.size(), sequences.size());
+    for (size_t i = 0; i < output.outputs.size(); ++i) tokens[i].push_back(output.outputs[i].token);
+  };
+  for (uint32_t step = 0; step < 12; ++step) {
+    StepBatch next;
+    for (const uint32_t i : sequences) {
+      next.segments.push_back(batch.Segment(i, DecodeBatch::kShortPrompt + step));
+      if (step == 0) next.segments.back().tokens = {TokenId(50 + i)};
+      next.segments.back().sampling = {1.0f, 0, 1.0f, 0, i};
+    }
+    const StepTicket ticket = rig.executor().Enqueue(next);
+    if (before.has_value()) collect();
+    before = ticket;
+  }
+  collect();
+  return tokens;
+}
+
+TEST(CudaExecutorTest, SamplesFeedTheNextGraph) {
+  const RandomModel model(GpuConfig(), 12);
+  CudaRig with(model, Options(true));
+  CudaRig without(model, Options(false));
+  ASSERT_TRUE(with.made().ok() && without.made().ok());
+  const auto together = Continue(with, {0, 1, 2, 3, 4});
+  EXPECT_EQ(together, Continue(without, {0, 1, 2, 3, 4}));
+  EXPECT_EQ(GraphsOf(with.executor()).replayed, 11u);
+  ExpectSameMemory(with, without);
+  if (!Emulated()) return;  // products of other shapes are rounded otherwise
+  for (const uint32_t i : {0u, 4u}) {
+    CudaRig alone(model, Options(true));
+    ASSERT_TRUE(alone.made().ok());
+    EXPECT_EQ(Continue(alone, {i}).at(0), together[i]) << "sequence " << i;
+  }
+}
 
 }  // namespace
 }  // namespace folio::model::testing

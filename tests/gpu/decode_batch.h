@@ -23,6 +23,7 @@ inline CudaRigOptions Options(bool graphs, uint32_t max_rows = 256) {
 class DecodeBatch {
  public:
   static constexpr uint32_t kPrompt = 37;
+  static constexpr uint32_t kShortPrompt = 18;  // where there are many sequences
 
   // `prompt` tokens of each are there.
   DecodeBatch(CudaRig& rig, uint32_t sequences, uint32_t prompt = kPrompt) : rig_(rig) {
@@ -69,9 +70,7 @@ class DecodeBatch {
     for (uint32_t i = 0; i < size; ++i) segments.push_back(Fed(i, position, top_logprobs));
     return Logprobs(std::move(segments));
   }
-  std::vector<float> StepOf(uint32_t i, uint32_t position) {
-    return Logprobs({Fed(i, position, 0)});
-  }
+  float StepOf(uint32_t i, uint32_t position) { return Logprobs({Fed(i, position, 0)}).at(0); }
   // Another sequence's, beside a token of each of these.
   void LongPrompt(uint32_t tokens) {
     const SlotId slot = rig_.executor().Acquire(kernels::ScoreKind::kWindowAttention);
