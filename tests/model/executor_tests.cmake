@@ -15,8 +15,11 @@ folio_test(tp_executor_test tp_executor_test.cc LIBS folio_tp_rig)
 
 # Needs the reference model: see FOLIO_MODEL in the file.
 if(TARGET folio_model_source AND TARGET folio_policy)
-  folio_test(oracle_executor_test oracle_executor_test.cc
-             LIBS folio_executor_rig folio_model_source folio_policy nlohmann_json::nlohmann_json)
+  # Of any device: tests/gpu has another.
+  add_library(folio_oracle_rig STATIC oracle_sequence.cc)
+  target_link_libraries(folio_oracle_rig PUBLIC folio_executor_rig folio_model_source folio_policy GTest::gtest
+                                                nlohmann_json::nlohmann_json)
+  folio_test(oracle_executor_test oracle_executor_test.cc LIBS folio_oracle_rig)
   target_compile_definitions(oracle_executor_test PRIVATE
                              FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
   folio_test(tp_reference_test tp_reference_test.cc

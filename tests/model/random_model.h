@@ -48,6 +48,8 @@ class TestPool {
   const kernels::PoolView& view() const { return view_; }
   // `count` pages for each layer, never given out before.
   std::vector<std::vector<PageRef>> Take(uint32_t count);
+  // Gives all out anew, with what is in them.
+  void TakeBackAll() { next_ = 0; }
 
  private:
   std::vector<std::byte> pages_;

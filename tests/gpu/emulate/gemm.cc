@@ -6,8 +6,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "tests/gpu/emulate/runtime.h"
 
@@ -18,6 +21,22 @@ float At(const ConstTensor& tensor, uint32_t row, uint32_t col) {
   const uint16_t bits = static_cast<const uint16_t*>(tensor.data)[row * tensor.stride + col];
   return tensor.type == DataType::kBf16 ? bf16{bits}.ToFloat()
                                         : __half2float(__ushort_as_half(bits));
+}
+
+// Numbers of a row, and zeros up to a whole number of lanes.
+constexpr uint32_t kLanes = 16;
+std::vector<float> Row(const ConstTensor& tensor, uint32_t row) {
+  std::vector<float> numbers((tensor.cols + kLanes - 1) / kLanes * kLanes);
+  for (uint32_t i = 0; i < tensor.cols; ++i) numbers[i] = At(tensor, row, i);
+  return numbers;
+}
+
+float Dot(const std::vector<float>& a, const std::vector<float>& b) {
+  float sums[kLanes] = {};
+  for (size_t i = 0; i < a.size(); i += kLanes) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), 0.0f);
 }
 
 void Put(float x, const Tensor& to, uint32_t row, uint32_t col, bool accumulate) {
@@ -40,11 +59,12 @@ class PlainGemm final : public Gemm {
       emulate::BreakRecording();
     }
     emulate::Enqueue(stream, [=] {
-      for (uint32_t row = 0; row < in.rows; ++row) {
-        for (uint32_t col = 0; col < weight.rows; ++col) {
-          float sum = 0;
-          for (uint32_t i = 0; i < in.cols; ++i) sum += At(in, row, i) * At(weight, col, i);
-          Put(sum, out, row, col, accumulate);
+      std::vector<std::vector<float>> rows;
+      for (uint32_t row = 0; row < in.rows; ++row) rows.push_back(Row(in, row));
+      for (uint32_t col = 0; col < weight.rows; ++col) {
+        const std::vector<float> weights = Row(weight, col);
+        for (uint32_t row = 0; row < in.rows; ++row) {
+          Put(Dot(rows[row], weights), out, row, col, accumulate);
         }
       }
     });
