@@ -204,6 +204,10 @@ absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
   if (!held.ok()) return held.status();
   weights->memory = *std::move(held);
   Place(weights->memory.as<>(), *weights);
+  if (const auto* made = dynamic_cast<const DeviceSource*>(&source); made != nullptr) {
+    if (absl::Status status = made->Fill(*weights); !status.ok()) return status;
+    return weights;
+  }
   auto sender = Sender::Make();
   if (!sender.ok()) return sender.status();
   const DeviceWeights& w = *weights;

@@ -36,8 +36,17 @@ struct DeviceWeights {
 // Elements from one row of a bf16 matrix to the next: rows begin at multiples of 16 bytes.
 constexpr size_t DeviceStride(size_t cols) { return (cols + 7) / 8 * 8; }
 
+// A model whose tensors are written on the device itself, for benchmarks: random numbers of a large
+// model's shapes need no file and no copy.
+class DeviceSource : public ModelSource {
+ public:
+  // Writes all of `weights`, which have their places, and returns when it is done.
+  virtual absl::Status Fill(const DeviceWeights& weights) const = 0;
+};
+
 // Reads every tensor, layers in parallel on `threads` threads, and sends it to the current device
-// through page-locked memory, of which one half is filled while the other is on its way.
+// through page-locked memory, of which one half is filled while the other is on its way. A
+// DeviceSource is asked for nothing but to fill them.
 // RESOURCE_EXHAUSTED says what the weights want and what there is, before anything is read; the
 // source's own errors pass through, and INVALID_ARGUMENT names a tensor of the wrong size.
 absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(

@@ -21,6 +21,7 @@
 #include "absl/strings/str_replace.h"
 #include "folio/v1/types.pb.h"
 #include "kernels/cpu/thread_pool.h"
+#include "tests/bench/loaded_rig.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/bench/or_die.h"
 #include "tests/bench/policy_costs.h"
@@ -222,7 +223,7 @@ int Main() {
     return OrDie(MakeManagerSide(kind, model->layout(), kPoolBytes, ManagerBinary()));
   };
   const auto start = [&](std::unique_ptr<ManagerSide> manager) {
-    return OrDie(ServingRig::Start(model.get(), std::move(manager), chunk));
+    return OrDie(StartRig(*model, std::move(manager), chunk));
   };
   {
     const auto rig = start(make(ManagerKind::kProcess));

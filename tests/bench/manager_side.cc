@@ -19,6 +19,7 @@
 #include "services/worker/grpc_manager_link.h"
 #include "services/worker/pool_attachment.h"
 #include "tests/bench/serving_rig.h"
+#include "tests/bench/timed_link.h"
 #include "tests/testing/in_process_link.h"
 
 namespace folio::bench {
@@ -72,29 +73,6 @@ class ProcessSide final : public ManagerSide {
   pid_t pid_ = -1;
   std::unique_ptr<worker::PoolAttachment> attachment_;
   std::unique_ptr<worker::GrpcManagerLink> link_;
-};
-
-// The in-process link carries a request out inside Send, so its time is the manager's.
-class TimedLink final : public worker::ManagerLink {
- public:
-  explicit TimedLink(std::unique_ptr<worker::ManagerLink> link) : link_(std::move(link)) {}
-  uint64_t Send(folio::v1::SessionRequest request) override {
-    const absl::Time start = absl::Now();
-    const uint64_t step = link_->Send(std::move(request));
-    seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
-    return step;
-  }
-  std::optional<folio::v1::SessionReply> TryReceive() override { return link_->TryReceive(); }
-  std::optional<folio::v1::SessionReply> Receive(absl::Time deadline) override {
-    return link_->Receive(deadline);
-  }
-  void Wake() override { link_->Wake(); }
-  absl::Status status() const override { return link_->status(); }
-  double seconds() const { return seconds_; }
-
- private:
-  std::unique_ptr<worker::ManagerLink> link_;
-  double seconds_ = 0;
 };
 
 class InProcessSide final : public ManagerSide {

@@ -27,25 +27,26 @@ model::ExecutorTimes Since(const model::ExecutorTimes& before, const model::Exec
 // Shared by the sequences of one run. Events come on the step loop's thread.
 class Recorder {
  public:
-  Recorder(uint32_t sequences, uint32_t decode_steps, const worker::Engine* engine,
-           const model::Executor* executor, const ManagerSide* manager)
-      : decode_steps_(decode_steps),
+  Recorder(const Workload& workload, const worker::Engine* engine, const model::Executor* executor,
+           const ManagerSide* manager)
+      : decode_steps_(workload.decode_steps),
+        first_least_(1 + workload.warm_up_steps),
         engine_(engine),
         executor_(executor),
         manager_(manager),
         manager_seconds_before_(manager->manager_seconds()),
-        tokens_(sequences) {}
+        tokens_(workload.sequences) {}
 
   void Token(uint32_t sequence, uint32_t count) {
     absl::MutexLock lock(&mutex_);
     tokens_[sequence] += count;
     const uint32_t least = *std::min_element(tokens_.begin(), tokens_.end());
-    if (!begun_ && least >= 1) {
+    if (!begun_ && least >= first_least_) {
       begun_ = true;
       Snapshot(&begin_);
-      first_least_ = least;
+      last_least_ = least + decode_steps_;
     }
-    if (begun_ && !over_ && least >= first_least_ + decode_steps_) {
+    if (begun_ && !over_ && least >= last_least_) {
       over_ = true;
       Snapshot(&end_);
     }
@@ -56,6 +57,15 @@ class Recorder {
     if (!status.ok() && !absl::IsCancelled(status) && failure_.ok()) failure_ = status;
   }
 
+  // Until each of the first `count` decodes, its prompt's plan being carried out and acknowledged,
+  // or something failed.
+  absl::Status AwaitDecoding(uint32_t count) {
+    absl::MutexLock lock(&mutex_);
+    admitted_ = count;
+    mutex_.Await(absl::Condition(
+        +[](Recorder* self) { return self->AllAdmittedDecode() || !self->failure_.ok(); }, this));
+    return failure_;
+  }
   // Until the measured steps are over or something failed.
   absl::Status AwaitMeasured() {
     absl::MutexLock lock(&mutex_);
@@ -64,13 +74,19 @@ class Recorder {
         this));
     return failure_;
   }
-  void AwaitDone() {
+  // Until `count` are done: those that were begun.
+  void AwaitDone(size_t count) {
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &Recorder::AllDone));
+    begun_count_ = count;
+    mutex_.Await(absl::Condition(
+        +[](Recorder* self) { return self->done_ >= self->begun_count_; }, this));
   }
 
-  void Fill(Measured* out) {
+  // False: the measured steps are not over.
+  bool Fill(absl::Time start, Measured* out) {
     absl::MutexLock lock(&mutex_);
+    if (!over_) return false;
+    out->prompts_seconds = begin_.seconds - absl::ToUnixNanos(start) * 1e-9;
     out->decode_seconds = end_.seconds - begin_.seconds;
     out->decode_tokens = end_.tokens - begin_.tokens;
     out->decode_times = Since(begin_.times, end_.times);
@@ -78,6 +94,8 @@ class Recorder {
     out->wait_seconds = end_.counters.manager_wait_seconds - begin_.counters.manager_wait_seconds;
     out->manager_seconds = end_.manager_seconds - begin_.manager_seconds;
     out->prefill_manager_seconds = begin_.manager_seconds - manager_seconds_before_;
+    out->generated = (begin_.tokens + end_.tokens) / 2 / static_cast<double>(tokens_.size());
+    return true;
   }
 
  private:
@@ -89,6 +107,10 @@ class Recorder {
     model::ExecutorTimes times;
   };
   bool AllDone() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return done_ == tokens_.size(); }
+  bool AllAdmittedDecode() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return std::all_of(tokens_.begin(), tokens_.begin() + admitted_,
+                       [](uint32_t count) { return count > 1; });
+  }
   void Snapshot(Point* point) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     point->seconds = absl::ToUnixNanos(absl::Now()) * 1e-9;
     for (const uint32_t count : tokens_) point->tokens += count;
@@ -98,6 +120,7 @@ class Recorder {
   }
 
   const uint32_t decode_steps_;
+  const uint32_t first_least_;  // tokens that each has when the measuring begins
   const worker::Engine* const engine_;
   const model::Executor* const executor_;
   const ManagerSide* const manager_;
@@ -106,7 +129,9 @@ class Recorder {
   std::vector<uint32_t> tokens_ ABSL_GUARDED_BY(mutex_);
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
-  uint32_t first_least_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t last_least_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t admitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t begun_count_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Point begin_ ABSL_GUARDED_BY(mutex_), end_ ABSL_GUARDED_BY(mutex_);
@@ -140,22 +165,18 @@ std::vector<TokenId> Prompt(uint32_t length, uint32_t seed, uint32_t vocab) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ServingRig>> ServingRig::Start(const worker::LoadedModel* model,
-                                                              std::unique_ptr<ManagerSide> manager,
-                                                              uint32_t prefill_chunk) {
+std::unique_ptr<ServingRig> ServingRig::Start(std::unique_ptr<ManagerSide> manager,
+                                              std::shared_ptr<model::Executor> executor,
+                                              const model::Tokenizer* tokenizer, uint32_t vocab,
+                                              worker::EngineOptions options) {
   std::unique_ptr<ServingRig> rig(new ServingRig());
   rig->manager_ = std::move(manager);
-  rig->vocab_ = model->config().vocab;
-  worker::EngineOptions options;
+  rig->executor_ = std::move(executor);
+  rig->vocab_ = vocab;
   options.geometry = rig->manager_->pool().geometry;
   options.num_pages = rig->manager_->pool().num_pages;
-  options.prompt_chunk.alone = prefill_chunk;
-  auto executor =
-      model->MakeExecutor(rig->manager_->pool(), options.prompt_chunk.alone + options.max_batch);
-  if (!executor.ok()) return executor.status();
-  rig->executor_ = *std::move(executor);
-  rig->engine_ = std::make_unique<worker::Engine>(
-      options, rig->executor_.get(), rig->manager_->link(), &rig->queue_, &model->tokenizer());
+  rig->engine_ = std::make_unique<worker::Engine>(options, rig->executor_.get(),
+                                                  rig->manager_->link(), &rig->queue_, tokenizer);
   rig->thread_ = std::thread([engine = rig->engine_.get()] { engine->Run().IgnoreError(); });
   return rig;
 }
@@ -165,48 +186,79 @@ ServingRig::~ServingRig() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::shared_ptr<worker::Submission> ServingRig::MakeSubmission(const Workload& workload,
+                                                               uint32_t sequence,
+                                                               uint32_t new_tokens) const {
+  auto submission = std::make_shared<worker::Submission>();
+  submission->request.prompt = Prompt(workload.context, runs_ * 100 + sequence, vocab_);
+  submission->request.max_new_tokens = new_tokens;
+  submission->request.cache = workload.cache;
+  submission->request.sampling.set_seed(1);
+  submission->request.ignore_eos = true;
+  submission->request.label = absl::StrCat("bench-", sequence);
+  return submission;
+}
+
+absl::Status ServingRig::Push(const std::shared_ptr<worker::Submission>& submission) {
+  // The step loop's thread may still be opening the queue.
+  absl::Status pushed = queue_.Push(submission);
+  for (int tries = 0; absl::IsUnavailable(pushed) && tries < 1000; ++tries) {
+    absl::SleepFor(absl::Milliseconds(1));
+    pushed = queue_.Push(submission);
+  }
+  return pushed;
+}
+
+// Until the pages of sequences that have ended are the manager's again.
+void ServingRig::AwaitIdle() const {
+  for (int tries = 0; engine_->counters().running > 0 && tries < 50000; ++tries) {
+    absl::SleepFor(absl::Microseconds(100));
+  }
+}
+
 absl::StatusOr<Measured> ServingRig::Run(const Workload& workload) {
   // Those prefilled first decode while the others are prefilled; none may end before the measuring.
   const uint32_t chunks = workload.context / worker::PromptChunk{}.beside_decodes + 2;
-  const uint32_t spare = workload.sequences * chunks + 32;
-  const uint32_t new_tokens = workload.decode_steps == 0 ? 1 : workload.decode_steps + spare;
-  Recorder recorder(workload.sequences, workload.decode_steps, engine_.get(), executor_.get(),
-                    manager_.get());
+  const uint32_t spare =
+      workload.spare_tokens != 0 ? workload.spare_tokens : workload.sequences * chunks + 32;
+  const uint32_t measured = workload.warm_up_steps + workload.decode_steps;
+  const uint32_t new_tokens = workload.decode_steps == 0 ? 1 : measured + spare;
+  Recorder recorder(workload, engine_.get(), executor_.get(), manager_.get());
   std::vector<std::unique_ptr<Sink>> sinks;
   std::vector<std::shared_ptr<worker::Submission>> submissions;
   const model::ExecutorTimes before = executor_->times();
-  const absl::Time start = absl::Now();
   ++runs_;
+  // All are made before one is pushed: those that come first must not run far ahead.
   for (uint32_t i = 0; i < workload.sequences; ++i) {
-    auto submission = std::make_shared<worker::Submission>();
-    submission->request.prompt = Prompt(workload.context, runs_ * 100 + i, vocab_);
-    submission->request.max_new_tokens = new_tokens;
-    submission->request.cache = workload.cache;
-    submission->request.sampling.set_seed(1);
-    submission->request.ignore_eos = true;
-    submission->request.label = absl::StrCat("bench-", i);
-    submission->request.arrival = start;
+    submissions.push_back(MakeSubmission(workload, i, new_tokens));
     sinks.push_back(std::make_unique<Sink>(i, &recorder));
-    submission->sink = sinks.back().get();
-    // The step loop's thread may still be opening the queue.
-    absl::Status pushed = queue_.Push(submission);
-    for (int tries = 0; absl::IsUnavailable(pushed) && tries < 1000; ++tries) {
-      absl::SleepFor(absl::Milliseconds(1));
-      pushed = queue_.Push(submission);
-    }
-    if (!pushed.ok()) return pushed;
-    submissions.push_back(std::move(submission));
+    submissions.back()->sink = sinks.back().get();
   }
-  absl::Status status = recorder.AwaitMeasured();
+  const absl::Time start = absl::Now();
+  uint32_t pushed = 0;
+  absl::Status status;
+  while (pushed < workload.sequences && status.ok()) {
+    submissions[pushed]->request.arrival = start;
+    status = Push(submissions[pushed]);
+    if (!status.ok()) break;
+    ++pushed;
+    if (workload.together != 0 && pushed % workload.together == 0) {
+      status = recorder.AwaitDecoding(pushed);
+    }
+  }
+  if (status.ok()) status = recorder.AwaitMeasured();
   for (const auto& submission : submissions)
     queue_.Cancel(*submission, folio::v1::CLOSE_REASON_CANCELLED);
-  recorder.AwaitDone();
+  recorder.AwaitDone(pushed);
+  AwaitIdle();
   if (!status.ok()) return status;
 
   Measured out;
-  recorder.Fill(&out);
+  if (!recorder.Fill(start, &out)) {
+    return absl::InternalError("sequences ended before the measured steps were over");
+  }
   out.prefill_seconds = absl::ToDoubleSeconds(sinks[0]->first_token() - start);
-  const double grown = workload.context + spare / 2.0 + workload.decode_steps / 2.0;
+  const double grown = workload.context + out.generated;
   const uint32_t budget = workload.cache.budget_tokens();
   const double page = manager_->pool().geometry.page_tokens;
   out.resident_tokens =

@@ -1,5 +1,5 @@
-// The worker's own step loop on the real model, with a choice of manager: a folio-manager process
-// over its sockets, or a coordinator in this process. For benchmarks.
+// The worker's own step loop on an executor, with a choice of manager: a folio-manager process over
+// its sockets, or a coordinator in this process. For benchmarks.
 #ifndef FOLIO_TESTS_BENCH_SERVING_RIG_H_
 #define FOLIO_TESTS_BENCH_SERVING_RIG_H_
 
@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "folio/v1/types.pb.h"
 #include "services/model/executor.h"
+#include "services/model/tokenizer.h"
 #include "services/worker/engine.h"
-#include "services/worker/loaded_model.h"
 #include "services/worker/request_queue.h"
 
 namespace folio::bench {
@@ -43,10 +43,16 @@ struct Workload {
   uint32_t context = 0;       // prompt tokens
   uint32_t decode_steps = 0;  // measured while every sequence decodes; 0: prefill only
   folio::v1::CacheOptions cache = {};
+  uint32_t warm_up_steps = 0;  // before these
+  // Of each sequence, beyond the measured tokens, while the others' prompts are computed; 0: as
+  // long as chunks of prompt beside decodes take.
+  uint32_t spare_tokens = 0;
+  uint32_t together = 0;  // sequences that are admitted at a time; 0: all
 };
 
 struct Measured {
   double prefill_seconds = 0;  // first sequence: admission to first token
+  double prompts_seconds = 0;  // from the start of the run to the measured steps
   double decode_seconds = 0;   // of the measured steps
   double decode_tokens = 0;    // of all sequences in that time
   // In that time:
@@ -55,6 +61,7 @@ struct Measured {
   double wait_seconds = 0;     // nothing could run for want of the manager's answer
   double manager_seconds = 0;  // in the coordinator, when it is in this process
   double resident_tokens = 0;  // per layer, all sequences together, in the middle of it
+  double generated = 0;        // tokens of a sequence by then, on average
   // From the start of the run to the measured steps:
   double prefill_manager_seconds = 0;
   // Of the whole run, in the executor:
@@ -63,18 +70,25 @@ struct Measured {
 
 class ServingRig {
  public:
-  static absl::StatusOr<std::unique_ptr<ServingRig>> Start(const worker::LoadedModel* model,
-                                                           std::unique_ptr<ManagerSide> manager,
-                                                           uint32_t prefill_chunk);
+  // `options` get the manager's pool. The tokenizer is borrowed; tokens of prompts are below
+  // `vocab`.
+  static std::unique_ptr<ServingRig> Start(std::unique_ptr<ManagerSide> manager,
+                                           std::shared_ptr<model::Executor> executor,
+                                           const model::Tokenizer* tokenizer, uint32_t vocab,
+                                           worker::EngineOptions options);
   ~ServingRig();
 
   absl::StatusOr<Measured> Run(const Workload& workload);
 
  private:
   ServingRig() = default;
+  std::shared_ptr<worker::Submission> MakeSubmission(const Workload& workload, uint32_t sequence,
+                                                     uint32_t new_tokens) const;
+  void AwaitIdle() const;
+  absl::Status Push(const std::shared_ptr<worker::Submission>& submission);
 
   std::unique_ptr<ManagerSide> manager_;
-  std::unique_ptr<model::Executor> executor_;
+  std::shared_ptr<model::Executor> executor_;
   worker::RequestQueue queue_;
   std::unique_ptr<worker::Engine> engine_;
   std::thread thread_;

@@ -1,0 +1,156 @@
+// The whole worker on a GPU with models of true shapes and random weights, against the limits that
+// are measured in the same run. A JSON object per line: first the device, then each result, as soon
+// as it is there. See tests/gpu/README.md.
+//   gpu_speed_bench --models=1b,3b,8b --seconds=200
+// Exits with 77 where there is no GPU.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
+#include "kernels/cuda/stream.h"
+#include "tests/bench/gpu_costs.h"
+#include "tests/bench/gpu_decode.h"
+#include "tests/bench/or_die.h"
+
+using Texts = std::vector<std::string>;
+ABSL_FLAG(Texts, models, (Texts{"1b", "3b", "8b"}), "shapes: 1b, 3b, 8b, tiny");
+ABSL_FLAG(double, seconds, 200, "nothing is begun after so many; the models share them evenly");
+ABSL_FLAG(Texts, batches, (Texts{"64", "16", "128", "1"}), "sequences decoding together");
+ABSL_FLAG(Texts, contexts, (Texts{"8192", "1024", "32768"}), "their prompts' tokens");
+ABSL_FLAG(Texts, budgets, (Texts{"1024", "0", "4096", "512"}), "0 is the full cache");
+ABSL_FLAG(uint32_t, steps, 32, "decode steps measured of a cell");
+ABSL_FLAG(uint32_t, warm_up, 16, "decode steps before these");
+ABSL_FLAG(uint32_t, prompt, 8192, "tokens of the prompt that is computed");
+ABSL_FLAG(uint32_t, budget, 1024, "for the costs of eviction");
+ABSL_FLAG(uint32_t, paper_input, 1024, "of the paper's setting, which the first model runs");
+ABSL_FLAG(uint32_t, paper_output, 8192, "tokens of each sequence");
+ABSL_FLAG(uint32_t, paper_sequences, 64, "sequences");
+ABSL_FLAG(Texts, paper_budgets, (Texts{"0", "1024", "512", "256", "2048", "4096"}), "budgets");
+ABSL_FLAG(uint32_t, max_rows, 2048, "of a step");
+ABSL_FLAG(uint64_t, pool_mib, 0, "page memory at most; 0: what is left");
+ABSL_FLAG(uint32_t, copy_mib, 2048, "what is copied to measure the bandwidth");
+ABSL_FLAG(uint32_t, product_side, 8192, "of the product that measures the peak");
+
+namespace folio::bench {
+namespace {
+
+std::vector<uint32_t> Numbers(const Texts& texts) {
+  std::vector<uint32_t> numbers;
+  for (const std::string& text : texts) {
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(text, &number)) {
+      std::fprintf(stderr, "gpu_speed_bench: '%s' is no number\n", text.c_str());
+      std::exit(2);
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+void Put(const Json& json) {
+  std::printf("%s\n", json.dump().c_str());
+  std::fflush(stdout);
+}
+
+// The cell that eviction is judged by, first of the grid.
+DecodeCell Judged() {
+  return {Numbers(absl::GetFlag(FLAGS_batches)).front(),
+          Numbers(absl::GetFlag(FLAGS_contexts)).front(), absl::GetFlag(FLAGS_budget)};
+}
+
+std::vector<DecodeCell> Grid() {
+  std::vector<DecodeCell> cells;
+  for (const uint32_t context : Numbers(absl::GetFlag(FLAGS_contexts))) {
+    for (const uint32_t batch : Numbers(absl::GetFlag(FLAGS_batches))) {
+      for (const uint32_t budget : Numbers(absl::GetFlag(FLAGS_budgets))) {
+        cells.push_back({batch, context, budget});
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<DecodeCell> PeerCells() {
+  std::vector<DecodeCell> cells;
+  const auto contexts = Numbers(absl::GetFlag(FLAGS_contexts));
+  for (const uint32_t context : {contexts.front(), absl::GetFlag(FLAGS_budget)}) {
+    for (const uint32_t batch : Numbers(absl::GetFlag(FLAGS_batches))) {
+      cells.push_back({batch, context, 0});
+    }
+  }
+  return cells;
+}
+
+void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl::Time deadline) {
+  const auto contexts = Numbers(absl::GetFlag(FLAGS_contexts));
+  // Room for what a sequence may still say while the others are admitted.
+  const uint32_t longest =
+      std::max({*std::max_element(contexts.begin(), contexts.end()), absl::GetFlag(FLAGS_prompt),
+                absl::GetFlag(FLAGS_paper_input) + absl::GetFlag(FLAGS_paper_output)});
+  const uint32_t spare = 8 * (absl::GetFlag(FLAGS_steps) + absl::GetFlag(FLAGS_warm_up)) + 4352;
+  auto model = GpuModel::Make(OrDie(NamedShape(name, longest + spare)),
+                              {.pool_bytes = absl::GetFlag(FLAGS_pool_mib) << 20,
+                               .max_rows = absl::GetFlag(FLAGS_max_rows)});
+  if (!model.ok()) {
+    Put({{"record", "model"},
+         {"model", name},
+         {"state", "failed"},
+         {"detail", std::string(model.status().message())}});
+    return;
+  }
+  SpeedRun run{**model, limits, deadline, absl::GetFlag(FLAGS_steps), absl::GetFlag(FLAGS_warm_up),
+               Put};
+  RunPrefill(run, absl::GetFlag(FLAGS_prompt), 0);
+  RunPrefill(run, absl::GetFlag(FLAGS_prompt), absl::GetFlag(FLAGS_budget));
+  RunCosts(run, Judged());
+  if (first) {
+    RunPaper(run, {.sequences = absl::GetFlag(FLAGS_paper_sequences),
+                   .input = absl::GetFlag(FLAGS_paper_input),
+                   .output = absl::GetFlag(FLAGS_paper_output),
+                   .budgets = Numbers(absl::GetFlag(FLAGS_paper_budgets))});
+  }
+  RunPeer(run, PeerCells());
+  RunGrid(run, Grid());
+}
+
+int Main() {
+  const auto device = kernels::cuda::UseDevice(0);
+  if (absl::IsFailedPrecondition(device.status())) {
+    std::printf("%s: nothing was measured\n", std::string(device.status().message()).c_str());
+    return 77;
+  }
+  OrDie(device.status());
+  const absl::Time end = absl::Now() + absl::Seconds(absl::GetFlag(FLAGS_seconds));
+  const GpuLimits limits = OrDie(
+      MeasureGpu(size_t{absl::GetFlag(FLAGS_copy_mib)} << 20, absl::GetFlag(FLAGS_product_side)));
+  Put({{"record", "device"},
+       {"name", device->name},
+       {"total_bytes", device->total_bytes},
+       {"copy_gb_s", limits.copy_bytes * 1e-9},
+       {"product_tflops", limits.flops * 1e-12}});
+  const Texts models = absl::GetFlag(FLAGS_models);
+  for (size_t i = 0; i < models.size(); ++i) {
+    const absl::Duration share = (end - absl::Now()) / static_cast<int64_t>(models.size() - i);
+    RunModel(models[i], i == 0, limits, absl::Now() + share);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace folio::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Speed of the whole worker on a GPU against its limits; JSON lines.\n"
+      "usage: gpu_speed_bench [flags]");
+  absl::ParseCommandLine(argc, argv);
+  return folio::bench::Main();
+}
