@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -81,9 +82,11 @@ class DeviceMapping {
 class GpuPool : public ::testing::Test {
  protected:
   std::string address() const { return "unix:" + (dir_ / "m.sock"); }
+  // FOLIO_MANAGER: where it is, if not where it was built.
   std::vector<std::string> Command(const std::string& pool_bytes) const {
-    return {FOLIO_MANAGER_BINARY, "--listen=" + address(), "--device=cuda:0",
-            "--pool_bytes=" + pool_bytes};
+    const char* elsewhere = std::getenv("FOLIO_MANAGER");
+    return {elsewhere != nullptr ? elsewhere : FOLIO_MANAGER_BINARY, "--listen=" + address(),
+            "--device=cuda:0", "--pool_bytes=" + pool_bytes};
   }
 
   const TempDir dir_;

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Builds what tests/gpu/run.sh runs and packs it for a machine with a GPU and neither network nor our packages:
+#   tests/gpu/bundle.sh OUT [--arch ARCHS] [--model] [--build DIR]
+# Makes the folder OUT and OUT.tar.xz, which holds it. There: tar xJf OUT.tar.xz && OUT/run.sh
+#   --arch ARCHS  GPU architectures as CMake writes them (default 90a-real: Hopper)
+#   --model       put the reference model into it as well (94 MiB; without it two sections are skipped, unless
+#                 run.sh is given --model there)
+#   --build DIR   build folder (default build-gpu-bundle)
+# On the target: glibc 2.36 and libstdc++ of GCC 12 or newer, python3, the driver, and CUDA's cuBLAS and NCCL of
+# the major version that is built with here; run.sh finds those in /usr/local/cuda*, in LD_LIBRARY_PATH and in
+# Python's wheels, and says what is missing.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+# shellcheck source=tests/gpu/programs.sh
+. "$here/programs.sh"
+
+out="" arch=90a-real model="" build=$root/build-gpu-bundle
+usage() { sed -n '2,13s/^# \{0,1\}//p' "$0"; }
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch | --build)
+      [ $# -ge 2 ] || { echo "bundle.sh: $1 wants a value" >&2; exit 2; }
+      if [ "$1" = --arch ]; then arch=$2; else build=$2; fi
+      shift
+      ;;
+    --model) model=1 ;;
+    -h | --help) usage; exit 0 ;;
+    -*) echo "bundle.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
+    *) out=$1 ;;
+  esac
+  shift
+done
+out=${out%/}
+[ -n "$out" ] || { usage >&2; exit 2; }
+if [ -e "$out" ] && [ ! -f "$out/bundle.txt" ] && [ -n "$(ls -A "$out")" ]; then
+  echo "bundle.sh: $out is there and is no bundle: name another folder" >&2
+  exit 2
+fi
+
+"$root/deploy/build.sh" "$build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -DFOLIO_CUDA=ON \
+  -DFOLIO_CUDA_ARCHS="$arch" -- "${FOLIO_GPU_PROGRAMS[@]}"
+
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/lib" "$out/oracle"
+for program in "${FOLIO_GPU_PROGRAMS[@]}"; do
+  strip -o "$out/bin/$program" "$build/bin/$program"
+done
+# Not glibc, nor what comes with the compiler, the driver or the CUDA Toolkit: those are the target's.
+theirs='^(ld-linux|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|cuda|cudart|cublas|cublasLt|nccl|nvidia-ml)\.so)'
+for program in "${FOLIO_GPU_PROGRAMS[@]}"; do
+  ldd "$build/bin/$program"
+done | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u | while read -r name path; do
+  [[ $name =~ $theirs ]] || strip -o "$out/lib/$name" "$path"
+done
+cp "$here/run.sh" "$out"
+mkdir -p "$out/suite"
+cp "$here"/suite/*.py "$out/suite"
+cp "$root/tests/oracle/generation.json" "$out/oracle"
+[ -z "$model" ] || cp "$("$root/deploy/fetch_model.sh")" "$out/model.gguf"
+nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[^=]*=//p' "$build/CMakeCache.txt")
+{
+  echo "commit $(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)"
+  echo "architectures $arch"
+  echo "CUDA $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
+} >"$out/bundle.txt"
+# The programs have much in common: a window that holds them all.
+tar -C "$(dirname "$out")" --sort=name --owner=0 --group=0 -c "$(basename "$out")" | xz -9 >"$out.tar.xz"
+echo "bundle.sh: $(du -sm "$out" | cut -f 1) MiB in $out, $(du -sm "$out.tar.xz" | cut -f 1) MiB in $out.tar.xz"

@@ -1,0 +1,1 @@
+"""What tests/gpu/run.sh runs on a GPU, and how it is reported. Python's standard library alone."""

@@ -1,0 +1,106 @@
+"""The sections of a run, in their order: what must be right first, then how fast it is with the time that is left."""
+
+import os
+import pathlib
+import sys
+
+from . import failover
+from .places import find_tool
+from .sections import (
+    NOT_RUN, SKIPPED, Outcome, Section, execute, judge_benchmark, judge_sanitizer, judge_tests, last_words,
+)  # fmt: skip
+
+# For the sanitizer, under which everything takes a hundred times as long.
+MEMCHECK = "*GpuStepTest*:*GpuCompactTest*:*GpuRopeTest.Padding*:*GpuRowsTest.SwiGlu*:*GpuMemoryTest.Copies*"
+RACECHECK = "*GpuCompactTest.EqualsTheCpu*:*GpuSampleTest.Ties*:*GpuRowsTest.AddRmsNormEqualsPlain*"
+NO_MODEL = "the reference model is not here: give --model=FILE (deploy/fetch_model.sh prints one)"
+SPEED_MARGIN = 25  # seconds that a benchmark may still take after it begins nothing new
+
+
+class Suite:
+    """Makes the sections, which write to OUT/logs. `model` is the reference model's file or None, `oracle` the folder
+    of its generations."""
+
+    def __init__(self, places, out, model=None, oracle=None, speed_flags=()):
+        self.places, self.logs, self.model, self.oracle = places, pathlib.Path(out) / "logs", model, oracle
+        self.speed_flags = list(speed_flags)
+
+    def sections(self):
+        return [
+            self.tests("kernels", "gpu_kernels_test", 90),
+            self.tests("executor", "gpu_executor_test", 60),
+            self.tests("pool", "gpu_pool_test", 40, FOLIO_MANAGER=self.places["folio-manager"]),
+            self.tests("oracle", "gpu_oracle_test", 90, needs_model=True),
+            self.tests("ranks", "gpu_group_test", 60),
+            self.sanitizer("memcheck", MEMCHECK, 45),
+            self.sanitizer("racecheck", RACECHECK, 45),
+            Section("failover", "correctness", 60, self.failover, least=15),
+            self.benchmark("attention", "gpu_attention_bench", 45),
+            Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
+            Section("vllm", "peer", 20, self.vllm, least=0),
+        ]
+
+    def execute(self, name, command, seconds, **environment):
+        return execute(command, self.places.environment(**environment), seconds, self.logs / f"{name}.log")
+
+    def tests(self, name, program, limit, needs_model=False, **environment):
+        def run(seconds):
+            if needs_model and not self.model:
+                return Outcome(SKIPPED, NO_MODEL)
+            lacking = self.places.why_not(program)
+            if lacking:
+                return Outcome(NOT_RUN, lacking)
+            more = dict(environment)
+            if needs_model:
+                more.update(FOLIO_MODEL=str(self.model), FOLIO_ORACLE=str(self.oracle))
+            return judge_tests(self.execute(name, [self.places[program]], seconds, **more), seconds)
+
+        return Section(name, "correctness", limit, run)
+
+    def sanitizer(self, tool, which, limit):
+        def run(seconds):
+            sanitizer = find_tool("compute-sanitizer", self.places.base)
+            if not sanitizer:
+                return Outcome(SKIPPED, "compute-sanitizer is not here: it is part of the CUDA Toolkit")
+            lacking = self.places.why_not("gpu_kernels_test")
+            if lacking:
+                return Outcome(NOT_RUN, lacking)
+            command = [sanitizer, "--tool", tool, "--error-exitcode", "99", self.places["gpu_kernels_test"],
+                       f"--gtest_filter={which}"]  # fmt: skip
+            return judge_sanitizer(self.execute(tool, command, seconds), seconds)
+
+        return Section(tool, "correctness", limit, run)
+
+    def benchmark(self, name, program, limit):
+        def run(seconds):
+            lacking = self.places.why_not(program)
+            if lacking:
+                return Outcome(NOT_RUN, lacking)
+            return judge_benchmark(self.execute(name, [self.places[program]], seconds), seconds)
+
+        return Section(name, "speed", limit, run)
+
+    def speed(self, seconds):
+        lacking = self.places.why_not("gpu_speed_bench")
+        if lacking:
+            return Outcome(NOT_RUN, lacking)
+        command = [self.places["gpu_speed_bench"], f"--seconds={seconds - SPEED_MARGIN:.0f}", *self.speed_flags]
+        return judge_benchmark(self.execute("speed", command, seconds), seconds)
+
+    def failover(self, seconds):
+        if not self.model:
+            return Outcome(SKIPPED, NO_MODEL)
+        for program in ("folio-manager", "folio-worker", "folioctl"):
+            lacking = self.places.why_not(program)
+            if lacking:
+                return Outcome(NOT_RUN, lacking)
+        return failover.run(self.places, self.model, self.logs / "failover.log", seconds)
+
+    def vllm(self, seconds):
+        """Whether it is here is all that is asked: its own benchmark is what compares it."""
+        command = [sys.executable, "-c", "import vllm; print(vllm.__version__)"]
+        done = execute(command, dict(os.environ), seconds, self.logs / "vllm.log")
+        if done.code == 0:
+            version = last_words(done.text, 1)
+            return Outcome(NOT_RUN, f"vLLM {version} is here; its own `vllm bench` is not part of this run")
+        return Outcome(NOT_RUN, "vLLM is not installed here")

@@ -1,0 +1,162 @@
+"""One part of a run: a command or a function with a time limit, and what came of it."""
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import typing
+
+PASS, FAIL, SKIPPED, NOT_RUN = "pass", "fail", "skipped", "not run"
+NO_GPU = 77  # exit code of our programs where there is none
+PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?", re.M)
+FAILED = re.compile(r"^\[  FAILED  \] ([A-Z]\S*/?\S*)", re.M)
+
+
+@dataclasses.dataclass
+class Outcome:
+    state: str
+    detail: str = ""
+    records: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Section:
+    name: str
+    kind: str  # "correctness", "speed" or "peer"
+    limit: float  # seconds at most
+    # Gets the seconds that are left for it, gives an Outcome.
+    run: typing.Callable[[float], Outcome]
+    least: float = 5  # seconds that it makes sense with
+
+
+@dataclasses.dataclass
+class Done:
+    """A command's end."""
+
+    code: typing.Optional[int]  # None: it was stopped
+    text: str
+    seconds: float
+
+
+def execute(command, environment, seconds, log):
+    """Runs a command with its output in `log`; what it started is ended with it."""
+    start = time.monotonic()
+    with open(log, "w") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+    with open(log, errors="replace") as read:
+        return Done(code, read.read(), time.monotonic() - start)
+
+
+def last_words(text, lines=3):
+    return " / ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:400]
+
+
+def judge_tests(done, seconds):
+    """Of a GoogleTest program."""
+    if done.code is None:
+        return Outcome(FAIL, f"stopped after {seconds:.0f} s; last said: {last_words(done.text, 1)}")
+    if done.code == NO_GPU:
+        return Outcome(SKIPPED, last_words(done.text, 1))
+    if done.code == 127 and "error" in done.text:
+        return Outcome(NOT_RUN, last_words(done.text, 1))
+    if done.code != 0:
+        named = list(dict.fromkeys(FAILED.findall(done.text)))
+        words = f"failed: {', '.join(named[:6])}" if named else f"exit code {done.code}: {last_words(done.text)}"
+        return Outcome(FAIL, words)
+    passed = PASSED.search(done.text)
+    if not passed or passed[1] == "0":
+        return Outcome(FAIL, "the program ran no test")
+    return Outcome(PASS, f"{passed[1]} tests")
+
+
+def judge_sanitizer(done, seconds):
+    """Of compute-sanitizer around such a program."""
+    if "Device not supported" in done.text:
+        return Outcome(SKIPPED, "compute-sanitizer does not serve this device or machine")
+    errors = re.search(r"ERROR SUMMARY: (\d+)|RACECHECK SUMMARY: (\d+) hazards?", done.text)
+    outcome = judge_tests(done, seconds)
+    if errors and (errors[1] or errors[2]) != "0":
+        return Outcome(FAIL, errors[0])
+    if outcome.state == PASS and not errors:
+        return Outcome(FAIL, "compute-sanitizer gave no summary")
+    return outcome
+
+
+def read_records(text):
+    """JSON objects, one a line; other lines are words."""
+    records = []
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                pass  # cut off in the middle
+    return records
+
+
+def judge_benchmark(done, seconds):
+    """Of a program that prints a record per line as it goes: what it had printed counts."""
+    records = read_records(done.text)
+    if done.code == NO_GPU:
+        return Outcome(SKIPPED, last_words(done.text, 1))
+    if done.code == 127 and "error" in done.text:
+        return Outcome(NOT_RUN, last_words(done.text, 1))
+    broken = [one for one in records if one.get("state") == "failed"]
+    if done.code is None:
+        return Outcome(FAIL, f"stopped after {seconds:.0f} s with {len(records)} records", records)
+    if done.code != 0:
+        return Outcome(FAIL, f"exit code {done.code}: {last_words(done.text)}", records)
+    if broken:
+        return Outcome(FAIL, f"{len(broken)} of {len(records)} records failed, first: {broken[0]['detail']}", records)
+    if not records:
+        return Outcome(FAIL, "the program printed no record")
+    return Outcome(PASS, f"{len(records)} records", records)
+
+
+def run_all(sections, seconds, say=print):
+    """[{name, kind, state, detail, seconds, limit}], and the records by section. One that breaks loses no other."""
+    end = time.monotonic() + seconds
+    results, records = [], {}
+    for section in sections:
+        start = time.monotonic()
+        limit = min(section.limit, end - start)
+        if limit < section.least:
+            outcome = Outcome(NOT_RUN, "the time was up")
+        else:
+            say(f"[gpu] {section.name} (at most {limit:.0f} s)")
+            try:
+                outcome = section.run(limit)
+            except Exception as error:  # noqa: BLE001: whatever it is, the others go on
+                outcome = Outcome(FAIL, f"{type(error).__name__}: {error}"[:400])
+        took = time.monotonic() - start
+        say(f"[gpu] {section.name}: {outcome.state} in {took:.1f} s{'; ' + outcome.detail if outcome.detail else ''}")
+        results.append({
+            "name": section.name, "kind": section.kind, "state": outcome.state, "detail": outcome.detail,
+            "seconds": round(took, 1), "limit": round(section.limit),
+        })  # fmt: skip
+        records[section.name] = outcome.records
+    return results, records
+
+
+def not_run(sections, why):
+    """The same where nothing could be run."""
+    return [
+        {"name": one.name, "kind": one.kind, "state": NOT_RUN, "detail": why, "seconds": 0, "limit": round(one.limit)}
+        for one in sections
+    ]

@@ -1,0 +1,77 @@
+"""What run.sh does with real programs, as far as it can be done without a GPU."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from suite import failover, places
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
+MODEL = os.environ.get("FOLIO_MODEL")
+
+
+@pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set")
+def test_another_worker_goes_on(tmp_path):
+    outcome = failover.run(places.Places(BIN), MODEL, tmp_path / "log", 300, device="cpu", pool="512MiB", tokens=72)
+    assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
+    assert outcome.detail.count("72 tokens the same") == 2
+
+
+def test_a_manager_that_does_not_start_is_told(tmp_path):
+    outcome = failover.run(places.Places(BIN), "model.gguf", tmp_path / "log", 30, device="cuda:7")
+    assert outcome.state == "fail" and "manager ended before it served" in outcome.detail
+
+
+def test_tokens_may_differ_where_two_are_as_good():
+    assert "a tie" in failover.compare("full", [1, 2, 3], [5, 0.1, 5], [1, 9, 9], 1, True)
+    with pytest.raises(failover.Broken, match="token 1 differs"):
+        failover.compare("full", [1, 2, 3], [5, 0.4, 5], [1, 9, 9], 1, True)
+    with pytest.raises(failover.Broken, match="2 tokens instead of 3"):
+        failover.compare("full", [1, 2, 3], [5, 5, 5], [1, 2], 1, True)
+    with pytest.raises(failover.Broken, match="after its last token"):
+        failover.compare("full", [1, 2, 3], [5, 5, 5], [1, 2, 3], 1, False)
+
+
+FLAGS = {
+    "models": "tiny", "seconds": 240, "batches": "2,1", "contexts": "64,32", "budgets": "48,0", "steps": 4, "warm_up": 1,
+    "prompt": 64, "budget": 48, "paper_input": 32, "paper_output": 48, "paper_sequences": 2, "paper_budgets": "0,48,32",
+    "max_rows": 40, "pool_mib": 2, "copy_mib": 1, "product_side": 32,
+}  # fmt: skip
+
+
+def measure(**changed):
+    flags = {**FLAGS, **changed}
+    done = subprocess.run([BIN / "emulated_speed_bench", *(f"--{key}={value}" for key, value in flags.items())],
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_benchmark_runs_emulated():
+    records = measure()
+    kinds = {}
+    for one in records:
+        kinds.setdefault(one["record"], []).append(one)
+    assert kinds["device"][0]["name"] == "emulated" and kinds["device"][0]["copy_gb_s"] > 0
+    assert len(kinds["prefill"]) == 2 and len(kinds["costs"]) == 1 and len(kinds["paper"]) == 3
+    assert len(kinds["peer"]) == 4 and len(kinds["decode"]) == 8
+    states = [one.get("state") for kind in ("prefill", "costs", "paper", "peer", "decode") for one in kinds[kind]]
+    assert states.count("as full") == 2, "the smaller context is below the budget"
+    assert states.count("measured") == len(states) - 2, records
+    by_cell = {(one["batch"], one["context"], one["budget"]): one for one in kinds["decode"]}
+    assert 64 < by_cell[2, 64, 0]["resident_tokens"] < 90
+    assert by_cell[2, 64, 48]["resident_tokens"] == 48 + 8, "what stays of it and half a page"
+    assert all(one["published_tokens_s"] == (2200 if one["budget"] == 0 else None) for one in kinds["paper"])
+    evicting = kinds["prefill"][1]
+    assert evicting["budget"] == 48 and evicting["compacting_share"] > 0 and evicting["deciding_share"] > 0
+
+
+def test_what_does_not_fit_or_has_no_time_says_so():
+    records = measure(contexts="1024", batches="2", budgets="0", pool_mib=1, prompt=32, seconds=0)
+    assert {one["state"] for one in records if one["record"] != "device"} == {"not run"}
+    records = measure(contexts="4096", batches="2", budgets="0", pool_mib=1, prompt=32, budget=32, paper_budgets="32")
+    (cell,) = [one for one in records if one["record"] == "decode"]
+    assert cell["state"] == "does not fit" and "MiB of pages" in cell["detail"]

@@ -1,0 +1,65 @@
+"""results.json as tables: numbers where they belong, and plain words where there are none."""
+
+import json
+import pathlib
+
+import pytest
+from suite import tables
+
+HERE = pathlib.Path(__file__).parent
+COMMITTED = HERE.parent / "bench/results/gpu"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return tables.render(json.loads((HERE / "canned_results.json").read_text()))
+
+
+def row(page, start):
+    (found,) = [line for line in page.splitlines() if line.startswith(start)]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def part(page, head):
+    return page.split(head)[1].split("\n## ")[0]
+
+
+def test_says_what_was_measured_on(page):
+    assert "NVIDIA H200, driver 580.1, cuda 13.0, SM at 345 of 1980 MHz" in page
+    assert "2026-01-02 03:04 UTC, commit 0123abc" in page
+    assert row(page, "| kernels |") == ["kernels", "correctness", "pass", "9.5", "71 tests"]
+    assert row(page, "| vllm |")[2:4] == ["not run", ""]
+    assert row(page, "| copy, read and written |")[1] == "4300 GB/s"
+
+
+def test_cells_of_the_grid(page):
+    decode = part(page, "### Llama-3.2-1B").split("###")[0]
+    assert row(decode, "| 64 | 8,192 |") == ["64", "8,192", "not run", "not run", "51,234 (82 %)", "not run"]
+    assert row(decode, "| 128 | 32,768 |")[2] == "does not fit"
+    assert row(decode, "| 1 | 1,024 |")[3] == "as full", "a budget above the context"
+
+
+def test_what_was_to_be_reached(page):
+    judged = part(page, "share of the limit at 64 x 8,192")
+    assert row(judged, "| Llama-3.2-1B |")[1] == "82 % (reached)"
+    assert row(judged, "| Llama-3.2-3B |")[1] == "not run"
+    assert row(judged, "| Llama-3.1-8B |")[1] == "70 % (missed)"
+    prompts = part(page, "## Prompts")
+    assert row(prompts, "| Llama-3.2-1B |")[1:] == ["61", "401", "51 %", "0.10 % + 1.20 % + 0.20 % (missed)"]
+    costs = part(page, "## What eviction costs")
+    assert row(costs, "| Llama-3.2-1B |")[1:] == ["0.12 % + 0.21 % (reached)", "0.00 % (reached)", "1.25 and 1.30"]
+    alone = part(page, "## Attention alone")
+    assert row(alone, "| Llama-3.2-1B | 64 |")[-1] == "89 % (reached)"
+    assert row(alone, "| Llama-3.2-1B | 16 |")[-1] == "62 % (missed)"
+
+
+def test_paper_and_peer(page):
+    paper = part(page, "## The paper's setting")
+    assert row(paper, "| 1,024 |") == ["1,024", "50,412", "56,714", "32", "3,020"]
+    assert row(paper, "| full |") == ["full", "not run", "not run", "not run", "2,200"]
+    peer = part(page, "## Peer")
+    assert row(peer, "| Llama-3.2-1B | 64 | 8,192 |")[-2:] == ["12,346", "not run"]
+
+
+def test_the_committed_page_is_of_the_committed_numbers():
+    assert (COMMITTED / "results.md").read_text() == tables.render(json.loads((COMMITTED / "results.json").read_text()))
