@@ -20,6 +20,21 @@ def test_another_worker_goes_on(tmp_path):
     assert outcome.detail.count("72 tokens the same") == 2
 
 
+def test_another_worker_goes_on_on_an_emulated_gpu(tmp_path):
+    """The section as it is, down to its flags: see tests/e2e/test_gpu_worker.py for what stands for the GPU."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("folio-manager", "folioctl"):
+        (programs / name).symlink_to(BIN / name)
+    (programs / "folio-worker").symlink_to(BIN / "emulated_gpu_worker")
+    subprocess.run([BIN / "write_tiny_model", tmp_path / "tiny"], check=True)
+    fakes = BIN.parent / "tests/manager/fake_gpu"
+    found = places.Places(programs, [fakes / "cuda", fakes / "nvml"])
+    outcome = failover.run(found, tmp_path / "tiny", tmp_path / "log", 300, pool="8MiB", tokens=72)
+    assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
+    assert outcome.detail.count("72 tokens the same") == 2
+
+
 def test_a_manager_that_does_not_start_is_told(tmp_path):
     outcome = failover.run(places.Places(BIN), "model.gguf", tmp_path / "log", 30, device="cuda:7")
     assert outcome.state == "fail" and "manager ended before it served" in outcome.detail
