@@ -43,6 +43,9 @@ class Collective {
   // `bytes` of the leader become those of all. The leader may be ahead when it returns.
   virtual absl::Status Broadcast(std::string& bytes, absl::Time deadline) = 0;
 
+  // Why the group has ended, or that a rank has gone: one that the leader sees, or the leader. For
+  // who waits for something else meanwhile; it does not end the group. Any thread.
+  virtual absl::Status Health() const = 0;
   // Ends the group. The first reason stays. Any thread.
   virtual void Abort(const absl::Status& why) = 0;
 };

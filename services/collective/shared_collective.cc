@@ -162,6 +162,14 @@ absl::Status SharedCollective::Broadcast(std::string& bytes, absl::Time deadline
   return absl::OkStatus();
 }
 
+absl::Status SharedCollective::Health() const {
+  absl::Status status = segment_.ended();
+  for (const Peer& peer : peers_) {
+    if (status.ok() && Closed(peer)) status = Gone(peer);
+  }
+  return status;
+}
+
 void SharedCollective::Abort(const absl::Status& why) {
   FOLIO_CHECK(!why.ok());
   segment_.End(why);

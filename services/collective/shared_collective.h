@@ -38,6 +38,7 @@ class SharedCollective final : public Collective {
   absl::Status Gather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
                       absl::Span<std::byte> all, absl::Time deadline) override;
   absl::Status Broadcast(std::string& bytes, absl::Time deadline) override;
+  absl::Status Health() const override;
   void Abort(const absl::Status& why) override;
 
  private:

@@ -67,6 +67,32 @@ TEST_P(CollectiveFailureTest, ADeadRankIsNamedByAll) {
   }
 }
 
+// To who is in no call: a rank that has died, and later that somebody ended the group.
+TEST_P(CollectiveFailureTest, HealthShowsWhoHasGone) {
+  const std::vector<std::string> said = Run([](Collective& group) -> std::string {
+    if (!group.Health().ok()) return group.Health().ToString();
+    if (absl::Status status = Sum(group, absl::InfiniteFuture()); !status.ok()) {
+      return status.ToString();
+    }
+    if (group.rank().value() == last()) return Die(kind());
+    // Only the leader is connected to all others.
+    if (!group.leads()) return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
+    const absl::Time start = absl::Now();
+    while (group.Health().ok() && absl::Now() - start < absl::Seconds(5)) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    const absl::Status gone = group.Health();
+    group.Abort(absl::DataLossError("enough"));
+    return group.Health() == absl::DataLossError("enough") ? Told(gone, start) : "not the reason";
+  });
+  EXPECT_THAT(said[0], AllOf(StartsWith("UNAVAILABLE"), HasSubstr(absl::StrCat("rank ", last())),
+                             ::testing::Not(HasSubstr("late"))));
+  for (uint32_t rank = 1; rank < last(); ++rank) {
+    EXPECT_THAT(said[rank], ::testing::AnyOf(StartsWith("DATA_LOSS: enough"),
+                                             StartsWith("UNAVAILABLE: rank ")));
+  }
+}
+
 // Also where only the leader is waited for.
 TEST_P(CollectiveFailureTest, ADeadLeaderIsMissedByThoseWhoListen) {
   const std::vector<std::string> said = Run([](Collective& group) {
