@@ -142,4 +142,12 @@ absl::Status CopyToHost(Stream stream, void* to, const void* from, size_t bytes)
                     cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
 }
 
+absl::Status CopyRows(Stream stream, void* to, size_t to_stride, const void* from,
+                      size_t from_stride, size_t row_bytes, size_t rows) {
+  if (row_bytes == 0 || rows == 0) return absl::OkStatus();
+  return CudaStatus("a copy on the device was not enqueued",
+                    cudaMemcpy2DAsync(to, to_stride, from, from_stride, row_bytes, rows,
+                                      cudaMemcpyDeviceToDevice, stream));
+}
+
 }  // namespace folio::kernels::cuda

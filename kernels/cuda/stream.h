@@ -82,6 +82,10 @@ class Event {
 // Enqueued; the host's memory is page-locked, and nobody touches it before the stream has passed.
 absl::Status CopyToDevice(Stream stream, void* to, const void* from, size_t bytes);
 absl::Status CopyToHost(Stream stream, void* to, const void* from, size_t bytes);
+// From one place of the device to another, enqueued: `rows` times `row_bytes`, which lie `stride`
+// bytes apart.
+absl::Status CopyRows(Stream stream, void* to, size_t to_stride, const void* from,
+                      size_t from_stride, size_t row_bytes, size_t rows);
 
 }  // namespace folio::kernels::cuda
 

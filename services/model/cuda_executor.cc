@@ -83,9 +83,12 @@ class CudaExecutor final : public SlotExecutor {
                        const SampledStep& sampled);
   absl::Status CompactOnDevice(const SlotTable& table,
                                const std::vector<std::vector<SlotIndex>>& keep);
-  // Keeps a failure of the device; what does not fit is no such failure.
+  // Keeps a failure of the device; what does not fit is no such failure, but on a rank, whose
+  // group has then done something else.
   absl::Status Note(absl::Status status) {
-    if (absl::IsInternal(status)) fault_.Update(status);
+    const bool ends_group = parts_->exchange != nullptr && !status.ok();
+    if (absl::IsInternal(status) || ends_group) fault_.Update(status);
+    if (ends_group) parts_->exchange->Abort(status);
     return status;
   }
 
@@ -133,7 +136,7 @@ void CudaExecutor::Compact(SlotId slot, const std::vector<std::vector<SlotIndex>
   absl::Status status = cuda::BindDevice(parts_->device);
   if (status.ok()) status = CompactOnDevice(table, keep);
   // There is no step to fail for it, and the pages would hold something else than the tables say.
-  fault_.Update(status);
+  fault_.Update(Note(status));
   table.Shrink(keep, spare);
   for (uint32_t layer = 0; layer < keep.size(); ++layer) {
     const LayerIndex of(layer);
@@ -230,9 +233,11 @@ StepOutput CudaExecutor::Collect(StepTicket ticket) {
   output.status = std::move(space.status);
   absl::Status bound = cuda::BindDevice(parts_->device);
   output.status.Update(Note(bound.ok() ? space.done.Wait() : bound));
+  // A group that has ended lets its streams run on.
+  if (parts_->exchange != nullptr) output.status.Update(Note(parts_->exchange->Health()));
   if (!output.status.ok()) return output;
   FOLIO_CHECK(*static_cast<volatile uint64_t*>(parts_->counter.as<uint64_t>()) >= collected_);
-  space.sampled.Fill(output);
+  if (parts_->exchange == nullptr || parts_->exchange->leads()) space.sampled.Fill(output);
   return output;
 }
 

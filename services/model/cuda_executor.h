@@ -13,7 +13,8 @@
 // bits with graphs and without.
 //
 // A fault of the device is final: see Executor::fault. Where memory that a step wants does not fit,
-// that step alone fails.
+// that step alone fails. Of a group, any step that fails on a rank is the end of the group: the
+// others wait for it on their GPUs.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_EXECUTOR_H_
 #define FOLIO_SERVICES_MODEL_CUDA_EXECUTOR_H_
 
@@ -22,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/types.h"
+#include "services/model/cuda_exchange.h"
 #include "services/model/cuda_model.h"
 #include "services/model/executor.h"
 
@@ -35,6 +37,10 @@ struct CudaExecutorOptions {
   // Algorithms of products are chosen by trying them when the executor is made; false: by
   // cuBLASLt's heuristic, which is slower and the same each time.
   bool tune = true;
+  // As one rank of a group: the model is of the rank's shard, and so is the pool. All ranks enqueue
+  // the same steps in the same order; the leader samples, and its outputs are filled, the others'
+  // are not. Steps are no graphs. Null: alone.
+  std::shared_ptr<CudaExchange> exchange = nullptr;
 };
 
 // An executor of these weights, on their device. `pool` and its board must stay reachable for the

@@ -55,7 +55,7 @@ absl::Status CudaParts::Load(const CudaExecutorOptions& options) {
   tables.emplace(memory, config.num_layers, geometry.pages_for(config.context) + kPagesAhead);
   if (absl::Status status = LoadAngles(config); !status.ok()) return status;
   auto new_transformer =
-      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, stream.get());
+      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, stream.get(), exchange.get());
   if (!new_transformer.ok()) return new_transformer.status();
   transformer = *std::move(new_transformer);
   auto new_layout = StepLayout::Make(memory, config.num_layers, geometry.page_tokens, max_rows,

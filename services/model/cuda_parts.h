@@ -28,7 +28,8 @@ struct CudaParts {
       : model(std::move(of)),
         device(model->device()),
         max_rows(options.max_rows),
-        graphs(options.graphs),
+        graphs(options.graphs && options.exchange == nullptr),
+        exchange(options.exchange),
         pool(pool),
         memory(model->memory()),
         stream(std::move(stream)),
@@ -49,6 +50,7 @@ struct CudaParts {
   const int device;
   const uint32_t max_rows;
   const bool graphs;
+  const std::shared_ptr<CudaExchange> exchange;  // of a rank; null: alone
   const kernels::cuda::DevicePool pool;
   kernels::cuda::DeviceMemory& memory;  // the model's
   kernels::cuda::OwnedStream stream;

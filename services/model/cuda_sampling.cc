@@ -132,15 +132,21 @@ absl::Status CudaSampling::Run(CudaTransformer& transformer, cuda::Stream stream
   auto* tokens = tokens_.as<SampledToken>();
   // That buffer may be another one next time.
   auto* top = step.most_top_ > 0 ? top_.as<TopLogprob>() : nullptr;
+  CudaExchange* const exchange = transformer.exchange();
   for (uint32_t first = 0; first < all; first += CudaTransformer::kMaxLogitRows) {
     const uint32_t count = std::min(CudaTransformer::kMaxLogitRows, all - first);
     const auto logits = transformer.Logits({rows_ + first, count});
     if (!logits.ok()) return logits.status();
+    if (exchange != nullptr && !exchange->leads()) continue;
     if (absl::Status status = cuda::Sample(stream, *logits, {how_ + first, count}, tokens + first,
                                            top + size_t{first} * step.most_top_, step.most_top_);
         !status.ok()) {
       return status;
     }
+  }
+  if (exchange != nullptr && all > 0) {
+    absl::Status status = exchange->ShareTokens(stream, tokens, all * sizeof(SampledToken));
+    if (!status.ok()) return status;
   }
   return cuda::KeepTokens(stream, tokens, {slots_, all}, kept_.as<uint32_t>());
 }

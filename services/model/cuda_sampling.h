@@ -57,7 +57,7 @@ class CudaSampling {
   // Whether equal shapes are equal work: lists of the likeliest tokens have any length.
   static bool HasShape(const SampledStep& step) { return step.most_top_ == 0; }
 
-  // Samples and keeps the tokens.
+  // Samples and keeps the tokens; on ranks, those that the leader samples.
   absl::Status Run(CudaTransformer& transformer, kernels::cuda::Stream stream,
                    const SampledStep& step) const;
   // Enqueues the results' way back.

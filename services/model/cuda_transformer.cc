@@ -34,20 +34,22 @@ absl::StatusOr<void*> PlanSpace::at(size_t plan) {
 
 CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemory& memory,
                                  const cuda::DevicePool& pool, const kernels::RopeTable& rope,
-                                 uint32_t max_rows, cuda::Stream stream)
+                                 uint32_t max_rows, cuda::Stream stream, CudaExchange* exchange)
     : weights_(weights),
       memory_(memory),
       pool_(pool),
       rope_(rope),
       shape_{config().heads, config().kv_heads, config().head_dim},
       max_rows_(max_rows),
-      stream_(stream) {}
+      stream_(stream),
+      exchange_(exchange) {}
 
 absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, const cuda::DevicePool& pool,
-    const kernels::RopeTable& rope, uint32_t max_rows, cuda::Stream stream) {
+    const kernels::RopeTable& rope, uint32_t max_rows, cuda::Stream stream,
+    CudaExchange* exchange) {
   std::unique_ptr<CudaTransformer> made(
-      new CudaTransformer(weights, memory, pool, rope, max_rows, stream));
+      new CudaTransformer(weights, memory, pool, rope, max_rows, stream, exchange));
   absl::Status status = cuda::InOrder(
       {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(); }});
   if (!status.ok()) return status;
@@ -115,10 +117,14 @@ absl::Status CudaTransformer::Tune() {
                           bool accumulate) {
       return gemm_->Tune(stream_, in.Rows(rows), weight, out.Rows(rows), accumulate);
     };
+    const auto tune_sum = [&](const Activations& in, const ConstTensor& weight) {
+      if (exchange_ == nullptr) return tune(in, weight, hidden_, true);
+      return gemm_->Tune(stream_, in.Rows(rows), weight, exchange_->partial(rows), false);
+    };
     absl::Status status = cuda::InOrder({[&] { return tune(normed_, w.qkv, qkv_, false); },
-                                         [&] { return tune(attended_, w.out, hidden_, true); },
+                                         [&] { return tune_sum(attended_, w.out); },
                                          [&] { return tune(normed_, w.gate_up, gate_up_, false); },
-                                         [&] { return tune(ffn_, w.down, hidden_, true); },
+                                         [&] { return tune_sum(ffn_, w.down); },
                                          [&] {
                                            if (rows > kMaxLogitRows) return absl::OkStatus();
                                            return tune(normed_, weights_.output, logits_, false);
@@ -165,7 +171,10 @@ absl::Status CudaTransformer::Forward(const LaidStep& step, const Plans& plans,
   for (uint32_t layer = 0; layer < config().num_layers && status.ok(); ++layer) {
     status = RunLayer(layer, step, layout, plans);
   }
-  return status;
+  if (!status.ok() || exchange_ == nullptr) return status;
+  // For the last sum's sake.
+  return cuda::AddRmsNorm(stream_, hidden_.Rows(step.rows), Delta(step.rows), weights_.final_norm,
+                          config().norm_eps, normed_.Rows(step.rows));
 }
 
 absl::Status CudaTransformer::RunLayer(uint32_t layer, const LaidStep& step,
@@ -177,7 +186,10 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const LaidStep& step,
   const Tensor normed = normed_.Rows(rows);
   const Tensor qkv = qkv_.Rows(rows);
   return cuda::InOrder({
-      [&] { return cuda::AddRmsNorm(stream_, hidden, {}, w.attention_norm, eps, normed); },
+      [&] {
+        const ConstTensor delta = layer > 0 ? Delta(rows) : ConstTensor();
+        return cuda::AddRmsNorm(stream_, hidden, delta, w.attention_norm, eps, normed);
+      },
       [&] { return Multiply(normed, w.qkv, qkv); },
       [&] {
         // See Transformer::AddRoundingLoss.
@@ -195,8 +207,8 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const LaidStep& step,
       },
       [&] { return Attend(layer, step, plans); },
       [&] { return ScoreWindows(layer, step); },
-      [&] { return Multiply(attended_.Rows(rows), w.out, hidden, true); },
-      [&] { return cuda::AddRmsNorm(stream_, hidden, {}, w.ffn_norm, eps, normed); },
+      [&] { return AddProduct(attended_.Rows(rows), w.out, rows); },
+      [&] { return cuda::AddRmsNorm(stream_, hidden, Delta(rows), w.ffn_norm, eps, normed); },
       [&] { return FeedForward(w, rows); },
   });
 }
@@ -206,7 +218,18 @@ absl::Status CudaTransformer::FeedForward(const DeviceLayerWeights& weights, uin
   const Tensor ffn = ffn_.Rows(rows);
   return cuda::InOrder({[&] { return Multiply(normed_.Rows(rows), weights.gate_up, gate_up); },
                         [&] { return cuda::SwiGlu(stream_, gate_up, ffn); },
-                        [&] { return Multiply(ffn, weights.down, hidden_.Rows(rows), true); }});
+                        [&] { return AddProduct(ffn, weights.down, rows); }});
+}
+
+absl::Status CudaTransformer::AddProduct(const Tensor& in, const ConstTensor& weight,
+                                         uint32_t rows) {
+  if (exchange_ == nullptr) return Multiply(in, weight, hidden_.Rows(rows), true);
+  absl::Status status = Multiply(in, weight, exchange_->partial(rows));
+  return status.ok() ? exchange_->SumPartial(stream_, rows) : status;
+}
+
+ConstTensor CudaTransformer::Delta(uint32_t rows) const {
+  return exchange_ != nullptr ? ConstTensor(exchange_->partial(rows)) : ConstTensor();
 }
 
 absl::Status CudaTransformer::Attend(uint32_t layer, const LaidStep& step, const Plans& plans) {
@@ -227,7 +250,13 @@ absl::Status CudaTransformer::Attend(uint32_t layer, const LaidStep& step, const
 absl::Status CudaTransformer::ScoreWindows(uint32_t layer, const LaidStep& step) {
   const cuda::DeviceArray<kernels::WindowRun>& windows = step.windows[layer];
   if (windows.size == 0) return absl::OkStatus();
-  const size_t bytes = cuda::WindowScratchBytes(windows.size, step.window_limits, shape_);
+  CudaExchange::GroupQueries queries = {q_.Rows(step.rows), shape_};
+  if (exchange_ != nullptr && exchange_->splits_groups()) {
+    auto whole = exchange_->WholeGroupQueries(stream_, queries.q);
+    if (!whole.ok()) return whole.status();
+    queries = *whole;
+  }
+  const size_t bytes = cuda::WindowScratchBytes(windows.size, step.window_limits, queries.shape);
   if (window_scratch_.bytes() < bytes) {
     if (absl::Status status = cuda::WaitFor(stream_); !status.ok()) return status;
     window_scratch_ = {};
@@ -235,7 +264,7 @@ absl::Status CudaTransformer::ScoreWindows(uint32_t layer, const LaidStep& step)
     if (!memory.ok()) return memory.status();
     window_scratch_ = *std::move(memory);
   }
-  return cuda::ScoreWindow(stream_, q_.Rows(step.rows), windows, step.window_limits, shape_, pool_,
+  return cuda::ScoreWindow(stream_, queries.q, windows, step.window_limits, queries.shape, pool_,
                            window_scratch_.as<void>());
 }
 
@@ -252,6 +281,7 @@ absl::StatusOr<Tensor> CudaTransformer::Logits(cuda::DeviceArray<uint32_t> rows)
        },
        [&] { return Multiply(normed, weights_.output, logits); }});
   if (!status.ok()) return status;
+  if (exchange_ != nullptr) return exchange_->WholeLogits(stream_, logits);
   return logits;
 }
 

@@ -19,6 +19,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/cuda/types.h"
+#include "services/model/cuda_exchange.h"
 #include "services/model/cuda_step.h"
 #include "services/model/device_weights.h"
 
@@ -42,12 +43,13 @@ class CudaTransformer {
   // Of each plan of attention: enough for as many rows and split contexts as a step may have.
   static constexpr size_t kPlanBytes = size_t{1} << 20;
 
-  // What it is given outlives it; the angles are the device's, of the whole context. Errors are
-  // DeviceMemory's, and INVALID_ARGUMENT for a shape that the kernels do not serve.
+  // What it is given outlives it; the angles are the device's, of the whole context. `exchange` is
+  // that of a rank, whose weights are a shard; null: alone. Errors are DeviceMemory's, and
+  // INVALID_ARGUMENT for a shape that the kernels do not serve.
   static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
       const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
       const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope, uint32_t max_rows,
-      kernels::cuda::Stream stream);
+      kernels::cuda::Stream stream, CudaExchange* exchange);
 
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune();
@@ -62,11 +64,12 @@ class CudaTransformer {
   absl::Status Forward(const LaidStep& step, const Plans& plans, const StepLayout& layout,
                        const uint32_t* ids);
 
-  // Logits of some rows of the last Forward, at most kMaxLogitRows: float32 [rows.size, outputs],
-  // until the next call.
+  // Logits of some rows of the last Forward, at most kMaxLogitRows: float32 [rows.size, vocab],
+  // until the next call. On a rank that does not lead they have no columns.
   absl::StatusOr<kernels::cuda::Tensor> Logits(kernels::cuda::DeviceArray<uint32_t> rows);
 
   const ModelConfig& config() const { return weights_.config; }
+  CudaExchange* exchange() const { return exchange_; }
   const kernels::RopeTable& rope() const { return rope_; }
 
  private:
@@ -91,7 +94,7 @@ class CudaTransformer {
 
   CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
                   const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
-                  uint32_t max_rows, kernels::cuda::Stream stream);
+                  uint32_t max_rows, kernels::cuda::Stream stream, CudaExchange* exchange);
   absl::Status Allocate();
   absl::StatusOr<Activations> MakeActivations(kernels::cuda::DataType type, uint32_t rows,
                                               uint32_t cols, absl::string_view what);
@@ -101,6 +104,11 @@ class CudaTransformer {
   absl::Status Attend(uint32_t layer, const LaidStep& step, const Plans& plans);
   absl::Status ScoreWindows(uint32_t layer, const LaidStep& step);
   absl::Status FeedForward(const DeviceLayerWeights& weights, uint32_t rows);
+  // Adds a product to the hidden state of the first rows; a rank's goes there with all ranks' sum,
+  // when the state is normalised next.
+  absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
+                          uint32_t rows);
+  kernels::cuda::ConstTensor Delta(uint32_t rows) const;
   absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
                         const kernels::cuda::Tensor& out, bool accumulate = false);
   // Memory of a plan on the device, and of its copy on the host.
@@ -113,6 +121,7 @@ class CudaTransformer {
   kernels::AttentionShape shape_;
   uint32_t max_rows_;
   kernels::cuda::Stream stream_;
+  CudaExchange* exchange_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;
 
   Activations hidden_;    // float32 [max_rows, hidden]

@@ -15,7 +15,11 @@ set(FOLIO_CUDA_MODEL cuda_executor.cc cuda_graphs.cc cuda_model.cc cuda_parts.cc
                      cuda_transformer.cc device_weights.cc)
 list(TRANSFORM FOLIO_CUDA_MODEL PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 set_property(GLOBAL PROPERTY FOLIO_CUDA_MODEL ${FOLIO_CUDA_MODEL})
+# Of several ranks: needs NCCL.
+set_property(GLOBAL PROPERTY FOLIO_CUDA_RANKS ${CMAKE_CURRENT_SOURCE_DIR}/nccl_exchange.cc)
 if(FOLIO_CUDA)
   add_library(folio_cuda_model ${FOLIO_CUDA_MODEL})
   target_link_libraries(folio_cuda_model PUBLIC folio_model folio_cuda_kernels folio_cuda_attention folio_cuda_gemm)
+  add_library(folio_cuda_ranks nccl_exchange.cc)
+  target_link_libraries(folio_cuda_ranks PUBLIC folio_cuda_model folio_nccl_group)
 endif()

@@ -147,7 +147,8 @@ struct CommandFields {
   template <typename Pass, typename Command>
   static void Go(Pass& pass, Command& command) {
     using Kind = std::remove_const_t<Command>;
-    if constexpr (!std::is_same_v<Kind, StepCommand> && !std::is_same_v<Kind, LeaveCommand>) {
+    if constexpr (!std::is_same_v<Kind, StepCommand> && !std::is_same_v<Kind, CollectCommand> &&
+                  !std::is_same_v<Kind, LeaveCommand>) {
       pass.Field(command.slot);
     }
     if constexpr (std::is_same_v<Kind, AcquireCommand>) pass.Field(command.score);

@@ -46,11 +46,14 @@ struct StepCommand {
   StepBatch batch;
   std::optional<uint64_t> digest;  // BatchDigest before the step
 };
+// Of executors that are a step behind: wait for the oldest step.
+struct CollectCommand {};
 // The leader will say nothing more.
 struct LeaveCommand {};
 
-using RankCommand = std::variant<AcquireCommand, ExtendCommand, RestoreCommand, CompactCommand,
-                                 DropCommand, ReleaseCommand, StepCommand, LeaveCommand>;
+using RankCommand =
+    std::variant<AcquireCommand, ExtendCommand, RestoreCommand, CompactCommand, DropCommand,
+                 ReleaseCommand, StepCommand, CollectCommand, LeaveCommand>;
 
 void AppendCommand(const RankCommand& command, std::string& bytes);
 

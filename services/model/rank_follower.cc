@@ -1,6 +1,8 @@
 #include "services/model/rank_follower.h"
 
+#include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,14 +48,27 @@ class Follower {
     if (command.digest.has_value() && *command.digest != BatchDigest(own_, command.batch)) {
       return Differs("its block tables are not the leader's");
     }
-    return own_.Collect(own_.Enqueue(command.batch)).status;
+    const StepTicket ticket = own_.Enqueue(command.batch);
+    if (own_.pipeline_depth() == 0) return own_.Collect(ticket).status;
+    under_way_.push_back(ticket);
+    return own_.fault();
+  }
+  absl::Status Do(const CollectCommand&) {
+    answers_ = true;
+    if (under_way_.empty()) return Differs("the leader waits for a step that is none here");
+    const StepTicket ticket = under_way_.front();
+    under_way_.pop_front();
+    return own_.Collect(ticket).status;
   }
   absl::Status Do(const LeaveCommand&) {
-    leaves_ = true;
+    answers_ = leaves_ = true;
     return absl::OkStatus();
   }
 
   bool leaves() const { return leaves_; }
+  // Whether the leader waits for what it said last. It does not for the steps of a device that is
+  // behind.
+  bool Answers() { return std::exchange(answers_, false) || own_.pipeline_depth() == 0; }
 
  private:
   absl::Status Differs(const std::string& what) const {
@@ -62,6 +77,8 @@ class Follower {
 
   Executor& own_;
   collective::Collective& group_;
+  std::deque<StepTicket> under_way_;
+  bool answers_ = false;
   bool leaves_ = false;
 };
 
@@ -90,6 +107,7 @@ absl::Status RunRankFollower(Executor& own, collective::Collective& group) {
       group.Abort(status);
       return status;
     }
+    if (!follower.Answers()) continue;
     const std::byte done{};
     if (status = group.Gather({&done, 1}, sizes, {}, absl::Now() + kAnswer); !status.ok()) {
       return status;

@@ -17,7 +17,7 @@ class TpExecutor final : public Executor {
   TpExecutor(std::unique_ptr<Executor> own, collective::Collective* group,
              const TpExecutorOptions& options)
       : own_(std::move(own)), group_(group), options_(options) {
-    FOLIO_CHECK(group_->leads() && own_->pipeline_depth() == 0);
+    FOLIO_CHECK(group_->leads());
   }
   ~TpExecutor() override {
     Note(LeaveCommand{});
@@ -25,7 +25,7 @@ class TpExecutor final : public Executor {
     Await();
   }
 
-  int pipeline_depth() const override { return 0; }
+  int pipeline_depth() const override { return own_->pipeline_depth(); }
   uint32_t max_rows() const override { return own_->max_rows(); }
 
   SlotId Acquire(kernels::ScoreKind score) override {
@@ -47,9 +47,9 @@ class TpExecutor final : public Executor {
   void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
                const std::vector<uint32_t>& spare) override {
     Note(CompactCommand{slot, keep, spare});
-    Tell();
+    if (!behind()) Tell();
     own_->Compact(slot, keep, spare);
-    Await();
+    if (!behind()) Await();
   }
   void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {
     own_->DropBlocks(slot, block);
@@ -89,7 +89,22 @@ class TpExecutor final : public Executor {
   }
   // Until all ranks have done what they were told.
   void Await();
+  // What a fault of the own device is to the group.
+  void NoteOwn() {
+    if (!fault_.ok() || own_->fault().ok()) return;
+    fault_ = own_->fault();
+    group_->Abort(fault_);
+  }
+  void AppendStep(StepCommand command) {
+    if (options_.compare_tables) command.digest = BatchDigest(*own_, command.batch);
+    Note(command);
+  }
   StepOutput Run(const StepBatch& batch);
+
+  bool behind() const { return own_->pipeline_depth() > 0; }
+  // The same in two halves.
+  void Begin(const StepBatch& batch);
+  StepOutput End();
 
   const std::unique_ptr<Executor> own_;
   collective::Collective* const group_;
@@ -97,7 +112,8 @@ class TpExecutor final : public Executor {
   std::string message_;
   absl::Status fault_;
   std::vector<std::optional<TokenId>> last_sampled_;  // by slot
-  std::deque<StepOutput> outputs_;                    // of the steps not collected yet
+  std::deque<StepOutput> outputs_;                    // of the steps not collected yet, or
+  std::deque<std::optional<StepTicket>> under_way_;   // their tickets; of a lost one none
   uint64_t steps_ = 0;
   uint64_t collected_ = 0;
 };
@@ -118,8 +134,7 @@ StepOutput TpExecutor::Run(const StepBatch& batch) {
     FOLIO_CHECK(last.has_value());
     segment.tokens.push_back(*last);
   }
-  if (options_.compare_tables) command.digest = BatchDigest(*own_, command.batch);
-  Note(command);
+  AppendStep(command);
   Tell();
   if (!fault_.ok()) return {{}, fault_};
   StepOutput output = own_->Collect(own_->Enqueue(command.batch));
@@ -131,14 +146,40 @@ StepOutput TpExecutor::Run(const StepBatch& batch) {
   return output;
 }
 
+void TpExecutor::Begin(const StepBatch& batch) {
+  AppendStep({batch, std::nullopt});
+  Tell();
+  under_way_.emplace_back();
+  if (!fault_.ok()) return;
+  under_way_.back() = own_->Enqueue(batch);
+  NoteOwn();
+}
+
+StepOutput TpExecutor::End() {
+  const std::optional<StepTicket> ticket = under_way_.front();
+  under_way_.pop_front();
+  Note(CollectCommand{});
+  Tell();
+  if (!fault_.ok() || !ticket.has_value()) return {{}, fault_};
+  StepOutput output = own_->Collect(*ticket);
+  NoteOwn();
+  Await();
+  return fault_.ok() ? output : StepOutput{{}, fault_};
+}
+
 StepTicket TpExecutor::Enqueue(const StepBatch& batch) {
-  outputs_.push_back(Run(batch));
+  if (behind()) {
+    Begin(batch);
+  } else {
+    outputs_.push_back(Run(batch));
+  }
   return StepTicket(++steps_);
 }
 
 StepOutput TpExecutor::Collect(StepTicket ticket) {
   ++collected_;
-  FOLIO_CHECK(ticket.value() == collected_ && !outputs_.empty());
+  FOLIO_CHECK(ticket.value() == collected_ && collected_ <= steps_);
+  if (behind()) return End();
   StepOutput output = std::move(outputs_.front());
   outputs_.pop_front();
   return output;

@@ -21,14 +21,16 @@ using kernels::ScoreKind;
 // Table edits come between the steps, whether these are done or not; samples feed the next step.
 class Dialogue {
  public:
-  Dialogue(CudaRig& rig, uint64_t depth) : rig_(rig), depth_(depth) {}
+  Dialogue(Executor& executor, TestPool& pool, uint64_t depth)
+      : executor_(executor), pool_(pool), depth_(depth) {}
+  Dialogue(CudaRig& rig, uint64_t depth) : Dialogue(rig.executor(), rig.pool(), depth) {}
 
   void Run(std::vector<StepSegment> segments) {
-    tickets_.push_back(rig_.executor().Enqueue({std::move(segments)}));
+    tickets_.push_back(executor_.Enqueue({std::move(segments)}));
     while (tickets_.size() > depth_) Collect();
   }
   void Collect() {
-    const StepOutput output = rig_.executor().Collect(tickets_.front());
+    const StepOutput output = executor_.Collect(tickets_.front());
     tickets_.pop_front();
     EXPECT_TRUE(output.status.ok()) << output.status;
     for (const SegmentOutput& one : output.outputs) {
@@ -37,7 +39,6 @@ class Dialogue {
     }
   }
   void Play() {
-    Executor& executor = rig_.executor();
     const uint32_t vocab = 101;
     SlotId a = Open(ScoreKind::kNormRatio);
     SlotId b = Open(ScoreKind::kKeyDifference);
@@ -51,13 +52,13 @@ class Dialogue {
       if (step == 3) Compact(a, 20);
       if (step == 4) Compact(b, 17);
       if (step == 5) Compact(a, 14);
-      if (step == 20) executor.DropBlocks(a, {BlockIndex(0), std::nullopt});
-      if (step == 21) executor.DropBlocks(a, {std::nullopt, BlockIndex(0)});
+      if (step == 20) executor_.DropBlocks(a, {BlockIndex(0), std::nullopt});
+      if (step == 21) executor_.DropBlocks(a, {std::nullopt, BlockIndex(0)});
       std::vector<StepSegment> segments{Decode(a, at_a++)};
       if (step % 3 != 1) segments.push_back(Decode(b, at_b++));
       if (step == 10) Run({});  // a step of nothing is a step
       if (step == 12) {
-        executor.Release(b);
+        executor_.Release(b);
         b = Open(ScoreKind::kNone);
         segments.back() = Prompt(b, 40, 25, true);
         at_b = 65;
@@ -67,7 +68,7 @@ class Dialogue {
     }
     while (!tickets_.empty()) Collect();
     EXPECT_LT(*std::max_element(tokens.begin(), tokens.end()), vocab);
-    digest = executor.TableDigest(a) ^ executor.TableDigest(b);
+    digest = executor_.TableDigest(a) ^ executor_.TableDigest(b);
   }
 
   std::vector<uint32_t> tokens;
@@ -76,13 +77,13 @@ class Dialogue {
 
  private:
   SlotId Open(ScoreKind kind) {
-    const SlotId slot = rig_.executor().Acquire(kind);
-    rig_.executor().ExtendTables(slot, rig_.pool().Take(5));
+    const SlotId slot = executor_.Acquire(kind);
+    executor_.ExtendTables(slot, pool_.Take(5));
     return slot;
   }
   void Extend(SlotId slot) {
-    if (rig_.executor().free_tokens(slot) > 0) return;
-    rig_.executor().ExtendTables(slot, rig_.pool().Take(1));
+    if (executor_.free_tokens(slot) > 0) return;
+    executor_.ExtendTables(slot, pool_.Take(1));
   }
   void Compact(SlotId slot, uint32_t keep) {
     std::vector<std::vector<SlotIndex>> slots(2);
@@ -90,7 +91,7 @@ class Dialogue {
       slots[0].emplace_back(i + i / 2);
       slots[1].emplace_back(i);
     }
-    rig_.executor().Compact(slot, slots, {1, 0});
+    executor_.Compact(slot, slots, {1, 0});
     Extend(slot);
   }
   static StepSegment Segment(SlotId slot, uint32_t position) {
@@ -114,7 +115,8 @@ class Dialogue {
   }
   static StepSegment Decode(SlotId slot, uint32_t position) { return Segment(slot, position); }
 
-  CudaRig& rig_;
+  Executor& executor_;
+  TestPool& pool_;
   uint64_t depth_;
   std::deque<StepTicket> tickets_;
 };

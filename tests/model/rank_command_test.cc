@@ -39,6 +39,7 @@ std::string AllCommands() {
   AppendCommand(DropCommand{SlotId(4), {BlockIndex(2), std::nullopt}}, bytes);
   AppendCommand(Step(), bytes);
   AppendCommand(ReleaseCommand{SlotId(4)}, bytes);
+  AppendCommand(CollectCommand{}, bytes);
   AppendCommand(LeaveCommand{}, bytes);
   return bytes;
 }
@@ -46,7 +47,7 @@ std::string AllCommands() {
 TEST(RankCommand, ReadsWhatWasWritten) {
   const auto commands = ReadCommands(AllCommands());
   ASSERT_TRUE(commands.ok()) << commands.status();
-  ASSERT_EQ(commands->size(), 8u);
+  ASSERT_EQ(commands->size(), 9u);
   const auto& acquire = std::get<AcquireCommand>((*commands)[0]);
   EXPECT_EQ(acquire.slot, SlotId(4));
   EXPECT_EQ(acquire.score, kernels::ScoreKind::kUnrotatedDifference);
@@ -75,7 +76,8 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(prompt.window.plane, 1u);
   EXPECT_TRUE(step.batch.segments[0].score_resident);
   EXPECT_EQ(std::get<ReleaseCommand>((*commands)[6]).slot, SlotId(4));
-  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[7]));
+  EXPECT_TRUE(std::holds_alternative<CollectCommand>((*commands)[7]));
+  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[8]));
   EXPECT_TRUE(ReadCommands("")->empty());
 }
 
@@ -88,7 +90,7 @@ TEST(RankCommand, NothingIsReadBeyondTheEnd) {
     refused += !ReadCommands(cut).ok();
   }
   // Only ends of commands can be read.
-  EXPECT_EQ(refused, whole.size() - 8);
+  EXPECT_EQ(refused, whole.size() - 9);
   EXPECT_THAT(std::string(ReadCommands(whole.substr(0, 5)).status().message()),
               HasSubstr("at byte 4 of 5"));
 }
@@ -105,7 +107,7 @@ TEST(RankCommand, DamageIsRefusedOrReadAsSomethingElse) {
   AppendCommand(ExtendCommand{SlotId(0), {}}, longest);
   longest.back() = '\x7f';  // a list of two thousand million
   EXPECT_FALSE(ReadCommands(longest).ok());
-  EXPECT_FALSE(ReadCommands(std::string("\x08\0\0\0", 4)).ok());  // no such command
+  EXPECT_FALSE(ReadCommands(std::string("\x09\0\0\0", 4)).ok());  // no such command
 }
 
 }  // namespace

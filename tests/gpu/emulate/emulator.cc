@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -232,6 +233,8 @@ void Scheduler::Entry() {
 }  // namespace
 
 void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread) {
+  static std::mutex one_grid;
+  const std::lock_guard<std::mutex> lock(one_grid);
   place.grid_size = grid;
   place.block_size = block;
   for (unsigned z = 0; z < grid.z; ++z) {

@@ -9,7 +9,7 @@
 // one after another. There is no shared memory other than static, no atomic but of one thread at a
 // time, and no timing.
 //
-// One calling thread.
+// Calls from several threads, as ranks of a group make them, are served one after another.
 #ifndef FOLIO_TESTS_GPU_EMULATE_EMULATOR_H_
 #define FOLIO_TESTS_GPU_EMULATE_EMULATOR_H_
 

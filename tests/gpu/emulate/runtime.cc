@@ -23,8 +23,7 @@ namespace {
 
 constexpr int kPattern = 0xee;
 
-// Ranks of a group may be threads. Guards what follows; kernels have one calling thread all the
-// same.
+// Ranks of a group may be threads. Guards what follows.
 std::recursive_mutex memory_mutex;
 
 std::map<void*, size_t>& Allocations() {
@@ -229,6 +228,20 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   emulate::Enqueue(stream, [=] {
     if (bytes > 0) std::memcpy(to, from, bytes);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+  if (kind != cudaMemcpyDeviceToDevice) return cudaErrorInvalidValue;  // all that is asked for
+  emulate::Enqueue(stream, [=] {
+    for (size_t row = 0; row < height; ++row) {
+      std::memcpy(static_cast<char*>(to) + row * to_pitch,
+                  static_cast<const char*>(from) + row * from_pitch, width);
+    }
   });
   return cudaSuccess;
 }
