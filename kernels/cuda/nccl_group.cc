@@ -224,8 +224,10 @@ absl::Status NcclGroup::Broadcast(void* bytes, size_t size, Stream stream) {
 }
 
 absl::Status NcclGroup::Health() {
-  // Who is inside a call looks itself.
-  if (!state_->turn.TryLock()) return absl::OkStatus();
+  // Who is inside a call looks itself; an end may be under way there, of which streams know first.
+  if (!state_->turn.TryLock()) {
+    return state_->ended.load() ? state_->reason() : absl::OkStatus();
+  }
   absl::Status status = state_->Ready();
   if (status.ok()) {
     ncclResult_t result = ncclSuccess;
