@@ -137,7 +137,7 @@ std::string StepUntilFault(Stage& stage) {
     status = stage.executor.Collect(stage.executor.Enqueue({{segment}})).status;
   }
   if (stage.executor.fault() != status) return "the fault is another";
-  const bool soon = absl::Now() - start < absl::Seconds(3);
+  const bool soon = absl::Now() - start < absl::Seconds(10);
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
   stage.executor.Release(slot);
   return absl::StrCat(soon ? "soon " : "late ", status.ToString());
