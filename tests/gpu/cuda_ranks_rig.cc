@@ -9,7 +9,6 @@
 #include "services/common/check.h"
 #include "services/model/cuda_executor.h"
 #include "services/model/nccl_exchange.h"
-#include "services/model/rank_follower.h"
 
 namespace folio::model::testing {
 namespace {
@@ -19,13 +18,9 @@ namespace cuda = kernels::cuda;
 constexpr uint32_t kPageTokens = 16;
 constexpr size_t kHostPage = 4096;
 
-CacheGeometry GeometryOf(const ModelConfig& config) {
-  return {config.num_layers, config.kv_heads, config.head_dim, kPageTokens};
-}
-
 // Whole pages of the host.
 size_t BoardFloats(const GroupSetup& setup) {
-  const size_t floats = GeometryOf(setup.model.config()).score_board_floats(setup.pages);
+  const size_t floats = GeometryOf(setup).score_board_floats(setup.pages);
   const size_t page = kHostPage / sizeof(float);
   return (floats + page - 1) / page * page;
 }
@@ -77,8 +72,6 @@ struct GpuRank {
   std::unique_ptr<Executor> executor;
 };
 
-std::string Words(const absl::Status& status) { return status.ok() ? "" : status.ToString(); }
-
 }  // namespace
 
 std::vector<std::string> RunGpuGroup(const GroupSetup& setup,
@@ -101,19 +94,9 @@ std::vector<std::string> RunGpuGroup(const GroupSetup& setup,
     GpuRank rank(setup, group, static_cast<float*>(on_device));
     if (!rank.made.ok()) {
       group.Abort(rank.made);
-      return Words(rank.made);
+      return rank.made.ToString();
     }
-    if (!group.leads()) {
-      if (meddle) meddle(group);
-      return Words(RunRankFollower(*rank.executor, group));
-    }
-    const auto executor = MakeTpExecutor(std::move(rank.executor), &group, setup.options);
-    kernels::PoolView all;
-    all.scores = board.data();
-    all.num_pages = setup.pages;
-    all.geometry = GeometryOf(setup.model.config());
-    Stage stage{*executor, rank.pages, all};
-    return script(stage);
+    return LeadOrFollow(setup, group, std::move(rank.executor), rank.pages, board, script, meddle);
   };
   return collective::testing::RunRanks(setup.kind, setup.ranks, 1 << 16, body);
 }

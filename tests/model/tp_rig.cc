@@ -17,10 +17,6 @@ namespace {
 
 constexpr uint32_t kPageTokens = 16;
 
-CacheGeometry GeometryOf(const ModelConfig& config) {
-  return {config.num_layers, config.kv_heads, config.head_dim, kPageTokens};
-}
-
 std::unique_ptr<Executor> MakeExecutor(const GroupSetup& setup, const ModelSource& source,
                                        const kernels::PoolView& view, RankGroup group) {
   CpuExecutorOptions options;
@@ -32,6 +28,29 @@ std::unique_ptr<Executor> MakeExecutor(const GroupSetup& setup, const ModelSourc
 }
 
 }  // namespace
+
+CacheGeometry GeometryOf(const GroupSetup& setup) {
+  const ModelConfig& config = setup.model.config();
+  return {config.num_layers, config.kv_heads, config.head_dim, kPageTokens};
+}
+
+std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
+                         std::unique_ptr<Executor> own, TestPool& pages, const SharedFloats& board,
+                         const std::function<std::string(Stage&)>& script,
+                         const std::function<void(collective::Collective&)>& meddle) {
+  if (!group.leads()) {
+    if (meddle) meddle(group);
+    const absl::Status status = RunRankFollower(*own, group);
+    return status.ok() ? "" : status.ToString();
+  }
+  const auto executor = MakeTpExecutor(std::move(own), &group, setup.options);
+  kernels::PoolView all;
+  all.scores = board.data();
+  all.num_pages = setup.pages;
+  all.geometry = GeometryOf(setup);
+  Stage stage{*executor, pages, all};
+  return script(stage);
+}
 
 SharedFloats::SharedFloats(size_t count) : count_(count) {
   void* memory = mmap(nullptr, count * sizeof(float), PROT_READ | PROT_WRITE,
@@ -71,12 +90,7 @@ struct RankParts {
 };
 
 size_t BoardFloats(const GroupSetup& setup) {
-  return GeometryOf(setup.model.config()).score_board_floats(setup.pages);
-}
-
-std::string Follow(Executor& executor, collective::Collective& group) {
-  const absl::Status status = RunRankFollower(executor, group);
-  return status.ok() ? "" : status.ToString();
+  return GeometryOf(setup).score_board_floats(setup.pages);
 }
 
 }  // namespace
@@ -87,17 +101,8 @@ std::vector<std::string> RunGroup(const GroupSetup& setup,
   const SharedFloats board(BoardFloats(setup));
   const auto body = [&](collective::Collective& group) -> std::string {
     RankParts parts(setup, group, board);
-    if (!group.leads()) {
-      if (meddle) meddle(group);
-      return Follow(*parts.executor, group);
-    }
-    const auto executor = MakeTpExecutor(std::move(parts.executor), &group, setup.options);
-    kernels::PoolView all;
-    all.scores = board.data();
-    all.num_pages = setup.pages;
-    all.geometry = GeometryOf(setup.model.config());
-    Stage stage{*executor, parts.pages, all};
-    return script(stage);
+    return LeadOrFollow(setup, group, std::move(parts.executor), parts.pages, board, script,
+                        meddle);
   };
   return collective::testing::RunRanks(setup.kind, setup.ranks, 1 << 16, body);
 }
@@ -108,7 +113,7 @@ std::vector<std::string> FollowByHand(const GroupSetup& setup,
   const auto body = [&](collective::Collective& group) {
     if (group.leads()) return leader(group);
     RankParts parts(setup, group, board);
-    return Follow(*parts.executor, group);
+    return LeadOrFollow(setup, group, std::move(parts.executor), parts.pages, board, {}, {});
   };
   return collective::testing::RunRanks(setup.kind, setup.ranks, 1 << 16, body);
 }

@@ -51,6 +51,16 @@ struct GroupSetup {
   TpExecutorOptions options = {.patience = absl::Seconds(30), .compare_tables = true};
 };
 
+// Of all ranks together.
+CacheGeometry GeometryOf(const GroupSetup& setup);
+
+// What a rank does with its executor: the leader runs `script`, another one is handed to `meddle`,
+// if there is one, and follows. Returns what went wrong.
+std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
+                         std::unique_ptr<Executor> own, TestPool& pages, const SharedFloats& board,
+                         const std::function<std::string(Stage&)>& script,
+                         const std::function<void(collective::Collective&)>& meddle);
+
 // One executor, all of the model.
 std::string RunAlone(const GroupSetup& setup, const std::function<std::string(Stage&)>& script);
 
