@@ -62,9 +62,10 @@ std::string PlacesOf(const folio::v1::Pool& pool) {
 // With an empty line above; empty when pages are in host memory.
 std::string RenderDevices(const folio::v1::ListPoolsResponse& pools, const Terminal& terminal) {
   if (pools.devices().empty()) return "";
-  Table table({{"device"}, {"name"}, {"UUID"}, {"memory", kRight}, {"free", kRight}});
+  Table table({{"device"}, {"name"}, {"UUID"}, {"ranks"}, {"memory", kRight}, {"free", kRight}});
   for (const auto& device : pools.devices()) {
-    table.Row({device.device(), device.name(), device.uuid(),
+    const std::string ranks = absl::StrJoin(device.ranks(), ",");
+    table.Row({device.device(), device.name(), device.uuid(), ranks.empty() ? "all" : ranks,
                device.has_total_bytes() ? FormatBytes(device.total_bytes()) : "-",
                device.has_free_bytes() ? FormatBytes(device.free_bytes()) : "-"});
   }

@@ -116,14 +116,15 @@ GroupSocket::~GroupSocket() {
   if (!path_.empty()) unlink(path_.c_str());
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::Lead(absl::Duration timeout,
-                                                              size_t buffer_bytes) {
+absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::Lead(
+    absl::Duration timeout, const std::function<absl::Status()>& check, size_t buffer_bytes) {
   const absl::Time deadline = absl::Now() + timeout;
   std::vector<Peer> present;
   while (present.size() + 1 < ranks_) {
     pollfd polled = {listening_.get(), POLLIN, 0};
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return Missing(ranks_, present);
+    if (absl::Status status = check ? check() : absl::OkStatus(); !status.ok()) return status;
     const auto slice = std::min(left, absl::Milliseconds(100));
     if (poll(&polled, 1, static_cast<int>(absl::ToInt64Milliseconds(slice)) + 1) > 0) {
       UniqueFd connection(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/collective/collective.h"
@@ -27,9 +29,11 @@ class GroupSocket {
 
   // Waits for all other ranks. DEADLINE_EXCEEDED names those that did not come; who comes with a
   // rank that is taken, or from another kind of group, is refused and told why. Once.
-  // `buffer_bytes`, a multiple of 64, is what a rank may give in one turn.
-  absl::StatusOr<std::unique_ptr<Collective>> Lead(absl::Duration timeout,
-                                                   size_t buffer_bytes = size_t{1} << 20);
+  // `buffer_bytes`, a multiple of 64, is what a rank may give in one turn. `check` is called while
+  // it waits; its error ends that.
+  absl::StatusOr<std::unique_ptr<Collective>> Lead(
+      absl::Duration timeout, const std::function<absl::Status()>& check = nullptr,
+      size_t buffer_bytes = size_t{1} << 20);
 
  private:
   GroupSocket(std::string path, uint32_t ranks, UniqueFd listening);

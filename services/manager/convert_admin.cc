@@ -129,6 +129,7 @@ v1::Device DeviceToProto(const DeviceState& state) {
   out.set_name(state.name);
   if (state.total_bytes.has_value()) out.set_total_bytes(*state.total_bytes);
   if (state.free_bytes.has_value()) out.set_free_bytes(*state.free_bytes);
+  for (const Rank rank : state.ranks) out.add_ranks(rank.value());
   return out;
 }
 

@@ -102,6 +102,9 @@ std::vector<DeviceState> DeviceMemory::Devices() const {
   std::vector<DeviceState> states;
   states.reserve(gpus_.size());
   for (const Gpu& gpu : gpus_) states.push_back(StateOf(gpu));
+  for (uint32_t rank = 0; rank < of_rank_.size() && of_rank_.size() > 1; ++rank) {
+    states[of_rank_[rank]].ranks.emplace_back(rank);
+  }
   return states;
 }
 

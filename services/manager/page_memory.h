@@ -51,6 +51,7 @@ struct DeviceState {
   // Unset when nothing tells.
   std::optional<uint64_t> total_bytes = {};
   std::optional<uint64_t> free_bytes = {};
+  std::vector<Rank> ranks = {};  // whose pages are on it; empty: all ranks'
 };
 
 // Thread-safe. What it allocates may outlive it.

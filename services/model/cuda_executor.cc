@@ -193,7 +193,7 @@ absl::Status CudaExecutor::Run(StepSpace& space) {
   scoring_.Prepare(rows_, parts_->pool.view.geometry.page_tokens, space.uploads);
   absl::Status status = cuda::BindDevice(parts_->device);
   status.Update(parts_->sampling->Prepare(rows_, padded, parts_->weights->config.vocab, inputs,
-                                          stream, space.sampled));
+                                          space.sampled));
   if (!status.ok()) return status;
   if (rows_.count() == 0) return absl::OkStatus();
   const auto plans = parts_->transformer->Plan(*laid, space.plans);

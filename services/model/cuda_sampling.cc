@@ -67,7 +67,7 @@ size_t CudaSampling::InputBytes(uint32_t padded_rows) {
 }
 
 absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
-                                   cuda::Uploads& inputs, cuda::Stream stream, SampledStep& step) {
+                                   cuda::Uploads& inputs, SampledStep& step) {
   const std::vector<const StepRows::Segment*> wanted = rows.Wanted();
   step.wanted_.clear();
   step.most_top_ = 0;
@@ -104,10 +104,10 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, u
   rows_ = from.device;
   slots_ = slots.device;
   how_ = how.device;
-  return MakeRoom(stream, step);
+  return MakeRoom(step);
 }
 
-absl::Status CudaSampling::MakeRoom(cuda::Stream stream, SampledStep& step) {
+absl::Status CudaSampling::MakeRoom(SampledStep& step) {
   const size_t top_bytes = size_t{step.results_} * step.most_top_ * sizeof(TopLogprob);
   // The host's memory of a step is free once the step was collected.
   for (const auto& [buffer, bytes] :
@@ -117,12 +117,11 @@ absl::Status CudaSampling::MakeRoom(cuda::Stream stream, SampledStep& step) {
     if (!memory.ok()) return memory.status();
     *buffer = *std::move(memory);
   }
+  step.outgrown_ = {};
   if (top_.bytes() >= top_bytes) return absl::OkStatus();
-  if (absl::Status status = cuda::WaitFor(stream); !status.ok()) return status;
-  top_ = {};
   auto top = memory_->Allocate(2 * top_bytes, "log-probabilities of a step");
   if (!top.ok()) return top.status();
-  top_ = *std::move(top);
+  step.outgrown_ = std::exchange(top_, *std::move(top));
   return absl::OkStatus();
 }
 

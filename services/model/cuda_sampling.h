@@ -34,8 +34,9 @@ class SampledStep {
   std::vector<Wanted> wanted_;
   uint32_t results_ = 0;
   uint32_t most_top_ = 0;
-  kernels::cuda::PinnedBuffer tokens_;  // SampledToken [results]
-  kernels::cuda::PinnedBuffer top_;     // TopLogprob [results, most_top]
+  kernels::cuda::PinnedBuffer tokens_;    // SampledToken [results]
+  kernels::cuda::PinnedBuffer top_;       // TopLogprob [results, most_top]
+  kernels::cuda::DeviceBuffer outgrown_;  // that steps before it may still use
 };
 
 // Not thread-safe.
@@ -47,11 +48,9 @@ class CudaSampling {
   static absl::StatusOr<CudaSampling> Make(kernels::cuda::DeviceMemory& memory, uint32_t max_rows);
 
   // Puts what the step wants into `inputs`, and sees that there is memory for its results. With
-  // `padded_rows` every row of the batch has a result, else those that want one. `stream` is waited
-  // for where memory must grow.
+  // `padded_rows` every row of the batch has a result, else those that want one.
   absl::Status Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
-                       kernels::cuda::Uploads& inputs, kernels::cuda::Stream stream,
-                       SampledStep& step);
+                       kernels::cuda::Uploads& inputs, SampledStep& step);
   // What `inputs` gets of a padded step.
   static size_t InputBytes(uint32_t padded_rows);
   // Whether equal shapes are equal work: lists of the likeliest tokens have any length.
@@ -70,7 +69,7 @@ class CudaSampling {
 
  private:
   explicit CudaSampling(kernels::cuda::DeviceMemory& memory) : memory_(&memory) {}
-  absl::Status MakeRoom(kernels::cuda::Stream stream, SampledStep& step);
+  absl::Status MakeRoom(SampledStep& step);
 
   kernels::cuda::DeviceMemory* memory_;
   kernels::cuda::DeviceBuffer kept_, tokens_, top_;

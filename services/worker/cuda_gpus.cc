@@ -6,6 +6,7 @@
 #include "kernels/cuda/stream.h"
 #include "services/model/cuda_executor.h"
 #include "services/model/cuda_model.h"
+#include "services/model/nccl_exchange.h"
 #include "services/worker/gpu.h"
 
 namespace folio::worker {
@@ -34,9 +35,17 @@ class LoadedCudaModel final : public GpuModel {
   explicit LoadedCudaModel(std::shared_ptr<model::CudaModel> model) : model_(std::move(model)) {}
 
   uint64_t weight_bytes() const override { return model_->weights().memory.bytes(); }
-  absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(const kernels::PoolView& pool,
-                                                                uint32_t max_rows) const override {
-    return model::MakeCudaExecutor(model_, {pool, cuda::DataType::kBf16}, {.max_rows = max_rows});
+  absl::StatusOr<std::shared_ptr<model::CudaExchange>> MeetRanks(
+      const std::vector<model::Shard>& shards, collective::Collective& host,
+      uint32_t max_rows) const override {
+    return model::MakeNcclExchange(model_, shards, host, max_rows);
+  }
+  absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
+      const kernels::PoolView& pool, uint32_t max_rows,
+      std::shared_ptr<model::CudaExchange> exchange) const override {
+    model::CudaExecutorOptions options{.max_rows = max_rows};
+    options.exchange = std::move(exchange);
+    return model::MakeCudaExecutor(model_, {pool, cuda::DataType::kBf16}, options);
   }
 
  private:

@@ -22,8 +22,8 @@ ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
 ABSL_FLAG(std::string, device, "cpu",
-          "what computes: cpu, cuda (the GPU that the manager's pages are on), or that GPU by its "
-          "number, such as cuda:0");
+          "what computes: cpu, cuda (the GPU that the manager's pages are on, for each rank its "
+          "own), or that GPU by its number, such as cuda:0");
 ABSL_FLAG(folio::ByteSize, gpu_memory, {},
           "with --device=cuda, GPU memory for weights and activations, such as 20GiB; pages are "
           "the manager's and not in it; 0: all that is free");
@@ -125,9 +125,10 @@ absl::StatusOr<DeviceChoice> ReadDevice() {
 // What cannot be with what computes.
 absl::Status CheckCompute(const WorkerFlags& flags) {
   if (!flags.device.cuda) return MakeOps(flags.compute).status();
-  if (flags.ranks.of.ranks > 1) {
+  if (flags.device.number.has_value() && flags.ranks.of.ranks > 1 && flags.ranks.group.empty()) {
     return BadFlag("device", flags.device.ToString(),
-                   "a worker of several ranks computes on the CPU; leave --tp at 1");
+                   "is one GPU, and --tp starts ranks that need one each; give --device=cuda, with "
+                   "which each takes its own of the manager's");
   }
   if (flags.compute.compute != "bfloat16") {
     return BadFlag("compute", flags.compute.compute,

@@ -11,9 +11,12 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/views.h"
+#include "services/collective/collective.h"
 #include "services/model/executor.h"
 #include "services/model/model_source.h"
+#include "services/model/shard.h"
 #include "services/model/tensor_reader.h"
+#include "services/worker/rank_group.h"
 
 namespace folio::worker {
 
@@ -43,10 +46,18 @@ class GpuModel {
  public:
   virtual ~GpuModel() = default;
   virtual uint64_t weight_bytes() const = 0;
-  // Shares the weights. `pool` has the GPU's addresses and outlives it. RESOURCE_EXHAUSTED names
-  // what did not fit.
+  // As one rank of `host`, which outlives the result: what the GPUs of all ranks exchange in steps
+  // of up to `max_rows` rows. All ranks make it together; `shards` are those of all, and the model
+  // is of this rank's. RESOURCE_EXHAUSTED names what did not fit, UNAVAILABLE and DEADLINE_EXCEEDED
+  // say why they did not meet.
+  virtual absl::StatusOr<std::shared_ptr<model::CudaExchange>> MeetRanks(
+      const std::vector<model::Shard>& shards, collective::Collective& host,
+      uint32_t max_rows) const = 0;
+  // Shares the weights. `pool` has the GPU's addresses and outlives it. `exchange` is a rank's,
+  // null for the only one. RESOURCE_EXHAUSTED names what did not fit.
   virtual absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
-      const kernels::PoolView& pool, uint32_t max_rows) const = 0;
+      const kernels::PoolView& pool, uint32_t max_rows,
+      std::shared_ptr<model::CudaExchange> exchange) const = 0;
 };
 
 // Outlives what it gives. Not thread-safe.

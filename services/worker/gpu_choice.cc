@@ -1,6 +1,7 @@
 #include "services/worker/gpu_choice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,7 +46,45 @@ absl::StatusOr<int> NumberOf(const std::vector<std::string>& uuids, const v1::De
                    ": look at CUDA_VISIBLE_DEVICES"));
 }
 
-absl::StatusOr<int> Choose(Gpus& gpus, const DeviceChoice& choice,
+// NCCL refuses ranks that share a GPU, but for this.
+absl::Status CheckOneEach(const v1::Device& pages, const RankOf& of) {
+  const bool shared = pages.ranks().empty() ? of.ranks > 1 : pages.ranks_size() > 1;
+  const char* const enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (!shared || (enabled != nullptr && absl::string_view(enabled) == "1")) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the manager has several ranks' pages on ", pages.name(), " (", pages.uuid(),
+      "), and NCCL wants a GPU for each rank; start the manager with one for each, such "
+      "as --device=cuda:0,cuda:1, or give NCCL_MULTI_RANK_GPU_ENABLE=1 in the "
+      "environment, which is an experiment of NCCL 2.30"));
+}
+
+// Whose memory the rank's pages are in.
+absl::StatusOr<const v1::Device*> PagesOf(const v1::ListPoolsResponse& pools, const RankOf& of) {
+  if (pools.devices().empty()) return OnHost("a GPU");
+  const v1::Device* found = nullptr;
+  uint32_t named = 0;
+  for (const v1::Device& device : pools.devices()) {
+    const auto& ranks = device.ranks();
+    named += static_cast<uint32_t>(ranks.size());
+    if (ranks.empty() || std::count(ranks.begin(), ranks.end(), of.rank.value()) > 0) {
+      found = &device;
+    }
+  }
+  if (named != 0 && named != of.ranks) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the manager names GPUs of ranks: ", named, ", and this worker has ranks: ", of.ranks,
+        "; start the manager with --device=cuda:N for each, or this worker with --tp=", named));
+  }
+  if (found == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("the manager does not say what memory rank ",
+                                                      of.rank.value(),
+                                                      "'s pages are in; is it of this version?"));
+  }
+  if (absl::Status status = CheckOneEach(*found, of); !status.ok()) return status;
+  return found;
+}
+
+absl::StatusOr<int> Choose(Gpus& gpus, const DeviceChoice& choice, const RankOf& of,
                            const std::shared_ptr<grpc::Channel>& manager, absl::Duration timeout,
                            const std::function<bool()>& stop) {
   const auto uuids = gpus.Uuids();
@@ -60,14 +99,9 @@ absl::StatusOr<int> Choose(Gpus& gpus, const DeviceChoice& choice,
   }
   const auto pools = AskManager(manager, timeout, stop);
   if (!pools.ok()) return pools.status();
-  if (pools->devices().empty()) return OnHost("a GPU");
-  if (pools->devices_size() > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the manager's pages are on ", pools->devices_size(),
-                     " GPUs, one for each rank, and this worker has one rank; start the manager "
-                     "with one GPU"));
-  }
-  const v1::Device& pages = pools->devices(0);
+  const auto found = PagesOf(*pools, of);
+  if (!found.ok()) return found.status();
+  const v1::Device& pages = **found;
   auto number = NumberOf(*uuids, pages);
   if (!number.ok() || *number == choice.number.value_or(*number)) return number;
   return absl::FailedPreconditionError(
@@ -84,6 +118,7 @@ std::string DeviceChoice::ToString() const {
 }
 
 absl::StatusOr<std::unique_ptr<Gpu>> OpenGpu(Gpus& gpus, const DeviceChoice& choice,
+                                             const RankOf& of,
                                              const std::shared_ptr<grpc::Channel>& manager,
                                              absl::Duration timeout,
                                              const std::function<bool()>& stop) {
@@ -92,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Gpu>> OpenGpu(Gpus& gpus, const DeviceChoice& cho
     return absl::Status(why.code(),
                         absl::StrCat("--device=", choice.ToString(), ": ", why.message()));
   };
-  const auto number = Choose(gpus, choice, manager, timeout, stop);
+  const auto number = Choose(gpus, choice, of, manager, timeout, stop);
   if (!number.ok()) return flagged(number.status());
   auto gpu = gpus.Open(*number, choice.gpu_memory);
   if (!gpu.ok()) return flagged(gpu.status());

@@ -1,4 +1,4 @@
-// Which GPU a worker computes on: the one that the manager's pages are in memory of.
+// Which GPU a rank of a worker computes on: the one that its pages at the manager are in memory of.
 #ifndef FOLIO_SERVICES_WORKER_GPU_CHOICE_H_
 #define FOLIO_SERVICES_WORKER_GPU_CHOICE_H_
 
@@ -14,10 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/worker/gpu.h"
+#include "services/worker/rank_group.h"
 
 namespace folio::worker {
 
-// --device: the CPU, a GPU by its number, or the one that the manager's pages are on.
+// --device: the CPU, a GPU by its number, or the one that the rank's pages are on.
 struct DeviceChoice {
   bool cuda = false;
   std::optional<int> number = std::nullopt;
@@ -26,11 +27,12 @@ struct DeviceChoice {
   std::string ToString() const;  // "cpu", "cuda", "cuda:1"
 };
 
-// Opens the GPU of `choice`, which is no CPU. The manager is asked whose memory its pages are, or
-// will be, in, before anything is loaded that no pool would go with; it is waited for as in
-// RetryWhileUnavailable. FAILED_PRECONDITION: there is no GPU, or the pages are somewhere else; it
-// names --device and the way out.
+// Opens the GPU of `choice`, which is no CPU, for the rank. The manager is asked whose memory its
+// pages are, or will be, in, before anything is loaded that no pool would go with; it is waited for
+// as in RetryWhileUnavailable. FAILED_PRECONDITION: there is no GPU, or the pages are somewhere
+// else; it names --device and the way out.
 absl::StatusOr<std::unique_ptr<Gpu>> OpenGpu(Gpus& gpus, const DeviceChoice& choice,
+                                             const RankOf& of,
                                              const std::shared_ptr<grpc::Channel>& manager,
                                              absl::Duration timeout,
                                              const std::function<bool()>& stop);

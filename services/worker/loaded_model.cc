@@ -47,7 +47,6 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
                                                                const ComputeOptions& options,
                                                                const model::LoadProgress& progress,
                                                                const RankOf& of, Gpu* gpu) {
-  FOLIO_CHECK(gpu == nullptr || of.ranks == 1);
   auto source = model::OpenModel(path);
   if (!source.ok()) return source.status();
   const model::ModelConfig& config = (*source)->config();
@@ -97,7 +96,8 @@ absl::StatusOr<std::string> LoadedModel::LoadForCpu(const model::ModelSource& so
 
 absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& source,
                                                     const model::LoadProgress& progress) {
-  auto weights = gpu_->Load(source, options_.threads, progress);
+  const model::ShardSource part(source, shards_.at(of_.rank.value()));
+  auto weights = gpu_->Load(part, options_.threads, progress);
   if (!weights.ok()) return weights.status();
   on_gpu_ = *std::move(weights);
   return "cuda";
@@ -127,21 +127,39 @@ void LoadedModel::Describe(absl::string_view kernels) {
   out.set_kv_bytes_per_token(geometry.kv_bytes_per_token());
 }
 
-absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
-    const kernels::PoolView& pool, uint32_t max_rows, collective::Collective* group) const {
-  FOLIO_CHECK((shards_.size() > 1) == (group != nullptr));
-  if (on_gpu_ != nullptr) return on_gpu_->MakeExecutor(pool, max_rows);
+absl::StatusOr<RankGroup> LoadedModel::MeetRanks(collective::Collective& host,
+                                                 uint32_t max_rows) const {
+  FOLIO_CHECK(host.size() == shards_.size());
+  RankGroup group = {&host, nullptr};
+  if (on_gpu_ == nullptr) return group;
+  auto exchange = on_gpu_->MeetRanks(shards_, host, max_rows);
+  if (!exchange.ok()) return exchange.status();
+  group.on_gpus = *std::move(exchange);
+  return group;
+}
+
+absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeOwnExecutor(
+    const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group) const {
+  if (on_gpu_ != nullptr) {
+    return on_gpu_->MakeExecutor(pool, max_rows, group != nullptr ? group->on_gpus : nullptr);
+  }
   auto ops = MakeOps(options_);
   if (!ops.ok()) return ops.status();
   model::CpuExecutorOptions options;
   options.max_rows = max_rows;
   if (group != nullptr) {
     options.group.shards = shards_;
-    options.group.collective = group;
+    options.group.collective = group->host;
   }
-  auto own = model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
-  if (!own.ok() || group == nullptr || !group->leads()) return own;
-  return model::MakeTpExecutor(*std::move(own), group);
+  return model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
+}
+
+absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
+    const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group) const {
+  FOLIO_CHECK((shards_.size() > 1) == (group != nullptr));
+  auto own = MakeOwnExecutor(pool, max_rows, group);
+  if (!own.ok() || group == nullptr || !group->host->leads()) return own;
+  return model::MakeTpExecutor(*std::move(own), group->host);
 }
 
 }  // namespace folio::worker

@@ -12,14 +12,13 @@
 #include "folio/v1/types.pb.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/views.h"
-#include "services/collective/collective.h"
-#include "services/common/ids.h"
 #include "services/model/executor.h"
 #include "services/model/shard.h"
 #include "services/model/tokenizer.h"
 #include "services/model/weights.h"
 #include "services/worker/gpu.h"
 #include "services/worker/pool_user.h"
+#include "services/worker/rank_group.h"
 
 namespace folio::worker {
 
@@ -30,12 +29,6 @@ struct ComputeOptions {
   int threads = 1;                   // that compute; with a GPU those that load
 };
 
-// One of a worker's tensor-parallel ranks.
-struct RankOf {
-  Rank rank;
-  uint32_t ranks = 1;
-};
-
 // Of the CPU. INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
 absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options);
 
@@ -44,8 +37,8 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
 // weights.
 class LoadedModel {
  public:
-  // Errors name the file and what is wrong with it. `name` empty: the model's own. `gpu`: to
-  // compute on, of a worker of one rank; it outlives the model.
+  // Errors name the file and what is wrong with it. `name` empty: the model's own. `gpu`: what
+  // this rank computes on; it outlives the model.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(
       const std::string& path, const std::string& name, uint32_t page_tokens,
       const ComputeOptions& options, const model::LoadProgress& progress, const RankOf& of = {},
@@ -63,11 +56,13 @@ class LoadedModel {
   // As whom it attaches.
   PoolUser pool_user() const { return {&layout_, shard(), gpu_}; }
 
+  // On all ranks of `host` together, once they have agreed on their terms. Errors are those of
+  // GpuModel::MeetRanks, and do not end `host`.
+  absl::StatusOr<RankGroup> MeetRanks(collective::Collective& host, uint32_t max_rows) const;
   // Shares the weights. `pool` must outlive it, and so must `group`, which a rank needs: the leader
   // gets an executor that has the others follow.
   absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
-      const kernels::PoolView& pool, uint32_t max_rows,
-      collective::Collective* group = nullptr) const;
+      const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group = nullptr) const;
 
  private:
   LoadedModel() = default;
@@ -77,6 +72,9 @@ class LoadedModel {
   absl::StatusOr<std::string> LoadForGpu(const model::ModelSource& source,
                                          const model::LoadProgress& progress);
   void Describe(absl::string_view kernels);
+  absl::StatusOr<std::unique_ptr<model::Executor>> MakeOwnExecutor(const kernels::PoolView& pool,
+                                                                   uint32_t max_rows,
+                                                                   const RankGroup* group) const;
 
   ComputeOptions options_;
   RankOf of_;

@@ -17,6 +17,7 @@
 #include "services/worker/inference_service.h"
 #include "services/worker/loaded_model.h"
 #include "services/worker/manager_channel.h"
+#include "services/worker/rank_group.h"
 #include "services/worker/rank_leader.h"
 #include "services/worker/serving.h"
 
@@ -40,11 +41,13 @@ int Fail(const absl::Status& why) {
   return 1;
 }
 
+// Null: the CPU computes. A driver does not survive a fork: all processes have been started.
 absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
                                              folio::TerminationSignals& signals) {
+  if (!flags.device.cuda) return nullptr;
   const auto gpus = folio::worker::BuiltInGpus();
   auto gpu = folio::worker::OpenGpu(
-      *gpus, flags.device, folio::worker::MakeManagerChannel(flags.serving.manager),
+      *gpus, flags.device, flags.ranks.of, folio::worker::MakeManagerChannel(flags.serving.manager),
       flags.serving.attach_timeout, [&] { return signals.Wait(absl::ZeroDuration()).has_value(); });
   if (!gpu.ok()) return gpu;
   const folio::worker::GpuFacts& facts = (*gpu)->facts();
@@ -56,8 +59,7 @@ absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
-                                                  folio::TerminationSignals& signals,
-                                                  Gpu* gpu = nullptr) {
+                                                  folio::TerminationSignals& signals, Gpu* gpu) {
   folio::log::Info("loading the model", {{"path", flags.model_path}});
   const absl::Time start = absl::Now();
   int shown = 0;
@@ -101,7 +103,7 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
   }
 }
 
-int Serve(const WorkerFlags& flags, const LoadedModel& model, folio::collective::Collective* group,
+int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue;
   Serving serving(flags.serving, &model, &queue, group);
@@ -138,7 +140,10 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, folio::collective:
 // A rank that does not lead: neither serves nor drains, and lives as long as its leader.
 int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
   if (auto s = folio::worker::EndWithLeader(flags.ranks); !s.ok()) return Fail(s);
-  auto model = Load(flags, signals);
+  const auto gpu = FindGpu(flags, signals);
+  if (absl::IsCancelled(gpu.status())) return 0;
+  if (!gpu.ok()) return Fail(gpu.status());
+  auto model = Load(flags, signals, gpu->get());
   if (!model.ok()) return Fail(model.status());
   // While it waits for a leader a signal ends it; later that is the leader's to do.
   std::atomic<bool> joined = false;
@@ -161,24 +166,23 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (!address.is_unix()) continue;
     if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
   }
-  std::unique_ptr<folio::worker::RankLeader> ranks;  // goes last: the others end with it
+  absl::StatusOr<std::unique_ptr<Gpu>> gpu = nullptr;
+  std::unique_ptr<folio::worker::RankLeader> ranks;  // goes after the model: the others end with it
   if (flags.ranks.of.ranks > 1) {
     auto leader = folio::worker::RankLeader::Start(flags.ranks, flags.compute.threads);
     if (!leader.ok()) return Fail(leader.status());
     ranks = *std::move(leader);
   }
-  std::unique_ptr<Gpu> gpu;
-  if (flags.device.cuda) {
-    // A driver does not survive a fork: all processes have been started by now.
-    auto found = FindGpu(flags, signals);
-    if (absl::IsCancelled(found.status())) return 0;
-    if (!found.ok()) return Fail(found.status());
-    gpu = *std::move(found);
-  }
-  auto model = Load(flags, signals, gpu.get());
+  gpu = FindGpu(flags, signals);
+  if (absl::IsCancelled(gpu.status())) return 0;
+  if (!gpu.ok()) return Fail(gpu.status());
+  auto model = Load(flags, signals, gpu->get());
   if (!model.ok()) return Fail(model.status());
   if (ranks != nullptr) {
-    absl::Status status = ranks->Meet(**model, flags.serving.max_rows());
+    absl::Status status = ranks->Meet(**model, flags.serving.max_rows(), [&] {
+      return signals.Wait(absl::ZeroDuration()).has_value();
+    });
+    if (absl::IsCancelled(status)) return 0;
     if (!status.ok()) return Fail(status);
   }
   return Serve(flags, **model, ranks == nullptr ? nullptr : ranks->group(), signals);

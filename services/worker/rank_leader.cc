@@ -49,18 +49,26 @@ absl::StatusOr<std::unique_ptr<RankLeader>> RankLeader::Start(const RankOptions&
 }
 
 RankLeader::~RankLeader() {
-  if (group_ != nullptr) TellRanksToEnd(*group_);
-  group_.reset();
+  if (host_ != nullptr) TellRanksToEnd(*host_);
+  group_ = {};
+  host_.reset();
   socket_.reset();
   if (!directory_.empty()) rmdir(directory_.c_str());
 }
 
-absl::Status RankLeader::Meet(const LoadedModel& model, uint32_t max_rows) {
-  auto group = socket_->Lead(timeout_);
+absl::Status RankLeader::Meet(const LoadedModel& model, uint32_t max_rows,
+                              const std::function<bool()>& stop) {
+  auto host = socket_->Lead(timeout_, [&] {
+    if (stop()) return absl::CancelledError("told to end");
+    return spawned_.has_value() ? spawned_->Check() : absl::OkStatus();
+  });
+  if (!host.ok()) return host.status();
+  host_ = *std::move(host);
+  socket_.reset();
+  auto group = MeetRanks(*host_, model, max_rows);
   if (!group.ok()) return group.status();
   group_ = *std::move(group);
-  socket_.reset();
-  return AgreeOnTerms(*group_, model, max_rows);
+  return absl::OkStatus();
 }
 
 absl::Status EndWithLeader(const RankOptions& options) {
@@ -73,13 +81,14 @@ absl::Status EndWithLeader(const RankOptions& options) {
 
 absl::Status RunRank(const RankOptions& options, const LoadedModel& model, uint32_t max_rows,
                      const std::function<void()>& joined) {
-  auto group =
+  const auto host =
       collective::JoinGroup(options.group, options.of.rank, options.of.ranks, options.timeout);
-  if (!group.ok()) return group.status();
+  if (!host.ok()) return host.status();
   joined();
   log::Info("rank joined", {{"rank", options.of.rank.value()}, {"ranks", options.of.ranks}});
-  if (absl::Status status = AgreeOnTerms(**group, model, max_rows); !status.ok()) return status;
-  return LiveAsRank(**group, model, max_rows);
+  const auto group = MeetRanks(**host, model, max_rows);
+  if (!group.ok()) return group.status();
+  return LiveAsRank(*group, model, max_rows);
 }
 
 }  // namespace folio::worker

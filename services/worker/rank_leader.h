@@ -33,10 +33,11 @@ class RankLeader {
   static absl::StatusOr<std::unique_ptr<RankLeader>> Start(const RankOptions& options, int threads);
   ~RankLeader();
 
-  // Waits for the others and agrees with them.
-  absl::Status Meet(const LoadedModel& model, uint32_t max_rows);
+  // Waits for the others and agrees with them: see MeetRanks. CANCELLED once `stop` says so,
+  // UNAVAILABLE when a rank that was started here ends before it has come.
+  absl::Status Meet(const LoadedModel& model, uint32_t max_rows, const std::function<bool()>& stop);
   // Once they have met.
-  collective::Collective* group() const { return group_.get(); }
+  const RankGroup* group() const { return &group_; }
 
  private:
   RankLeader() = default;
@@ -44,7 +45,8 @@ class RankLeader {
   std::string directory_;  // of a socket of our own; empty: the socket is the caller's
   std::optional<SpawnedRanks> spawned_;  // waits for the group's end: goes last
   std::optional<collective::GroupSocket> socket_;
-  std::unique_ptr<collective::Collective> group_;
+  std::unique_ptr<collective::Collective> host_;
+  RankGroup group_;
 };
 
 // From now on this process ends when the leader that started it does, however it ends.

@@ -35,26 +35,6 @@ absl::Status LeaderFailed(const absl::Status& why) {
   return absl::InternalError(absl::StrCat("the tensor-parallel group failed: ", why.message()));
 }
 
-// One attachment: from the leader's word to the end of its executor.
-absl::Status FollowOnce(collective::Collective& group, const LoadedModel& model, uint32_t max_rows,
-                        const std::string& word) {
-  v1::AttachResponse response;
-  if (!response.ParseFromString(word)) {
-    return absl::InternalError("the leader's answer from the manager cannot be read");
-  }
-  const auto attachment = PoolAttachment::Fetch(response, model.pool_user());
-  if (!attachment.ok()) return attachment.status();
-  const auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
-  if (!executor.ok()) return executor.status();
-  if (absl::Status status = Gather(group); !status.ok()) return status;
-  log::Info("following the leader", {{"rank", group.rank().value()},
-                                     {"worker", response.worker_id()},
-                                     {"pages", response.pool().num_pages()}});
-  return model::RunRankFollower(**executor, group);
-}
-
-}  // namespace
-
 absl::Status AgreeOnTerms(collective::Collective& group, const LoadedModel& model,
                           uint32_t max_rows) {
   const std::string own = TermsOf(model, max_rows);
@@ -66,6 +46,42 @@ absl::Status AgreeOnTerms(collective::Collective& group, const LoadedModel& mode
         absl::StrCat("rank ", group.rank().value(), " has ", own, "; the leader has ", terms)));
   }
   return Gather(group);
+}
+
+// Ends the group for what this rank cannot do.
+absl::Status Give(collective::Collective& group, const absl::Status& why) {
+  group.Abort(
+      absl::Status(why.code(), absl::StrCat("rank ", group.rank().value(), ": ", why.message())));
+  return why;
+}
+
+// One attachment: from the leader's word to the end of its executor.
+absl::Status FollowOnce(const RankGroup& group, const LoadedModel& model, uint32_t max_rows,
+                        const std::string& word) {
+  v1::AttachResponse response;
+  if (!response.ParseFromString(word)) {
+    return absl::InternalError("the leader's answer from the manager cannot be read");
+  }
+  const auto attachment = PoolAttachment::Fetch(response, model.pool_user());
+  if (!attachment.ok()) return attachment.status();
+  const auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
+  if (!executor.ok()) return executor.status();
+  if (absl::Status status = Gather(*group.host); !status.ok()) return status;
+  log::Info("following the leader", {{"rank", group.host->rank().value()},
+                                     {"worker", response.worker_id()},
+                                     {"pages", response.pool().num_pages()}});
+  return model::RunRankFollower(**executor, *group.host);
+}
+
+}  // namespace
+
+absl::StatusOr<RankGroup> MeetRanks(collective::Collective& host, const LoadedModel& model,
+                                    uint32_t max_rows) {
+  if (absl::Status status = AgreeOnTerms(host, model, max_rows); !status.ok()) return status;
+  auto group = model.MeetRanks(host, max_rows);
+  if (!group.ok()) return Give(host, group.status());
+  if (absl::Status status = Gather(host); !status.ok()) return status;
+  return group;
 }
 
 absl::Status TellRanksToAttach(collective::Collective& group, const v1::AttachResponse& to) {
@@ -80,16 +96,13 @@ void TellRanksToEnd(collective::Collective& group) {
   (void)group.Broadcast(nothing, absl::Now() + absl::Seconds(1));
 }
 
-absl::Status LiveAsRank(collective::Collective& group, const LoadedModel& model,
-                        uint32_t max_rows) {
+absl::Status LiveAsRank(const RankGroup& group, const LoadedModel& model, uint32_t max_rows) {
   for (;;) {
     std::string word;
-    absl::Status status = group.Broadcast(word, absl::InfiniteFuture());
+    absl::Status status = group.host->Broadcast(word, absl::InfiniteFuture());
     if (!status.ok() || word.empty()) return status;
-    if (status = FollowOnce(group, model, max_rows, word); status.ok()) continue;
-    group.Abort(absl::Status(status.code(),
-                             absl::StrCat("rank ", group.rank().value(), ": ", status.message())));
-    return status;
+    status = FollowOnce(group, model, max_rows, word);
+    if (!status.ok()) return Give(*group.host, status);
   }
 }
 

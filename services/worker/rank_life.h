@@ -7,16 +7,18 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "folio/v1/kv_manager.pb.h"
 #include "services/collective/collective.h"
 #include "services/worker/loaded_model.h"
 
 namespace folio::worker {
 
-// On every rank, first: model, layout, arithmetic and rows of a step must be the same.
-// FAILED_PRECONDITION, on all ranks, has a differing rank's and the leader's.
-absl::Status AgreeOnTerms(collective::Collective& group, const LoadedModel& model,
-                          uint32_t max_rows);
+// On every rank, first: model, layout, arithmetic and rows of a step must be the same, and GPUs
+// meet. FAILED_PRECONDITION, on all ranks, has a differing rank's and the leader's; other errors
+// are those of LoadedModel::MeetRanks, of the first rank that has one.
+absl::StatusOr<RankGroup> MeetRanks(collective::Collective& host, const LoadedModel& model,
+                                    uint32_t max_rows);
 
 // On the leader, after it has attached: returns when all ranks have their pages. Errors are
 // INTERNAL: without its group it cannot go on.
@@ -24,8 +26,8 @@ absl::Status TellRanksToAttach(collective::Collective& group, const folio::v1::A
 // On the leader, at the end: the others' lives end in order. What goes wrong does not matter.
 void TellRanksToEnd(collective::Collective& group);
 
-// The life of a rank that does not lead, after AgreeOnTerms; OK when it was told to end.
-absl::Status LiveAsRank(collective::Collective& group, const LoadedModel& model, uint32_t max_rows);
+// The life of a rank that does not lead, once they have met; OK when it was told to end.
+absl::Status LiveAsRank(const RankGroup& group, const LoadedModel& model, uint32_t max_rows);
 
 }  // namespace folio::worker
 

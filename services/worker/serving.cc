@@ -12,7 +12,7 @@
 namespace folio::worker {
 
 Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
-                 collective::Collective* group)
+                 const RankGroup* group)
     : options_(options),
       model_(model),
       queue_(queue),
@@ -33,7 +33,7 @@ absl::Status Serving::Attach(const std::function<bool()>& stop) {
   if (!attachment.ok()) return attachment.status();
   attachment_ = *std::move(attachment);
   if (group_ != nullptr) {
-    absl::Status status = TellRanksToAttach(*group_, attachment_->response());
+    absl::Status status = TellRanksToAttach(*group_->host, attachment_->response());
     if (!status.ok()) return status;
   }
   log::Info("attached to the manager", {{"manager", options_.manager},

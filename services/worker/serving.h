@@ -38,7 +38,7 @@ class Serving {
  public:
   // Borrows model and queue, and as the leader of several ranks their group.
   Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
-          collective::Collective* group = nullptr);
+          const RankGroup* group = nullptr);
   // Ends at once what still runs.
   ~Serving();
 
@@ -64,7 +64,7 @@ class Serving {
   const ServingOptions options_;
   const LoadedModel* const model_;
   RequestQueue* const queue_;
-  collective::Collective* const group_;  // null: the only rank
+  const RankGroup* const group_;  // null: the only rank
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
   std::atomic<bool> serving_ = false;

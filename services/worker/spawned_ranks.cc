@@ -27,14 +27,15 @@ std::vector<std::string> OwnArguments() {
   return absl::StrSplit(all, '\0');
 }
 
-// True once it has been waited for.
+// True once it has been waited for, or was before.
 bool Ended(pid_t pid, absl::Time deadline) {
-  for (;;) {
+  while (pid != 0) {
     const pid_t ended = waitpid(pid, nullptr, WNOHANG);
     if (ended == pid || (ended < 0 && errno != EINTR)) return true;
     if (absl::Now() >= deadline) return false;
     absl::SleepFor(absl::Milliseconds(10));
   }
+  return true;
 }
 
 }  // namespace
@@ -62,6 +63,17 @@ absl::StatusOr<SpawnedRanks> SpawnedRanks::Start(uint32_t ranks, const std::stri
 }
 
 SpawnedRanks::SpawnedRanks(SpawnedRanks&& other) noexcept : pids_(std::exchange(other.pids_, {})) {}
+
+absl::Status SpawnedRanks::Check() {
+  for (size_t i = 0; i < pids_.size(); ++i) {
+    if (!Ended(pids_[i], absl::InfinitePast())) continue;
+    const pid_t pid = std::exchange(pids_[i], 0);
+    return absl::UnavailableError(absl::StrCat("rank ", i + 1, " (process ", pid,
+                                               ") has ended before the group was complete; its log "
+                                               "says why"));
+  }
+  return absl::OkStatus();
+}
 
 SpawnedRanks::~SpawnedRanks() {
   const absl::Time deadline = absl::Now() + kToEnd;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace folio::worker {
@@ -25,9 +26,12 @@ class SpawnedRanks {
   SpawnedRanks& operator=(SpawnedRanks&&) = delete;
   ~SpawnedRanks();
 
+  // UNAVAILABLE names one that has ended.
+  absl::Status Check();
+
  private:
   SpawnedRanks() = default;
-  std::vector<pid_t> pids_;
+  std::vector<pid_t> pids_;  // of ranks from 1; 0: it has ended, and was waited for
 };
 
 }  // namespace folio::worker

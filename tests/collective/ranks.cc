@@ -23,7 +23,7 @@ std::string RunRank(const std::string& path, Rank rank, uint32_t ranks, size_t b
   if (rank == Rank(0)) {
     auto socket = GroupSocket::Listen(path, ranks);
     if (!socket.ok()) return socket.status().ToString();
-    group = socket->Lead(kMeet, buffer_bytes);
+    group = socket->Lead(kMeet, nullptr, buffer_bytes);
   } else {
     group = JoinGroup(path, rank, ranks, kMeet);
   }

@@ -1,6 +1,7 @@
 """Pairs of manager and worker that tests share: one in float32, one in bfloat16."""
 
 import os
+import subprocess
 
 import pytest
 from node import BIN, MODEL, Node
@@ -51,3 +52,21 @@ def nothing_lost(bfloat16):
     yield bfloat16
     bfloat16.assert_alive()
     bfloat16.assert_all_free()
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    """One of random weights that the kernels for GPUs serve."""
+    directory = tmp_path_factory.mktemp("model") / "tiny"
+    subprocess.run([BIN / "write_tiny_model", directory], check=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def tiny_cpu(tiny_model):
+    """A pair with it on the CPU, in bfloat16."""
+    with Node(pool="8MiB") as node:
+        node.stub = node.start_worker(model=tiny_model)
+        yield node
+        node.assert_alive()
+        node.assert_all_free()

@@ -156,7 +156,10 @@ class Node:
 
     def start_worker(self, name="worker", compute="bfloat16", flags=(), model=MODEL, environment=None):
         """A stub of a new worker that serves."""
-        process = self.launch_worker(name, compute, flags, model, environment)
+        return self.serving(name, self.launch_worker(name, compute, flags, model, environment))
+
+    def serving(self, name, process):
+        """A stub of that worker once it serves."""
         return inference_pb2_grpc.InferenceStub(self.connect(self.worker_address(name), process))
 
     def worker_address(self, name="worker"):

@@ -108,7 +108,7 @@ def kill(node, name):
     process.wait()
 
 
-def start_and_kill(node, stub, name, requests, least=25):
+def start_and_kill(node, stub, name, requests, least=25, kill=kill):
     """Streams of these requests that each have some tokens when the worker is killed."""
     streams = [Stream() for _ in requests]
     with concurrent.futures.ThreadPoolExecutor(len(requests)) as threads:

@@ -50,7 +50,7 @@ COMMANDS = {
         "folio-worker", ["--model=" + MODEL, "--device=cuda", "--compute=float32"], ["compute=float32", "bfloat16"]),
     "worker, a CPU's kernels on a GPU": (
         "folio-worker", ["--model=" + MODEL, "--device=cuda:0", "--kernels=avx2"], ["kernels=avx2", "auto"]),
-    "worker, ranks on GPUs": ("folio-worker", ["--model=" + MODEL, "--device=cuda", "--tp=2"], ["device=cuda", "--tp"]),
+    "worker, ranks on one GPU": ("folio-worker", ["--model=" + MODEL, "--device=cuda:1", "--tp=2"], ["cuda:1", "--tp"]),
     "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
     "folioctl, nothing": ("folioctl", [], ["subcommand"]),
     "folioctl, unknown command": ("folioctl", ["serve"], ["serve"]),

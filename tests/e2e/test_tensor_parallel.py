@@ -1,7 +1,6 @@
 """Workers of several tensor-parallel ranks: they say what one says, and live and die as one."""
 
 import os
-import pathlib
 import signal
 import time
 
@@ -9,26 +8,12 @@ import grpc
 import pytest
 from node import Node, cache, tokens, wait_until
 from oracle_cases import CASES
+from processes import alive, children
 from stubs import admin_pb2, inference_pb2
 from test_failures import ORPHANLESS, begin, check_next_manager, endless
 
 SHORT = next(case for case in CASES if case.name == "short" and case.policy == "full")
 PROSE = next(case for case in CASES if case.name == "prose" and case.policy == "paged_eviction")
-
-
-def children(pid):
-    """Of its threads, the living ones."""
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return [child for child in found if alive(child)]
-
-
-def alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def generated(stub):

@@ -19,7 +19,9 @@
 namespace folio::manager {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
@@ -77,6 +79,7 @@ TEST_F(DeviceMemoryTest, RoundsUpAndFreesWhenItIsLetGo) {
 TEST_F(DeviceMemoryTest, RanksAreOnTheDevicesThatAreNamed) {
   const auto one = Open({0});
   EXPECT_EQ(one->device(), "cuda:0");
+  EXPECT_THAT(one->Devices().at(0).ranks, IsEmpty());
   EXPECT_EQ((*one->Allocate(Rank(3), 1))->place().device, "cuda:0");
   const auto several = Open({1, 0, 1});
   EXPECT_EQ(several->device(), "cuda:1,cuda:0,cuda:1");
@@ -84,6 +87,8 @@ TEST_F(DeviceMemoryTest, RanksAreOnTheDevicesThatAreNamed) {
   EXPECT_EQ((*several->Allocate(Rank(1), 1))->place().device, "cuda:0");
   EXPECT_EQ((*several->Allocate(Rank(2), 1))->place().device, "cuda:1");
   ASSERT_EQ(several->Devices().size(), 2U);
+  EXPECT_THAT(several->Devices()[0].ranks, ElementsAre(Rank(0), Rank(2)));
+  EXPECT_THAT(several->Devices()[1].ranks, ElementsAre(Rank(1)));
   const auto refused = several->PagesThatFit({.bytes = kMiB}, {512, 512}, 1).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(

@@ -166,15 +166,16 @@ TEST_F(ManagerGpu, FolioctlShowsDevices) {
   ASSERT_TRUE(worker.Attach(layout).ok());
   const std::string text = Folioctl({"pools"});
   EXPECT_THAT(text, HasSubstr("cuda:0,cuda:1"));
-  // Name, UUID, total and free.
+  // Name, UUID, ranks, total and free.
   EXPECT_THAT(text, ::testing::ContainsRegex("cuda:1 +Fake H200 +" + std::string(kUuid1) +
-                                             " +8.0 GiB +8.0 GiB"));
+                                             " +1 +8.0 GiB +8.0 GiB"));
   const auto json = nlohmann::json::parse(Folioctl({"pools", "--output=json"}));
   ASSERT_EQ(json["devices"].size(), 2U);
   EXPECT_EQ(json["devices"][1]["name"], "Fake H200");
   EXPECT_EQ(json["devices"][1]["uuid"], kUuid1);
   EXPECT_EQ(json["devices"][1]["total_bytes"], "8589934592");
   EXPECT_EQ(json["devices"][1]["free_bytes"], "8588886016");
+  EXPECT_EQ(json["devices"][1]["ranks"], nlohmann::json::array({1}));
   EXPECT_EQ(json["pools"][0]["rank_memory"][1]["device"], "cuda:1");
   EXPECT_EQ(json["pools"][0]["rank_memory"][1]["bytes"], "2097152");
 }
@@ -184,7 +185,7 @@ TEST_F(ManagerGpu, WithoutNvmlDevicesHaveNoSizes) {
       Command({{"--device=cuda:0", "--pool_bytes=2MiB"}, {}, FOLIO_FAKE_CUDA, NotInstalled()}));
   ASSERT_TRUE(WaitUntilServing(address())) << manager.output();
   EXPECT_THAT(Folioctl({"pools"}),
-              ::testing::ContainsRegex("Fake H100 +" + std::string(kUuid0) + " +- +-"));
+              ::testing::ContainsRegex("Fake H100 +" + std::string(kUuid0) + " +all +- +-"));
   const auto json = nlohmann::json::parse(Folioctl({"pools", "--output=json"}));
   EXPECT_EQ(json["devices"][0]["name"], "Fake H100");
   EXPECT_FALSE(json["devices"][0].contains("total_bytes")) << json;

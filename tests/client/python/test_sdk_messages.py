@@ -177,8 +177,8 @@ def test_answers_are_read():
     table.kept.add(begin=9, end=10)
     assert folio.messages.read(table) == folio.LayerTable((folio.PageRef(3, 1),), 5, (range(4), range(9, 10)))
     assert folio.messages.read(admin_pb2.Sequence(state=admin_pb2.SEQUENCE_STATE_DECODE)).state == "decode"
-    device = admin_pb2.Device(device="cuda:0", uuid="GPU-1", name="H200", free_bytes=0)
-    assert folio.messages.read(device) == folio.Device("cuda:0", "GPU-1", "H200", None, 0)
+    device = admin_pb2.Device(device="cuda:0", uuid="GPU-1", name="H200", free_bytes=0, ranks=[1])
+    assert folio.messages.read(device) == folio.Device("cuda:0", "GPU-1", "H200", None, 0, (1,))
     assert folio.messages.read(types_pb2.ModelLayout(data_type=1)).data_type == "bfloat16"
     assert folio.messages.read(types_pb2.CacheOptions(budget_share=0.1)).budget_share == 0.1
     newer = inference_pb2.Finished.FromString(b"\x08\x63")

@@ -30,13 +30,15 @@ class RankMemory:
 @of("Device")
 @dataclass(frozen=True)
 class Device:
-    """A GPU whose memory pages are in; bytes are None where nothing tells."""
+    """A GPU whose memory pages are in: those of `ranks`, or of all where there are none named. Bytes are None where
+    nothing tells."""
 
     device: str
     uuid: str
     name: str
     total_bytes: int | None
     free_bytes: int | None
+    ranks: tuple[int, ...]
 
 
 @of("Pool")
