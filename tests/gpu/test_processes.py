@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import pytest
-from suite import failover, places
+from suite import failover, node, places, tensor_parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
@@ -20,8 +20,9 @@ def test_another_worker_goes_on(tmp_path):
     assert outcome.detail.count("72 tokens the same") == 2
 
 
-def test_another_worker_goes_on_on_an_emulated_gpu(tmp_path):
-    """The section as it is, down to its flags: see tests/e2e/test_gpu_worker.py for what stands for the GPU."""
+@pytest.fixture
+def emulated(tmp_path):
+    """Programs on an emulated GPU and a model: see tests/e2e/test_gpu_worker.py for what stands for the GPU."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("folio-manager", "folioctl"):
@@ -29,10 +30,22 @@ def test_another_worker_goes_on_on_an_emulated_gpu(tmp_path):
     (programs / "folio-worker").symlink_to(BIN / "emulated_gpu_worker")
     subprocess.run([BIN / "write_tiny_model", tmp_path / "tiny"], check=True)
     fakes = BIN.parent / "tests/manager/fake_gpu"
-    found = places.Places(programs, [fakes / "cuda", fakes / "nvml"])
-    outcome = failover.run(found, tmp_path / "tiny", tmp_path / "log", 300, pool="8MiB", tokens=72)
+    return places.Places(programs, [fakes / "cuda", fakes / "nvml"]), tmp_path / "tiny"
+
+
+def test_another_worker_goes_on_on_an_emulated_gpu(emulated, tmp_path):
+    """The section as it is, down to its flags."""
+    outcome = failover.run(*emulated, tmp_path / "log", 300, pool="8MiB", tokens=72)
     assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
     assert outcome.detail.count("72 tokens the same") == 2
+
+
+def test_two_ranks_on_one_emulated_gpu(emulated, tmp_path):
+    """As above; the ranks share the first GPU."""
+    devices = tensor_parallel.two_devices(1)
+    outcome = tensor_parallel.run(*emulated, tmp_path / "log", 300, devices, pool="8MiB", tokens=72)
+    assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
+    assert outcome.detail.count("as with one rank") == 2 and "a rank killed after" in outcome.detail
 
 
 def test_a_manager_that_does_not_start_is_told(tmp_path):
@@ -41,13 +54,11 @@ def test_a_manager_that_does_not_start_is_told(tmp_path):
 
 
 def test_tokens_may_differ_where_two_are_as_good():
-    assert "a tie" in failover.compare("full", [1, 2, 3], [5, 0.1, 5], [1, 9, 9], 1, True)
-    with pytest.raises(failover.Broken, match="token 1 differs"):
-        failover.compare("full", [1, 2, 3], [5, 0.4, 5], [1, 9, 9], 1, True)
-    with pytest.raises(failover.Broken, match="2 tokens instead of 3"):
-        failover.compare("full", [1, 2, 3], [5, 5, 5], [1, 2], 1, True)
-    with pytest.raises(failover.Broken, match="after its last token"):
-        failover.compare("full", [1, 2, 3], [5, 5, 5], [1, 2, 3], 1, False)
+    assert "a tie" in node.compare("full", [1, 2, 3], [5, 0.1, 5], [1, 9, 9])
+    with pytest.raises(node.Broken, match="token 1 differs"):
+        node.compare("full", [1, 2, 3], [5, 0.4, 5], [1, 9, 9])
+    with pytest.raises(node.Broken, match="2 tokens instead of 3"):
+        node.compare("full", [1, 2, 3], [5, 5, 5], [1, 2])
 
 
 FLAGS = {

@@ -87,6 +87,9 @@ def machine(tmp_path):
     [
         ("echo '[  PASSED  ] 12 tests.'", "pass", "12 tests"),
         ("echo '[  PASSED  ] 0 tests.'", "fail", "ran no test"),
+        ("echo '[  PASSED  ] 2 tests.'; echo '[  SKIPPED ] 3 tests, listed below:'", "pass", "2 tests, 3 skipped"),
+        ("echo 'x.cc:7: Skipped'; echo 'needs 2 GPUs'; echo '[  PASSED  ] 0 tests.'; echo '[  SKIPPED ] 3 tests, l'",
+         "skipped", "3 tests: needs 2 GPUs"),
         ("echo '[  FAILED  ] Rows.Wrong (3 ms)'; exit 1", "fail", "failed: Rows.Wrong"),
         ("echo no CUDA driver here; exit 77", "skipped", "no CUDA driver here"),
         ("echo illegal memory access; exit 134", "fail", "exit code 134: illegal memory access"),

@@ -59,9 +59,11 @@ def main(given=None):
         print(f"run.sh: --model {options.model} does not exist", file=sys.stderr)
         return 2
     (options.out / "logs").mkdir(parents=True, exist_ok=True)
-    suite = Suite(Places(options.bin, options.lib), options.out, options.model, options.oracle, options.speed_flag)
-    sections = choose(suite.sections(), options.only)
     results = {"commit": options.commit, **facts.gather()}
+    gpus = (results["device"] or {}).get("gpus", 1)
+    places = Places(options.bin, options.lib)
+    suite = Suite(places, options.out, options.model, options.oracle, options.speed_flag, gpus)
+    sections = choose(suite.sections(), options.only)
     if results["device"] is None:
         print(f"run.sh: no GPU: {results['why']}; nothing was run")
         write(options.out, {**results, "sections": not_run(sections, "no GPU"), "records": {}})

@@ -4,7 +4,7 @@ import os
 import pathlib
 import sys
 
-from . import failover
+from . import failover, tensor_parallel
 from .places import find_tool
 from .sections import (
     NOT_RUN, SKIPPED, Outcome, Section, execute, judge_benchmark, judge_sanitizer, judge_tests, last_words,
@@ -21,9 +21,10 @@ class Suite:
     """Makes the sections, which write to OUT/logs. `model` is the reference model's file or None, `oracle` the folder
     of its generations."""
 
-    def __init__(self, places, out, model=None, oracle=None, speed_flags=()):
+    def __init__(self, places, out, model=None, oracle=None, speed_flags=(), gpus=1):
         self.places, self.logs, self.model, self.oracle = places, pathlib.Path(out) / "logs", model, oracle
         self.speed_flags = list(speed_flags)
+        self.gpus = gpus
 
     def sections(self):
         return [
@@ -31,10 +32,12 @@ class Suite:
             self.tests("executor", "gpu_executor_test", 60),
             self.tests("pool", "gpu_pool_test", 40, FOLIO_MANAGER=self.places["folio-manager"]),
             self.tests("oracle", "gpu_oracle_test", 90, needs_model=True),
-            self.tests("ranks", "gpu_group_test", 60),
+            self.tests("nccl", "gpu_group_test", 60),
+            self.tests("ranks", "gpu_ranks_test", 60),
             self.sanitizer("memcheck", MEMCHECK, 45),
             self.sanitizer("racecheck", RACECHECK, 45),
             Section("failover", "correctness", 60, self.failover, least=15),
+            Section("tensor_parallel", "correctness", 75, self.tensor_parallel, least=30),
             self.benchmark("attention", "gpu_attention_bench", 45),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
@@ -87,14 +90,24 @@ class Suite:
         command = [self.places["gpu_speed_bench"], f"--seconds={seconds - SPEED_MARGIN:.0f}", *self.speed_flags]
         return judge_benchmark(self.execute("speed", command, seconds), seconds)
 
-    def failover(self, seconds):
+    def without_daemons(self):
+        """Why real processes cannot be run, or None."""
         if not self.model:
             return Outcome(SKIPPED, NO_MODEL)
         for program in ("folio-manager", "folio-worker", "folioctl"):
             lacking = self.places.why_not(program)
             if lacking:
                 return Outcome(NOT_RUN, lacking)
-        return failover.run(self.places, self.model, self.logs / "failover.log", seconds)
+        return None
+
+    def failover(self, seconds):
+        lacking = self.without_daemons()
+        return lacking or failover.run(self.places, self.model, self.logs / "failover.log", seconds)
+
+    def tensor_parallel(self, seconds):
+        devices = tensor_parallel.two_devices(self.gpus)
+        lacking = self.without_daemons()
+        return lacking or tensor_parallel.run(self.places, self.model, self.logs / "tensor_parallel.log", seconds, devices)
 
     def vllm(self, seconds):
         """Whether it is here is all that is asked: its own benchmark is what compares it."""

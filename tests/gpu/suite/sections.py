@@ -12,6 +12,7 @@ import typing
 PASS, FAIL, SKIPPED, NOT_RUN = "pass", "fail", "skipped", "not run"
 NO_GPU = 77  # exit code of our programs where there is none
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?", re.M)
+NOT_SERVED = re.compile(r"^\[  SKIPPED \] (\d+) tests?", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([A-Z]\S*/?\S*)", re.M)
 
 
@@ -79,10 +80,14 @@ def judge_tests(done, seconds):
         named = list(dict.fromkeys(FAILED.findall(done.text)))
         words = f"failed: {', '.join(named[:6])}" if named else f"exit code {done.code}: {last_words(done.text)}"
         return Outcome(FAIL, words)
-    passed = PASSED.search(done.text)
-    if not passed or passed[1] == "0":
-        return Outcome(FAIL, "the program ran no test")
-    return Outcome(PASS, f"{passed[1]} tests")
+    passed, skipped = PASSED.search(done.text), NOT_SERVED.search(done.text)
+    beside = f", {skipped[1]} skipped" if skipped else ""
+    if passed and passed[1] != "0":
+        return Outcome(PASS, f"{passed[1]} tests{beside}")
+    if skipped:
+        why = re.search(r"^(?:.*Skipped\n)(.*)$", done.text, re.M)
+        return Outcome(SKIPPED, f"{skipped[1]} tests: {why[1].strip() if why else 'skipped'}")
+    return Outcome(FAIL, "the program ran no test")
 
 
 def judge_sanitizer(done, seconds):
