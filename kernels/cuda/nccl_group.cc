@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +18,8 @@
 namespace folio::kernels::cuda {
 namespace {
 
+// A call is mostly taken at once, by a thread of NCCL's; a sleep is longer than that.
+constexpr absl::Duration kWatchClosely = absl::Microseconds(200);
 constexpr absl::Duration kPoll = absl::Microseconds(20);
 
 absl::Status Failed(absl::string_view call, ncclResult_t result, ncclComm_t comm) {
@@ -56,8 +59,7 @@ absl::Status CheckOptions(const NcclGroup::Options& options) {
 
 }  // namespace
 
-// `turn` is held by who talks to NCCL; who only wants the group to end writes `why` and leaves the
-// rest to them.
+// `turn` is held by who talks to NCCL, and not for long once there is a `why`.
 struct NcclGroup::State {
   Options options;
   absl::Mutex turn;
@@ -100,18 +102,23 @@ struct NcclGroup::State {
   // Until NCCL has taken what `call` gave it.
   absl::Status Settle(absl::string_view call, ncclResult_t result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn) {
-    const absl::Time deadline = absl::Now() + options.patience;
+    const absl::Time start = absl::Now();
     while (result == ncclInProgress) {
       if (ended.load()) return Ready();
       const ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
       if (asked != ncclSuccess) return Fail(Failed(call, asked, comm));
       if (result != ncclInProgress) break;
-      if (absl::Now() > deadline) {
+      const absl::Duration waited = absl::Now() - start;
+      if (waited > options.patience) {
         return Fail(absl::DeadlineExceededError(
             absl::StrCat("NCCL: ", call, ": not all ", options.ranks, " ranks came within ",
                          absl::FormatDuration(options.patience))));
       }
-      absl::SleepFor(kPoll);
+      if (waited < kWatchClosely) {
+        std::this_thread::yield();
+      } else {
+        absl::SleepFor(kPoll);
+      }
     }
     return result == ncclSuccess ? absl::OkStatus() : Fail(Failed(call, result, comm));
   }
@@ -246,9 +253,9 @@ absl::Status NcclGroup::Health() {
 
 void NcclGroup::Abort(const absl::Status& why) {
   state_->SetReason(why.ok() ? absl::CancelledError("the group was ended") : why);
-  if (!state_->turn.TryLock()) return;
+  // Who is inside a call leaves it now; had it looked just before, nobody else would end the group.
+  const absl::MutexLock turn(&state_->turn);
   state_->EndHere();
-  state_->turn.Unlock();
 }
 
 }  // namespace folio::kernels::cuda

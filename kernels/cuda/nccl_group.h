@@ -1,9 +1,10 @@
 // What the ranks of a tensor-parallel group exchange on their GPUs, by NCCL: sums and pieces of
 // device memory, on a stream, between kernels. All ranks make the same calls in the same order.
 //
-// Calls enqueue and do not wait for the stream; NCCL itself is never left to block. A group fails
-// as a whole: once a call has failed, or Abort was called, every call says why and the group is
-// aborted, which also ends kernels that wait for a peer. What buffers hold then is not defined.
+// Calls enqueue and do not wait for the stream; NCCL itself is never left to block. The first call
+// of a kind and size may wait for the other ranks to make it: NCCL connects them then. A group
+// fails as a whole: once a call has failed, or Abort was called, every call says why and the group
+// is aborted, which also ends kernels that wait for a peer. What buffers hold then is not defined.
 //
 // Who has died NCCL may never notice: the ranks' host side does (services/collective) and calls
 // Abort.

@@ -2,6 +2,7 @@
 // NCCL_MULTI_RANK_GPU_ENABLE is set; with more GPUs each rank has its own.
 #include "kernels/cuda/nccl_group.h"
 
+#include <barrier>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -14,7 +15,10 @@ namespace {
 
 class Streaming {
  public:
-  Streaming() { FOLIO_CHECK(cudaStreamCreate(&stream_) == cudaSuccess); }
+  // Copies of other ranks that share the GPU do not wait for it.
+  Streaming() {
+    FOLIO_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess);
+  }
   ~Streaming() { cudaStreamDestroy(stream_); }
   Stream get() const { return stream_; }
   void Wait() const { ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
@@ -27,23 +31,37 @@ class NcclGroupTest : public testing::TestWithParam<uint32_t> {
  protected:
   static void SetUpTestSuite() { setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", /*overwrite=*/1); }
 
-  // Each rank in a thread of its own.
+  // Each rank in a thread of its own. Where ranks share a GPU nothing but collectives may be asked
+  // of it while one waits there: `ready` is for all to have come.
   void OnRanks(const std::function<void(NcclGroup&, uint32_t rank)>& work) {
     auto id = NcclGroup::MakeId();
     ASSERT_TRUE(id.ok()) << id.status();
     int devices = 0;
     ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    std::barrier<> all(GetParam());
+    ready_ = [&all] {
+      // Copies from memory that is not page-locked end after their call.
+      EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+      all.arrive_and_wait();
+    };
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < GetParam(); ++rank) {
       threads.emplace_back([&, rank] {
         const int device = static_cast<int>(rank) % devices;
         auto group = NcclGroup::Join({*id, Rank(rank), GetParam(), device});
-        ASSERT_TRUE(group.ok()) << group.status();
+        if (!group.ok()) {
+          ADD_FAILURE() << group.status();
+          return all.arrive_and_drop();
+        }
         work(**group, rank);
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
+  void Ready() const { ready_(); }
+
+ private:
+  std::function<void()> ready_;
 };
 
 TEST_P(NcclGroupTest, SumsAreTheSameOnAllRanks) {
@@ -56,6 +74,7 @@ TEST_P(NcclGroupTest, SumsAreTheSameOnAllRanks) {
     std::vector<float> values(kCount);
     std::iota(values.begin(), values.end(), static_cast<float>(rank) * 0.37F);
     ASSERT_EQ(cudaMemcpy(*buffer, values.data(), kCount * 4, cudaMemcpyHostToDevice), cudaSuccess);
+    Ready();
     ASSERT_TRUE(group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get()).ok());
     stream.Wait();
     ASSERT_EQ(cudaMemcpy(values.data(), *buffer, kCount * 4, cudaMemcpyDeviceToHost), cudaSuccess);
@@ -84,6 +103,7 @@ TEST_P(NcclGroupTest, PiecesOfDifferentSizesAreGathered) {
       const OnDevice<uint8_t> mine(std::vector<uint8_t>(sizes[rank], rank + 1));
       const OnDevice<uint8_t> all(std::vector<uint8_t>(want.size(), 99));
       const bool gets = everyone || rank == 0;
+      Ready();
       ASSERT_TRUE(
           group.Gather(mine.data(), sizes, gets ? all.data() : nullptr, everyone, stream.get())
               .ok());
@@ -97,6 +117,7 @@ TEST_P(NcclGroupTest, TheLeadersBytesReachAll) {
   OnRanks([&](NcclGroup& group, uint32_t rank) {
     const Streaming stream;
     const OnDevice<uint32_t> tokens(std::vector<uint32_t>(64, rank == 0 ? 4711 : 0));
+    Ready();
     ASSERT_TRUE(group.Broadcast(tokens.data(), 64 * 4, stream.get()).ok());
     stream.Wait();
     EXPECT_EQ(tokens.Read(), std::vector<uint32_t>(64, 4711));
@@ -108,10 +129,17 @@ TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
   OnRanks([&](NcclGroup& group, uint32_t rank) {
     const Streaming stream;
     const OnDevice<float> values(std::vector<float>(1000, 1));
+    const auto sum = [&] {
+      return group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
+    };
+    Ready();
+    // The first of its kind connects the ranks.
+    EXPECT_TRUE(sum().ok());
+    stream.Wait();
+    Ready();
     if (rank == 0) {
       // Nobody else calls: only the abort lets the stream end.
-      const absl::Status enqueued =
-          group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
+      const absl::Status enqueued = sum();
       EXPECT_TRUE(enqueued.ok()) << enqueued;
     }
     group.Abort(absl::UnavailableError("rank 1 has gone"));
