@@ -130,13 +130,14 @@ class CublasGemm final : public Gemm {
   using Candidates = std::array<cublasLtMatmulHeuristicResult_t, kCandidates>;
 
   // The likeliest first; how many there are, at least one.
-  absl::StatusOr<int> Propose(const Product& product, int wanted, Candidates& candidates) const;
+  absl::StatusOr<int> Propose(const Product& product, DataType out, int wanted,
+                              Candidates& candidates) const;
   // The product's description and algorithm, made when the shape is new.
   absl::StatusOr<Product*> Find(const ConstTensor& in, const ConstTensor& weight, const Tensor& out,
                                 bool accumulate);
   absl::Status Run(Stream stream, const Product& product, const void* in, const void* weight,
                    void* out, bool accumulate) const;
-  // Milliseconds of a run.
+  // Milliseconds of a run, once it is warm.
   absl::StatusOr<float> Time(Stream stream, const Product& product, const void* in,
                              const void* weight, void* out, bool accumulate) const;
 
@@ -146,7 +147,7 @@ class CublasGemm final : public Gemm {
   std::map<Shape, Product> products_;
 };
 
-absl::StatusOr<int> CublasGemm::Propose(const Product& product, int wanted,
+absl::StatusOr<int> CublasGemm::Propose(const Product& product, DataType out, int wanted,
                                         Candidates& candidates) const {
   cublasLtMatmulPreference_t made = nullptr;
   cublasStatus_t status = cublasLtMatmulPreferenceCreate(&made);
@@ -156,6 +157,11 @@ absl::StatusOr<int> CublasGemm::Propose(const Product& product, int wanted,
     status = cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof(value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace_bytes_});
+  // Parts of a sum that are added up in the type of the result would be rounded to it.
+  if (out != DataType::kFloat32) {
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  }
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -182,7 +188,7 @@ absl::StatusOr<Product*> CublasGemm::Find(const ConstTensor& in, const ConstTens
   absl::StatusOr<Product> product = Describe(in, weight, out);
   if (!product.ok()) return product.status();
   Candidates candidates;
-  const absl::StatusOr<int> found = Propose(*product, 1, candidates);
+  const absl::StatusOr<int> found = Propose(*product, out.type, 1, candidates);
   if (!found.ok()) {
     return absl::Status(found.status().code(),
                         absl::StrCat(found.status().message(), ", for [", in.rows, ", ", in.cols,
@@ -217,8 +223,7 @@ absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product, co
                                        const void* weight, void* out, bool accumulate) const {
   const Event start;
   const Event end;
-  absl::Status status = Run(stream, product, in, weight, out, accumulate);  // warms up
-  status.Update(CudaStatus("cannot record an event", cudaEventRecord(start.get(), stream)));
+  absl::Status status = CudaStatus("cannot record an event", cudaEventRecord(start.get(), stream));
   for (int i = 0; i < kTimedRuns && status.ok(); ++i) {
     status = Run(stream, product, in, weight, out, accumulate);
   }
@@ -238,24 +243,29 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
   const absl::StatusOr<Product*> product = Find(in, weight, out, accumulate);
   if (!product.ok()) return product.status();
   Candidates candidates;
-  const absl::StatusOr<int> found = Propose(**product, kCandidates, candidates);
+  const absl::StatusOr<int> found = Propose(**product, out.type, kCandidates, candidates);
   if (!found.ok()) return found.status();
   float best = std::numeric_limits<float>::infinity();
-  cublasLtMatmulHeuristicResult_t chosen = candidates[0];
-  for (int i = 0; i < *found; ++i) {
+  Product& tried = **product;
+  cublasLtMatmulAlgo_t algorithm = tried.algorithm;
+  size_t workspace = tried.workspace;
+  absl::Status status;
+  for (int i = 0; i < *found && status.ok(); ++i) {
     if (candidates[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    (*product)->algorithm = candidates[i].algo;
-    (*product)->workspace = candidates[i].workspaceSize;
-    const absl::StatusOr<float> time =
-        Time(stream, **product, in.data, weight.data, out.data, accumulate);
-    if (!time.ok()) return time.status();
-    if (*time >= best) continue;
+    tried.algorithm = candidates[i].algo;
+    tried.workspace = candidates[i].workspaceSize;
+    // Warms up; some are refused only now.
+    if (!Run(stream, tried, in.data, weight.data, out.data, accumulate).ok()) continue;
+    const auto time = Time(stream, tried, in.data, weight.data, out.data, accumulate);
+    status = time.status();
+    if (!time.ok() || *time >= best) continue;
     best = *time;
-    chosen = candidates[i];
+    algorithm = tried.algorithm;
+    workspace = tried.workspace;
   }
-  (*product)->algorithm = chosen.algo;
-  (*product)->workspace = chosen.workspaceSize;
-  return absl::OkStatus();
+  tried.algorithm = algorithm;
+  tried.workspace = workspace;
+  return status;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -13,6 +15,9 @@ absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
   cudaGetLastError();  // is no fault of what runs
   return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
 }
+
+// Hundreds of kernels take a few MiB. More is what other processes took meanwhile.
+constexpr size_t kMostBytes = size_t{32} << 20;
 
 size_t FreeBytes() {
   size_t free = 0;
@@ -59,7 +64,7 @@ absl::StatusOr<Graph> Graph::Capture(Stream stream, absl::FunctionRef<absl::Stat
   status = CudaStatus("a graph was not loaded", cudaGraphUpload(made, stream));
   if (!status.ok()) return status;
   const size_t after = FreeBytes();
-  graph.bytes_ = before > after ? before - after : 0;
+  graph.bytes_ = before > after ? std::min(before - after, kMostBytes) : 0;
   return graph;
 }
 

@@ -184,16 +184,17 @@ uint32_t CudaExecutor::PaddedTo() const {
 
 absl::Status CudaExecutor::Run(StepSpace& space) {
   const cuda::Stream stream = parts_->stream.get();
+  absl::Status status = cuda::BindDevice(parts_->device);  // before anything is allocated
   const uint32_t padded = PaddedTo();
   cuda::Uploads& inputs = padded > 0 ? space.inputs : space.uploads;
   auto laid = parts_->layout->Lay(rows_, padded, *parts_->tables, space.uploads, inputs);
   rows_.Advance();  // of a lost step too: who keeps a ledger has counted it
   if (!fault_.ok()) return fault_;
+  if (!status.ok()) return status;
   if (!laid.ok()) return laid.status();
   scoring_.Prepare(rows_, parts_->pool.view.geometry.page_tokens, space.uploads);
-  absl::Status status = cuda::BindDevice(parts_->device);
-  status.Update(parts_->sampling->Prepare(rows_, padded, parts_->weights->config.vocab, inputs,
-                                          space.sampled));
+  status = parts_->sampling->Prepare(rows_, padded, parts_->weights->config.vocab, inputs,
+                                     space.sampled);
   if (!status.ok()) return status;
   if (rows_.count() == 0) return absl::OkStatus();
   const auto plans = parts_->transformer->Plan(*laid, space.plans);

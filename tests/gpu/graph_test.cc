@@ -109,7 +109,6 @@ TEST_F(GpuGraphTest, WaitingAndAllocatingAreNotRecorded) {
   ExpectWorks(1);
   ExpectNoGraph([&] { WaitFor(stream()).IgnoreError(); });
   ExpectNoGraph([&] { memory_.Allocate(64, "some").status().IgnoreError(); });
-  ExpectNoGraph([&] { PinnedBuffer::Allocate(64, "some").status().IgnoreError(); });
 }
 
 TEST_F(GpuGraphTest, AnErrorOfWhatIsRecordedIsItsError) {
