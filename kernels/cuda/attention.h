@@ -33,13 +33,14 @@ namespace folio::kernels::cuda {
 // way. A plan that is made while the stream still copies an earlier one needs other `pinned`
 // memory.
 struct AttentionMemory {
-  void* parts = nullptr;  // device; kAttentionPartsBytes are enough for any batch on any GPU so far
+  void* parts = nullptr;  // device; AttentionPartsBytes are enough for any batch
   size_t parts_bytes = 0;
   void* plan = nullptr;    // device
   void* pinned = nullptr;  // host, page-locked
   size_t plan_bytes = 0;   // of each of the two
 };
-inline constexpr size_t kAttentionPartsBytes = size_t{256} << 20;
+// On a GPU of so many multiprocessors, unless `split_pages` is given.
+size_t AttentionPartsBytes(const AttentionShape& shape, uint32_t processors);
 inline constexpr size_t kAttentionPlanBytes = size_t{8} << 20;
 
 // What a step does, on the host. Runs have at least one row and one page each.

@@ -24,7 +24,19 @@ absl::StatusOr<int> CountDevices() {
   if (found == cudaSuccess || found == cudaErrorNoDevice) {
     return Missing("the CUDA driver sees no GPU here");
   }
-  return Missing(absl::StrCat("no CUDA driver here: ", cudaGetErrorString(found)));
+  int driver = 0;
+  int runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return Missing("there is no CUDA driver here");
+  }
+  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess || driver >= runtime) {
+    return Missing(absl::StrCat("the CUDA driver does not start: ", cudaGetErrorString(found)));
+  }
+  const auto version = [](int number) {
+    return absl::StrCat(number / 1000, ".", number % 1000 / 10);
+  };
+  return Missing(absl::StrCat("the CUDA driver here is too old: it is of CUDA ", version(driver),
+                              " and this program was built with ", version(runtime)));
 }
 
 absl::StatusOr<cudaDeviceProp> PropertiesOf(int ordinal) {
@@ -65,7 +77,8 @@ absl::StatusOr<DeviceFacts> UseDevice(int ordinal) {
   }
   const auto properties = PropertiesOf(ordinal);
   if (!properties.ok()) return properties.status();
-  DeviceFacts facts{properties->name, UuidOf(*properties), properties->major, properties->minor};
+  DeviceFacts facts{properties->name, UuidOf(*properties), properties->major, properties->minor,
+                    static_cast<uint32_t>(properties->multiProcessorCount)};
   if (facts.major < kLeastMajor) {
     return Missing(absl::StrCat("GPU ", ordinal, " (", facts.name, ") has compute capability ",
                                 facts.major, ".", facts.minor, "; ", kLeastMajor,

@@ -24,6 +24,7 @@ struct DeviceFacts {
   std::string name;
   std::string uuid;          // "GPU-...", the same in every process
   int major = 0, minor = 0;  // compute capability
+  uint32_t processors = 0;   // multiprocessors
   size_t free_bytes = 0, total_bytes = 0;
 };
 

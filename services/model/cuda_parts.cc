@@ -21,11 +21,12 @@ void CudaParts::Wait() const {
 absl::StatusOr<std::unique_ptr<CudaParts>> CudaParts::Make(std::shared_ptr<CudaModel> model,
                                                            const cuda::DevicePool& pool,
                                                            const CudaExecutorOptions& options) {
-  if (auto facts = cuda::UseDevice(model->device()); !facts.ok()) return facts.status();
+  const auto facts = cuda::UseDevice(model->device());
+  if (!facts.ok()) return facts.status();
   auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
   auto parts = std::make_unique<CudaParts>(std::move(model), pool, options, *std::move(stream));
-  if (absl::Status status = parts->Load(options); !status.ok()) return status;
+  if (absl::Status status = parts->Load(options, facts->processors); !status.ok()) return status;
   return parts;
 }
 
@@ -47,15 +48,15 @@ absl::Status CudaParts::LoadAngles(const ModelConfig& config) {
   return status;
 }
 
-absl::Status CudaParts::Load(const CudaExecutorOptions& options) {
+absl::Status CudaParts::Load(const CudaExecutorOptions& options, uint32_t processors) {
   const CacheGeometry& geometry = pool.view.geometry;
   const ModelConfig& config = weights->config;
   // A little more than the context fills: pages come ahead of their tokens.
   constexpr uint32_t kPagesAhead = 8;
   tables.emplace(memory, config.num_layers, geometry.pages_for(config.context) + kPagesAhead);
   if (absl::Status status = LoadAngles(config); !status.ok()) return status;
-  auto new_transformer =
-      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, stream.get(), exchange.get());
+  auto new_transformer = CudaTransformer::Make(*weights, memory, pool, rope, max_rows, processors,
+                                               stream.get(), exchange.get());
   if (!new_transformer.ok()) return new_transformer.status();
   transformer = *std::move(new_transformer);
   auto new_layout = StepLayout::Make(memory, config.num_layers, geometry.page_tokens, max_rows,

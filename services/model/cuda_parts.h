@@ -67,7 +67,7 @@ struct CudaParts {
 
  private:
   absl::Status LoadAngles(const ModelConfig& config);
-  absl::Status Load(const CudaExecutorOptions& options);
+  absl::Status Load(const CudaExecutorOptions& options, uint32_t processors);
 };
 
 }  // namespace folio::model

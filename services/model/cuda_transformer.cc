@@ -46,12 +46,12 @@ CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemor
 
 absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, const cuda::DevicePool& pool,
-    const kernels::RopeTable& rope, uint32_t max_rows, cuda::Stream stream,
+    const kernels::RopeTable& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
     CudaExchange* exchange) {
   std::unique_ptr<CudaTransformer> made(
       new CudaTransformer(weights, memory, pool, rope, max_rows, stream, exchange));
   absl::Status status = cuda::InOrder(
-      {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(); }});
+      {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(processors); }});
   if (!status.ok()) return status;
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();
@@ -67,7 +67,7 @@ absl::StatusOr<CudaTransformer::Activations> CudaTransformer::MakeActivations(
   return Activations(*std::move(memory), type, cols, stride);
 }
 
-absl::Status CudaTransformer::Allocate() {
+absl::Status CudaTransformer::Allocate(uint32_t processors) {
   const uint32_t heads = shape_.heads * shape_.head_dim;
   const uint32_t qkv = heads + 2 * shape_.kv_heads * shape_.head_dim;
   const uint32_t hidden = config().hidden;
@@ -92,7 +92,8 @@ absl::Status CudaTransformer::Allocate() {
     if (!made.ok()) return made.status();
     *to = *std::move(made);
   }
-  auto parts = memory_.Allocate(cuda::kAttentionPartsBytes, "parts of attention");
+  auto parts =
+      memory_.Allocate(cuda::AttentionPartsBytes(shape_, processors), "parts of attention");
   if (!parts.ok()) return parts.status();
   attention_parts_ = *std::move(parts);
   auto gemm = memory_.Allocate(cuda::Gemm::kWorkspaceBytes, "the workspace of products");

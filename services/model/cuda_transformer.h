@@ -43,13 +43,14 @@ class CudaTransformer {
   // Of each plan of attention: enough for as many rows and split contexts as a step may have.
   static constexpr size_t kPlanBytes = size_t{1} << 20;
 
-  // What it is given outlives it; the angles are the device's, of the whole context. `exchange` is
-  // that of a rank, whose weights are a shard; null: alone. Errors are DeviceMemory's, and
-  // INVALID_ARGUMENT for a shape that the kernels do not serve.
+  // What it is given outlives it; the angles are the device's, of the whole context. `processors`:
+  // multiprocessors of the GPU. `exchange` is that of a rank, whose weights are a shard; null:
+  // alone. Errors are DeviceMemory's, and INVALID_ARGUMENT for a shape that the kernels do not
+  // serve.
   static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
       const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
       const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope, uint32_t max_rows,
-      kernels::cuda::Stream stream, CudaExchange* exchange);
+      uint32_t processors, kernels::cuda::Stream stream, CudaExchange* exchange);
 
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune();
@@ -95,7 +96,7 @@ class CudaTransformer {
   CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
                   const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
                   uint32_t max_rows, kernels::cuda::Stream stream, CudaExchange* exchange);
-  absl::Status Allocate();
+  absl::Status Allocate(uint32_t processors);
   absl::StatusOr<Activations> MakeActivations(kernels::cuda::DataType type, uint32_t rows,
                                               uint32_t cols, absl::string_view what);
 

@@ -18,16 +18,17 @@
 
 #include "kernels/cuda/attention.h"
 #include "tests/bench/or_die.h"
+#include "tests/gpu/need_device.h"
 
 namespace folio::bench {
 namespace {
 
 using kernels::AttentionShape;
 using kernels::cuda::AttentionMemory;
+using kernels::cuda::AttentionPartsBytes;
 using kernels::cuda::AttentionPlan;
 using kernels::cuda::DataType;
 using kernels::cuda::DevicePool;
-using kernels::cuda::kAttentionPartsBytes;
 using kernels::cuda::kAttentionPlanBytes;
 using kernels::cuda::PlanAttention;
 using kernels::cuda::RunAttention;
@@ -165,7 +166,12 @@ void Run(size_t least_bytes) {
   const double copy = CopyBandwidth(flush);
   std::printf("{\"device\": \"%s\", \"copy_gb_s\": %.1f}\n", device.name, copy / 1e9);
 
-  const Memory parts(kAttentionPartsBytes), plan(kAttentionPlanBytes);
+  size_t most = 0;
+  for (const Model& model : kModels) {
+    most = std::max(most, AttentionPartsBytes({model.heads, model.kv_heads, model.head_dim},
+                                              static_cast<uint32_t>(device.multiProcessorCount)));
+  }
+  const Memory parts(most), plan(kAttentionPlanBytes);
   void* pinned = nullptr;
   Check(cudaMallocHost(&pinned, kAttentionPlanBytes), "page-locked memory");
   const AttentionMemory memory{parts.as(), parts.bytes(), plan.as(), pinned, plan.bytes()};
@@ -194,12 +200,7 @@ void Run(size_t least_bytes) {
 }  // namespace folio::bench
 
 int main(int argc, char** argv) {
-  int devices = 0;
-  const cudaError_t found = cudaGetDeviceCount(&devices);
-  if (found != cudaSuccess || devices == 0) {
-    std::printf("no GPU here: %s: nothing was measured\n", cudaGetErrorString(found));
-    return 77;
-  }
+  if (const int code = folio::testing::NeedDevice(); code != 0) return code;
   folio::bench::Run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : size_t{64} << 20);
   return 0;
 }

@@ -50,6 +50,8 @@ absl::Status PlainDecode::MakeBuffer(DataType type, uint32_t cols, Buffer* to) {
 absl::Status PlainDecode::Allocate() {
   const model::ModelConfig& c = model_.config();
   const uint32_t heads = c.heads * c.head_dim;
+  const auto device = cuda::UseDevice(0);
+  if (!device.ok()) return device.status();
   auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
   stream_ = std::make_unique<cuda::OwnedStream>(*std::move(stream));
@@ -72,7 +74,7 @@ absl::Status PlainDecode::Allocate() {
       [&] { return MakeBuffer(DataType::kFloat32, c.outputs(), &logits_); },
       [&] { return take(batch_ * sizeof(uint32_t), &ids_); },
       [&] { return take(batch_ * sizeof(cuda::SampledToken), &sampled_); },
-      [&] { return take(cuda::kAttentionPartsBytes, &parts_); },
+      [&] { return take(cuda::AttentionPartsBytes(shape_, device->processors), &parts_); },
       [&] { return take(cuda::kAttentionPlanBytes, &plan_memory_); },
       [&] { return take(cuda::Gemm::kWorkspaceBytes, &gemm_space_); },
   });

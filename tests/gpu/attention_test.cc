@@ -1,6 +1,7 @@
 // FlashInfer's attention over our pages against the plain family. On a GPU only.
 #include "kernels/cuda/attention.h"
 
+#include "kernels/cuda/stream.h"
 #include "tests/gpu/device_runs.h"
 
 namespace folio::kernels::cuda {
@@ -39,18 +40,21 @@ struct Batch {
   std::vector<bf16> q;
 };
 
+// For batches whose splits are given as well.
+constexpr size_t kPartsBytes = size_t{256} << 20;
+
 // Device memory for plans; made once, it is large.
 class GpuAttentionTest : public testing::Test {
  protected:
   GpuAttentionTest()
-      : parts_(std::vector<std::byte>(kAttentionPartsBytes)),
+      : parts_(std::vector<std::byte>(kPartsBytes)),
         plan_(std::vector<std::byte>(kAttentionPlanBytes)) {
     FOLIO_CHECK(cudaMallocHost(&pinned_, kAttentionPlanBytes) == cudaSuccess);
   }
   ~GpuAttentionTest() override { cudaFreeHost(pinned_); }
 
   AttentionMemory memory() const {
-    return {parts_.data(), kAttentionPartsBytes, plan_.data(), pinned_, kAttentionPlanBytes};
+    return {parts_.data(), kPartsBytes, plan_.data(), pinned_, kAttentionPlanBytes};
   }
   AttentionPlan Plan(const Batch& batch, const AttentionOptions& options) {
     const auto plan = PlanAttention(nullptr, {batch.row_starts, batch.page_starts}, batch.shape,
@@ -152,6 +156,39 @@ TEST_F(GpuAttentionTest, CapturedPlansOfOneShapeHaveTheSameNumbers) {
     EXPECT_EQ(plan.flashinfer[kSplit], rows < 300) << "rows and KV heads of 900 fill any GPU";
     ExpectPlain(one, options);
     ExpectPlain(other, options);
+  }
+}
+
+// Prompts of every tile and decode steps of every size in the memory that is said to be enough.
+TEST_F(GpuAttentionTest, PartsOfAnyBatchFit) {
+  const auto device = UseDevice(0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  for (const AttentionShape& shape : {AttentionShape{9, 3, 64},
+                                      {32, 8, 128},
+                                      {64, 4, 128},
+                                      {48, 1, 64},
+                                      {96, 1, 128},
+                                      {4, 4, 128}}) {
+    SCOPED_TRACE(testing::Message() << shape.heads << " heads of " << shape.kv_heads);
+    AttentionMemory memory = this->memory();
+    memory.parts_bytes = AttentionPartsBytes(shape, device->processors);
+    const auto fits = [&](uint32_t runs, uint32_t rows, uint32_t pages, bool captured) {
+      std::vector<int32_t> row_starts, page_starts;
+      for (uint32_t run = 0; run <= runs; ++run) {
+        row_starts.push_back(static_cast<int32_t>(run * rows));
+        page_starts.push_back(static_cast<int32_t>(run * pages));
+      }
+      const auto plan = PlanAttention(nullptr, {row_starts, page_starts}, shape, 16,
+                                      {.captured = captured, .most_rows = runs * rows}, memory);
+      EXPECT_TRUE(plan.ok()) << runs << " runs of " << rows << " rows: " << plan.status();
+      EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    };
+    for (uint32_t runs = 1; runs < 2 * device->processors; runs += 1 + runs / 8) {
+      fits(runs, 1, 2000, true);
+      fits(runs, 1, 2000, false);
+    }
+    for (const uint32_t rows : {2U, 5U, 17U, 65U, 700U, 2048U}) fits(1, rows, 8000, false);
+    for (const uint32_t rows : {2U, 9U, 33U, 200U}) fits(7, rows, 900, false);
   }
 }
 

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/stream.h"
 #include "services/model/sampler.h"
 #include "tests/gpu/cuda_executor_rig.h"
 #include "tests/gpu/mirror_executor.h"
@@ -155,7 +158,8 @@ TEST(CudaExecutorTest, NamesATensorOfTheWrongSize) {
 TEST(CudaExecutorTest, AnotherExecutorHasTheSameWeights) {
   const RandomModel model(GpuConfig(), 8);
   int told = 0;
-  CudaRig rig(model, {.progress = [&](int) { ++told; }});
+  // Two that were tuned may have other algorithms.
+  CudaRig rig(model, {.tune = false, .progress = [&](int) { ++told; }});
   ASSERT_TRUE(rig.made().ok()) << rig.made();
   const auto run = [&] {
     const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
@@ -189,8 +193,8 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 100000}),
             "GPU memory: the weights (0.2 MiB) did not fit: 0.0 MiB of the 0.1 MiB allowed are "
             "taken");
-  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 10 << 20}).substr(0, 48),
-            "GPU memory: parts of attention (256.0 MiB) did n");
+  EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 10 << 20}).substr(0, 32),
+            "GPU memory: parts of attention (");
 }
 
 // A step whose memory does not fit fails alone; the next one, which needs less, does not.
@@ -199,7 +203,12 @@ TEST(CudaExecutorTest, AStepThatDoesNotFitFailsAlone) {
   config.vocab = 20000;
   config.hidden = 8;
   const RandomModel model(config, 3);
-  CudaRig rig(model, {.max_rows = 256, .gpu_memory = size_t{320} << 20});
+  const auto device = kernels::cuda::UseDevice(0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const size_t spaces = kernels::cuda::Gemm::kWorkspaceBytes +
+                        kernels::cuda::AttentionPartsBytes(
+                            {config.heads, config.kv_heads, config.head_dim}, device->processors);
+  CudaRig rig(model, {.max_rows = 256, .gpu_memory = spaces + (size_t{32} << 20)});
   ASSERT_TRUE(rig.made().ok()) << rig.made();
   const auto run = [&](uint32_t sequences, int top_logprobs) {
     StepBatch batch;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/cuda/attention.h"
@@ -19,6 +21,17 @@ absl::Status CheckShape(const AttentionShape& shape) {
     return Unserved("query heads are a multiple of KV heads");
   }
   return absl::OkStatus();
+}
+
+// FlashInfer splits contexts into at most two blocks of a KV head on each multiprocessor, and in a
+// graph has a block for each tile of the batch if that is more. A block's part is float32.
+size_t AttentionPartsBytes(const AttentionShape& shape, uint32_t processors) {
+  constexpr uint32_t kLargestTile = 128;
+  constexpr size_t kAligning = 64;
+  const uint32_t group = shape.heads / shape.kv_heads;
+  const uint32_t tile = group > 64 ? kLargestTile : group > 16 ? 64 : 16;  // of rows that decode
+  const size_t rows = std::max(kLargestTile, group + 2 * tile);
+  return size_t{2} * processors * group * rows * (shape.head_dim + 1) * sizeof(float) + kAligning;
 }
 
 absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,

@@ -140,7 +140,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
     return cudaErrorInvalidDevice;
   }
-  *properties = {"emulated", {}, 9, 0};
+  *properties = {"emulated", {}, 9, 0, 132};
   for (int i = 0; i < 16; ++i) {
     properties->uuid.bytes[i] =
         folio::testing::fake_gpu::UuidByte(emulate::Visible()[static_cast<size_t>(device)], i);

@@ -43,6 +43,7 @@ struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
   int major, minor;
+  int multiProcessorCount;
 };
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -58,6 +59,11 @@ inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 
 // Filled with a pattern that is no small number: what nobody wrote must not look like a result.
