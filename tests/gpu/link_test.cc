@@ -8,9 +8,9 @@
 
 #include <cstdio>
 
-namespace {
+#include "tests/gpu/need_device.h"
 
-constexpr int kSkipped = 77;
+namespace {
 
 bool VersionsAgree() {
   int nccl = 0;
@@ -47,15 +47,6 @@ int main() {
     std::fprintf(stderr, "a library and its header are of different versions\n");
     return 1;
   }
-  int devices = 0;
-  const cudaError_t found = cudaGetDeviceCount(&devices);
-  if (found == cudaErrorInsufficientDriver || found == cudaErrorNoDevice) {
-    std::printf("no CUDA driver here (%s): nothing was run on a GPU\n", cudaGetErrorString(found));
-    return kSkipped;
-  }
-  if (found != cudaSuccess) {
-    std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(found));
-    return 1;
-  }
+  if (const int code = folio::testing::NeedDevice(); code != 0) return code;
   return MakesAHandle() ? 0 : 1;
 }

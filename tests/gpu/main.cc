@@ -1,18 +1,12 @@
-// Runs the tests where there is a device, a GPU or its emulation; else says so and exits with the
-// code that ctest takes as "skipped".
-#include <cuda_runtime_api.h>
+// Runs the tests where there is a device; see need_device.h for elsewhere.
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include "tests/gpu/need_device.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  constexpr int kSkipped = 77;
-  int devices = 0;
-  const cudaError_t found = cudaGetDeviceCount(&devices);
-  if (!testing::GTEST_FLAG(list_tests) && (found != cudaSuccess || devices == 0)) {
-    std::printf("no CUDA driver here (%s): no kernel was run\n", cudaGetErrorString(found));
-    return kSkipped;
+  if (!testing::GTEST_FLAG(list_tests)) {
+    if (const int code = folio::testing::NeedDevice(); code != 0) return code;
   }
   return RUN_ALL_TESTS();
 }

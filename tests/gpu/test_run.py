@@ -91,7 +91,7 @@ def machine(tmp_path):
         ("echo 'x.cc:7: Skipped'; echo 'needs 2 GPUs'; echo '[  PASSED  ] 0 tests.'; echo '[  SKIPPED ] 3 tests, l'",
          "skipped", "3 tests: needs 2 GPUs"),
         ("echo '[  FAILED  ] Rows.Wrong (3 ms)'; exit 1", "fail", "failed: Rows.Wrong"),
-        ("echo no CUDA driver here; exit 77", "skipped", "no CUDA driver here"),
+        ("echo no GPU here; exit 77", "not run", "no GPU here"),
         ("echo illegal memory access; exit 134", "fail", "exit code 134: illegal memory access"),
         ("echo 'p: symbol lookup error: undefined symbol: ncclX'; exit 127", "not run", "undefined symbol: ncclX"),
     ],

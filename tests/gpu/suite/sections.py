@@ -10,7 +10,7 @@ import time
 import typing
 
 PASS, FAIL, SKIPPED, NOT_RUN = "pass", "fail", "skipped", "not run"
-NO_GPU = 77  # exit code of our programs where there is none
+NO_GPU = 77  # exit code of our programs where they find none; there is one, or nothing would be run
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?", re.M)
 NOT_SERVED = re.compile(r"^\[  SKIPPED \] (\d+) tests?", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([A-Z]\S*/?\S*)", re.M)
@@ -73,7 +73,7 @@ def judge_tests(done, seconds):
     if done.code is None:
         return Outcome(FAIL, f"stopped after {seconds:.0f} s; last said: {last_words(done.text, 1)}")
     if done.code == NO_GPU:
-        return Outcome(SKIPPED, last_words(done.text, 1))
+        return Outcome(NOT_RUN, last_words(done.text, 1))
     if done.code == 127 and "error" in done.text:
         return Outcome(NOT_RUN, last_words(done.text, 1))
     if done.code != 0:
@@ -119,7 +119,7 @@ def judge_benchmark(done, seconds):
     """Of a program that prints a record per line as it goes: what it had printed counts."""
     records = read_records(done.text)
     if done.code == NO_GPU:
-        return Outcome(SKIPPED, last_words(done.text, 1))
+        return Outcome(NOT_RUN, last_words(done.text, 1))
     if done.code == 127 and "error" in done.text:
         return Outcome(NOT_RUN, last_words(done.text, 1))
     broken = [one for one in records if one.get("state") == "failed"]

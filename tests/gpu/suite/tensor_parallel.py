@@ -70,7 +70,11 @@ def play(node, expected, model, tokens, seconds):
     return "; ".join(told)
 
 
-def run(places, model, log, seconds, devices, pool="2GiB", tokens=600):
+def run(places, model, log, seconds, devices, pool="2GiB", tokens=None):
+    # Processes that share a GPU take turns on it, for each sum.
+    shared = len(set(devices.split(","))) < RANKS
+    tokens = tokens or (64 if shared else 600)
+
     def begin(folder):
         folder, single = pathlib.Path(folder), devices.split(",")[0]
         (folder / "one").mkdir()
