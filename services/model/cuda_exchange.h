@@ -2,7 +2,7 @@
 // RankExchange: every rank enqueues the same step over the same rows with its shard of the weights;
 // what has to be whole again goes through here, on the step's stream.
 //
-// Calls enqueue and do not wait. An error ends the group, which is then of no more use; what
+// Calls enqueue and do not wait, but for Await. An error ends the group, which is then of no more use; what
 // buffers hold is not defined. Not thread-safe, but for Abort.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_EXCHANGE_H_
 #define FOLIO_SERVICES_MODEL_CUDA_EXCHANGE_H_
@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/cuda/stream.h"
 #include "kernels/cuda/types.h"
 #include "kernels/views.h"
 
@@ -46,8 +47,9 @@ class CudaExchange {
   virtual absl::StatusOr<GroupQueries> WholeGroupQueries(kernels::cuda::Stream stream,
                                                          const kernels::cuda::Tensor& q) = 0;
 
-  // Why the group has ended, or OK: after a stream was waited for, whether what it did counts.
-  virtual absl::Status Health() = 0;
+  // Waits until the step's stream has passed `done`. OK if what the stream did counts, else why the
+  // group has ended: it lets streams run on. A wait longer than the group's patience ends it.
+  virtual absl::Status Await(const kernels::cuda::Event& done) = 0;
   // Ends the group on this rank, and what its stream waits for. Any thread.
   virtual void Abort(const absl::Status& why) = 0;
 };

@@ -83,6 +83,9 @@ class CudaExecutor final : public SlotExecutor {
                        const SampledStep& sampled);
   absl::Status CompactOnDevice(const SlotTable& table,
                                const std::vector<std::vector<SlotIndex>>& keep);
+  absl::Status Await(const cuda::Event& done) const {
+    return parts_->exchange == nullptr ? done.Wait() : parts_->exchange->Await(done);
+  }
   // Keeps a failure of the device; what does not fit is no such failure, but on a rank, whose
   // group has then done something else.
   absl::Status Note(absl::Status status) {
@@ -233,9 +236,7 @@ StepOutput CudaExecutor::Collect(StepTicket ticket) {
   StepOutput output;
   output.status = std::move(space.status);
   absl::Status bound = cuda::BindDevice(parts_->device);
-  output.status.Update(Note(bound.ok() ? space.done.Wait() : bound));
-  // A group that has ended lets its streams run on.
-  if (parts_->exchange != nullptr) output.status.Update(Note(parts_->exchange->Health()));
+  output.status.Update(Note(bound.ok() ? Await(space.done) : bound));
   if (!output.status.ok()) return output;
   FOLIO_CHECK(*static_cast<volatile uint64_t*>(parts_->counter.as<uint64_t>()) >= collected_);
   if (parts_->exchange == nullptr || parts_->exchange->leads()) space.sampled.Fill(output);

@@ -6,6 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -27,11 +30,13 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 class NcclExchange final : public CudaExchange {
  public:
   NcclExchange(std::shared_ptr<CudaModel> model, std::unique_ptr<cuda::NcclGroup> group,
-               std::vector<Shard> shards, const collective::Collective& host, uint32_t max_rows)
+               std::vector<Shard> shards, const collective::Collective& host, uint32_t max_rows,
+               absl::Duration patience)
       : model_(std::move(model)),
         group_(std::move(group)),
         shards_(std::move(shards)),
         rank_(host.rank()),
+        patience_(patience),
         max_rows_(max_rows),
         hidden_(config().hidden),
         head_dim_(config().head_dim),
@@ -68,7 +73,13 @@ class NcclExchange final : public CudaExchange {
   }
   absl::StatusOr<GroupQueries> WholeGroupQueries(cuda::Stream stream, const Tensor& q) override;
 
-  absl::Status Health() override { return group_->Health(); }
+  absl::Status Await(const cuda::Event& done) override {
+    SetWaiting(absl::Now());
+    absl::Status status = done.Wait();
+    SetWaiting(absl::InfiniteFuture());
+    status.Update(group_->Health());
+    return status;
+  }
   void Abort(const absl::Status& why) override { group_->Abort(why); }
 
  private:
@@ -76,10 +87,21 @@ class NcclExchange final : public CudaExchange {
   bool SharesHeads(const Shard& other) const {
     return other.kv_heads == shards_[rank_.value()].kv_heads;
   }
-  // Who has died shows on the host alone.
+  void SetWaiting(absl::Time since) {
+    const absl::MutexLock lock(&waiting_mutex_);
+    waiting_since_ = since;
+  }
+  // Who has died shows on the host alone, and a GPU that hangs nowhere.
+  absl::Status Progress(const collective::Collective& host) {
+    if (absl::Status status = host.Health(); !status.ok()) return status;
+    const absl::MutexLock lock(&waiting_mutex_);
+    if (absl::Now() - waiting_since_ <= patience_) return absl::OkStatus();
+    return absl::DeadlineExceededError(absl::StrCat(
+        "a step has not ended within ", absl::FormatDuration(patience_), " on all ranks' GPUs"));
+  }
   void Watch(const collective::Collective& host) {
     while (!closing_.WaitForNotificationWithTimeout(kLook)) {
-      if (absl::Status status = host.Health(); !status.ok()) return group_->Abort(status);
+      if (absl::Status status = Progress(host); !status.ok()) return group_->Abort(status);
     }
   }
   static size_t LogitStride(uint32_t outputs) { return (outputs + 3) / 4 * size_t{4}; }
@@ -88,6 +110,7 @@ class NcclExchange final : public CudaExchange {
   const std::unique_ptr<cuda::NcclGroup> group_;
   const std::vector<Shard> shards_;  // of all ranks
   const Rank rank_;
+  const absl::Duration patience_;
   const uint32_t max_rows_, hidden_, head_dim_, vocab_;
   uint32_t group_heads_ = 0;  // query heads of this rank's KV heads, of the whole model
 
@@ -98,6 +121,8 @@ class NcclExchange final : public CudaExchange {
   cuda::DeviceBuffer queries_;   // bf16 [max_rows, group heads * head_dim]
   std::vector<size_t> sizes_;
 
+  absl::Mutex waiting_mutex_;
+  absl::Time waiting_since_ ABSL_GUARDED_BY(waiting_mutex_) = absl::InfiniteFuture();
   absl::Notification closing_;
   std::thread watch_;
 };
@@ -185,11 +210,13 @@ absl::StatusOr<CudaExchange::GroupQueries> NcclExchange::WholeGroupQueries(cuda:
                       {group_heads_, 1, head_dim_}};
 }
 
-absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> Meet(collective::Collective& host, int device) {
+absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> Meet(collective::Collective& host, int device,
+                                                      absl::Duration patience) {
   cuda::NcclGroup::Options options;
   options.rank = host.rank();
   options.ranks = host.size();
   options.device = device;
+  options.patience = patience;
   if (host.leads()) {
     auto id = cuda::NcclGroup::MakeId();
     if (!id.ok()) return id.status();
@@ -205,13 +232,14 @@ absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> Meet(collective::Collective& ho
 absl::StatusOr<std::shared_ptr<CudaExchange>> MakeNcclExchange(std::shared_ptr<CudaModel> model,
                                                                std::vector<Shard> shards,
                                                                collective::Collective& host,
-                                                               uint32_t max_rows) {
+                                                               uint32_t max_rows,
+                                                               absl::Duration patience) {
   FOLIO_CHECK(host.size() == shards.size());
   if (absl::Status bound = cuda::BindDevice(model->device()); !bound.ok()) return bound;
-  auto group = Meet(host, model->device());
+  auto group = Meet(host, model->device(), patience);
   if (!group.ok()) return group.status();
   auto exchange = std::make_shared<NcclExchange>(std::move(model), *std::move(group),
-                                                 std::move(shards), host, max_rows);
+                                                 std::move(shards), host, max_rows, patience);
   if (absl::Status status = exchange->Allocate(); !status.ok()) return status;
   return exchange;
 }

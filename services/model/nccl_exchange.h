@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "services/collective/collective.h"
 #include "services/model/cuda_exchange.h"
 #include "services/model/cuda_model.h"
@@ -19,11 +20,11 @@ namespace folio::model {
 // all ranks. All ranks of `host` make one together: over it they are told where to meet. It
 // outlives the exchange: when it ends or a rank of it has gone, so ends this one, from a thread of
 // its own. RESOURCE_EXHAUSTED names what did not fit; otherwise errors are those of `host` and of
-// NcclGroup, and then the other ranks wait for NcclGroup's patience at most, or until `host` ends.
-absl::StatusOr<std::shared_ptr<CudaExchange>> MakeNcclExchange(std::shared_ptr<CudaModel> model,
-                                                               std::vector<Shard> shards,
-                                                               collective::Collective& host,
-                                                               uint32_t max_rows);
+// NcclGroup, and then the other ranks wait for `patience` at most, or until `host` ends. So long a
+// rank may also be behind in a step.
+absl::StatusOr<std::shared_ptr<CudaExchange>> MakeNcclExchange(
+    std::shared_ptr<CudaModel> model, std::vector<Shard> shards, collective::Collective& host,
+    uint32_t max_rows, absl::Duration patience = absl::Seconds(30));
 
 }  // namespace folio::model
 

@@ -48,7 +48,7 @@ struct GpuRank {
     on_device = *std::move(held);
     FOLIO_CHECK(cudaMemcpy(on_device.as<>(), host.pages, bytes, cudaMemcpyHostToDevice) ==
                 cudaSuccess);
-    auto exchange = MakeNcclExchange(*model, shards, group, setup.max_rows);
+    auto exchange = MakeNcclExchange(*model, shards, group, setup.max_rows, setup.options.patience);
     if (!exchange.ok()) {
       made = exchange.status();
       return;

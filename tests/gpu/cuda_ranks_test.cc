@@ -174,5 +174,20 @@ TEST(CudaRanksFailure, ARankThatFailsEndsTheGroup) {
   EXPECT_EQ(said[1], "DATA_LOSS: rank 1: its memory is lost");
 }
 
+// A rank that takes what it is told and whose GPU does not do it: nothing shows it but time.
+TEST(CudaRanksFailure, AHungGpuEndsTheStepInTime) {
+  FOLIO_NEEDS_GPUS(2u);
+  const RandomModel model(GpuConfig(), 1234);
+  GroupSetup setup = {.model = model};
+  setup.options.patience = absl::Seconds(2);
+  const auto said = RunGpuGroup(setup, StepUntilFault, [](collective::Collective& group) {
+    std::string message;
+    while (group.Broadcast(message, absl::Now() + absl::Seconds(20)).ok()) {
+    }
+  });
+  EXPECT_EQ(said[0], "soon DEADLINE_EXCEEDED: a step has not ended within 2s on all ranks' GPUs");
+  EXPECT_EQ(said[1], "DEADLINE_EXCEEDED: a step has not ended within 2s on all ranks' GPUs");
+}
+
 }  // namespace
 }  // namespace folio::model::testing
