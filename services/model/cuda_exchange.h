@@ -2,8 +2,8 @@
 // RankExchange: every rank enqueues the same step over the same rows with its shard of the weights;
 // what has to be whole again goes through here, on the step's stream.
 //
-// Calls enqueue and do not wait, but for Await. An error ends the group, which is then of no more use; what
-// buffers hold is not defined. Not thread-safe, but for Abort.
+// Calls enqueue and do not wait, but for Await. An error ends the group, which is then of no more
+// use; what buffers hold is not defined. Not thread-safe, but for Abort.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_EXCHANGE_H_
 #define FOLIO_SERVICES_MODEL_CUDA_EXCHANGE_H_
 
