@@ -128,6 +128,8 @@ class Executor {
 
   // OK, or why the device can run no step any more: what it was told since may not have been done.
   virtual absl::Status fault() const { return absl::OkStatus(); }
+  // Whether that can come while nothing is under way: it is then to be asked now and then.
+  virtual bool depends_on_others() const { return false; }
 
   virtual ExecutorTimes times() const = 0;
 };

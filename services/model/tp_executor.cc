@@ -73,7 +73,9 @@ class TpExecutor final : public Executor {
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
 
-  absl::Status fault() const override { return fault_; }
+  // A rank that dies shows in no step while there is none.
+  absl::Status fault() const override { return fault_.ok() ? group_->Health() : fault_; }
+  bool depends_on_others() const override { return true; }
   ExecutorTimes times() const override { return own_->times(); }
 
  private:

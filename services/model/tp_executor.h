@@ -7,7 +7,8 @@
 // are as far behind as the leader is, and all this holds when Collect returns.
 //
 // When a rank fails, the group does: fault() says why, steps give it as their status, and edits are
-// made on this rank alone, so that the tables can still be looked at.
+// made on this rank alone, so that the tables can still be looked at. That a rank has gone fault()
+// says at once, in a step or not.
 #ifndef FOLIO_SERVICES_MODEL_TP_EXECUTOR_H_
 #define FOLIO_SERVICES_MODEL_TP_EXECUTOR_H_
 

@@ -11,6 +11,12 @@ namespace folio::worker {
 
 namespace v1 = folio::v1;
 
+namespace {
+
+constexpr absl::Duration kLookAfterOthers = absl::Milliseconds(500);
+
+}  // namespace
+
 Engine::Engine(const EngineOptions& options, model::Executor* executor, ManagerLink* link,
                RequestQueue* queue, const model::Tokenizer* tokenizer)
     : options_(options),
@@ -141,10 +147,11 @@ void Engine::SendDue() {
 }
 
 void Engine::WaitForManager() {
-  absl::Time deadline;
+  absl::Time deadline =
+      executor_->depends_on_others() ? absl::Now() + kLookAfterOthers : absl::InfiniteFuture();
   {
     absl::MutexLock lock(&mutex_);
-    deadline = drain_deadline_.value_or(absl::InfiniteFuture());
+    deadline = std::min(deadline, drain_deadline_.value_or(absl::InfiniteFuture()));
   }
   const bool running = std::any_of(sequences_.begin(), sequences_.end(), [](const auto& sequence) {
     return sequence->phase == Phase::kAwaitPlan || sequence->phase == Phase::kDecode;

@@ -72,7 +72,7 @@ absl::StatusOr<const v1::Device*> PagesOf(const v1::ListPoolsResponse& pools, co
   }
   if (named != 0 && named != of.ranks) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the manager names GPUs of ranks: ", named, ", and this worker has ranks: ", of.ranks,
+        "the manager's --device names GPUs for ", named, " ranks, and this worker has ", of.ranks,
         "; start the manager with --device=cuda:N for each, or this worker with --tp=", named));
   }
   if (found == nullptr) {

@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<RankLeader>> RankLeader::Start(const RankOptions&
 
 RankLeader::~RankLeader() {
   if (host_ != nullptr) TellRanksToEnd(*host_);
+  if (host_ == nullptr && spawned_.has_value()) spawned_->Kill();
   group_ = {};
   host_.reset();
   socket_.reset();

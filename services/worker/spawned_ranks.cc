@@ -66,13 +66,21 @@ SpawnedRanks::SpawnedRanks(SpawnedRanks&& other) noexcept : pids_(std::exchange(
 
 absl::Status SpawnedRanks::Check() {
   for (size_t i = 0; i < pids_.size(); ++i) {
-    if (!Ended(pids_[i], absl::InfinitePast())) continue;
+    if (pids_[i] == 0 || !Ended(pids_[i], absl::InfinitePast())) continue;
     const pid_t pid = std::exchange(pids_[i], 0);
     return absl::UnavailableError(absl::StrCat("rank ", i + 1, " (process ", pid,
                                                ") has ended before the group was complete; its log "
                                                "says why"));
   }
   return absl::OkStatus();
+}
+
+void SpawnedRanks::Kill() {
+  for (pid_t& pid : pids_) {
+    if (pid == 0) continue;
+    kill(pid, SIGKILL);
+    Ended(std::exchange(pid, 0), absl::InfiniteFuture());
+  }
 }
 
 SpawnedRanks::~SpawnedRanks() {

@@ -28,6 +28,8 @@ class SpawnedRanks {
 
   // UNAVAILABLE names one that has ended.
   absl::Status Check();
+  // Ends those that have no group whose end they would notice.
+  void Kill();
 
  private:
   SpawnedRanks() = default;

@@ -94,7 +94,7 @@ def test_a_killed_rank_s_sequences_go_on_at_another_group(tiny_model, victim):
             os.kill(ranks[1], signal.SIGKILL)
             killed = time.monotonic()
             assert node.workers.pop(name).wait(10) == 1
-            assert time.monotonic() - killed < 5 and f"process {ranks[1]}" in leader.words()
+            assert time.monotonic() - killed < 10 and f"process {ranks[1]}" in leader.words()
 
         streams = start_and_kill(node, first, "first", requests, kill=kill_one)
         wait_until(lambda: not any(alive(pid) for pid in ranks), 10, "all ranks have ended")
@@ -118,6 +118,16 @@ def test_in_company_and_pipelined(pair):
         logprobs = [token for event in call for token in event.chunk.logprobs]
         assert len(logprobs) == MOST and {len(token.top) for token in logprobs} == {i}
     pair.assert_all_free()
+
+
+def test_an_idle_worker_ends_with_its_rank(tiny_model):
+    with GpuNode("cuda:0,cuda:1") as node:
+        whole(start(node, "worker", tiny_model), asking("full"))
+        leader = node.workers.pop("worker")
+        (rank,) = children(leader.pid)
+        os.kill(rank, signal.SIGKILL)
+        assert leader.wait(10) == 1 and f"process {rank}" in leader.words()
+        node.assert_all_free()
 
 
 def test_ranks_outlive_a_manager(tiny_model):
@@ -157,7 +167,7 @@ def test_gpus_that_are_not_one_for_each_rank(tiny_model, pair):
     with GpuNode("cuda:0") as single:
         for node, flags, visible, words in [
             (single, ["--tp=2"], "0,1", ["--device=cuda: ", "several ranks' pages on Fake H100", "NCCL_MULTI_RANK"]),
-            (pair, [], "0,1", ["names GPUs of ranks: 2", "ranks: 1", "--tp=2"]),
+            (pair, [], "0,1", ["names GPUs for 2 ranks", "this worker has 1", "--tp=2"]),
             (pair, ["--tp=2", "--device=cuda:1"], "0,1", ["--device=cuda:1", "ranks that need one each"]),
             # The other rank's, and the leader does not wait for it.
             (pair, ["--tp=2"], "0", ["does not see; it sees " + uuid(0), "rank 1 (process ", "before the group"]),
@@ -166,7 +176,7 @@ def test_gpus_that_are_not_one_for_each_rank(tiny_model, pair):
             worker = node.launch_worker(
                 "refused", flags=flags, model=tiny_model, environment={"CUDA_VISIBLE_DEVICES": visible}
             )
-            assert worker.wait(20) != 0
+            assert worker.wait(20) in (1, 2)
             assert all(word in worker.words() for word in words), worker.words()
             assert "attached" not in worker.words()
             node.workers.pop("refused")

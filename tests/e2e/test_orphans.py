@@ -9,6 +9,7 @@ import threading
 import grpc
 import pytest
 from node import BIN, Node, wait_until
+from processes import children
 from streams import LONG, MOST, REQUESTS, Stream, asking, go_on, kill, refused, start_and_kill, whole
 
 
@@ -170,11 +171,7 @@ def test_another_group_of_ranks_goes_on(node):
         request.max_tokens = 60
     expected = [whole(first, request) for request in requests]
     leader = node.workers["first"]
-    (rank,) = [
-        int(child)
-        for task in os.listdir(f"/proc/{leader.pid}/task")
-        for child in open(f"/proc/{leader.pid}/task/{task}/children").read().split()
-    ]
+    (rank,) = children(leader.pid)
     streams = [Stream() for _ in requests]
     with concurrent.futures.ThreadPoolExecutor(len(requests)) as threads:
         calls = [first.Generate(request, timeout=120) for request in requests]

@@ -73,6 +73,16 @@ def test_a_killed_rank_ends_the_worker_and_nothing_else(victim):
         node.assert_alive()
 
 
+def test_an_idle_worker_ends_with_its_rank():
+    with Node(pool="256MiB", manager_flags=ORPHANLESS) as node:
+        node.start_worker("first", flags=["--tp=2"])
+        leader = node.workers.pop("first")
+        (rank,) = children(leader.pid)
+        os.kill(rank, signal.SIGKILL)
+        assert leader.wait(10) == 1 and f"process {rank}" in leader.words()
+        wait_until(lambda: not node.pool().workers, 5, "the manager knows")
+
+
 def test_ranks_outlive_a_manager():
     with Node(pool="256MiB") as node:
         stub = node.start_worker(flags=["--tp=2"])
