@@ -109,6 +109,9 @@ if [ -n "$cuda" ]; then
     [ -z "$nccl" ] && [ -e "$place/include/nccl.h" ] && nccl=$place
   done
   [ -n "$nccl" ] || fail "no nccl.h in NCCL_ROOT, $cuda or /usr: install NCCL's development package"
+  version=$(awk '$2 ~ /^NCCL_(MAJOR|MINOR)$/ { printf "%s%s", dot, $3; dot = "." }' "$nccl/include/nccl.h")
+  at_least 2.19 "$version" || fail "NCCL $version in $nccl is too old: 2.19 is needed (2.27 for symmetric memory," \
+    "2.30 for ranks that share a GPU); install a newer one and name it by NCCL_ROOT"
 else
   provide toolkit
   cuda=$dir/toolkit/nvidia/cu13 nccl=$dir/toolkit/nvidia/nccl

@@ -15,8 +15,19 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 
+// Symmetric memory came with NCCL 2.27.
+#define FOLIO_NCCL_WINDOWS (NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0))
+
 namespace folio::kernels::cuda {
 namespace {
+
+#if FOLIO_NCCL_WINDOWS
+using Window = ncclWindow_t;
+constexpr size_t kWindowAlignment = NCCL_WIN_REQUIRED_ALIGNMENT;
+#else
+using Window = void*;
+constexpr size_t kWindowAlignment = 4096;
+#endif
 
 // A call is mostly taken at once, by a thread of NCCL's; a sleep is longer than that.
 constexpr absl::Duration kWatchClosely = absl::Microseconds(200);
@@ -64,7 +75,8 @@ struct NcclGroup::State {
   Options options;
   absl::Mutex turn;
   ncclComm_t comm ABSL_GUARDED_BY(turn) = nullptr;
-  std::vector<std::pair<void*, ncclWindow_t>> memory ABSL_GUARDED_BY(turn);
+  bool joined ABSL_GUARDED_BY(turn) = false;
+  std::vector<std::pair<void*, Window>> memory ABSL_GUARDED_BY(turn);
 
   absl::Mutex end;
   absl::Status why ABSL_GUARDED_BY(end);
@@ -105,6 +117,10 @@ struct NcclGroup::State {
     const absl::Time start = absl::Now();
     while (result == ncclInProgress) {
       if (ended.load()) return Ready();
+      if (absl::Status told = joined || !options.check ? absl::OkStatus() : options.check();
+          !told.ok()) {
+        return Fail(told);
+      }
       const ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
       if (asked != ncclSuccess) return Fail(Failed(call, asked, comm));
       if (result != ncclInProgress) break;
@@ -149,6 +165,7 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Join(const Options& option
         ncclCommInitRankConfig(&state->comm, static_cast<int>(options.ranks), id,
                                static_cast<int>(options.rank.value()), &config);
     if (auto status = state->Settle("ncclCommInitRankConfig", result); !status.ok()) return status;
+    state->joined = true;
   }
   return std::unique_ptr<NcclGroup>(new NcclGroup(std::move(state)));
 }
@@ -158,9 +175,11 @@ NcclGroup::NcclGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
 NcclGroup::~NcclGroup() {
   const absl::MutexLock turn(&state_->turn);
   const bool in_order = state_->comm != nullptr && !state_->ended.load();
+#if FOLIO_NCCL_WINDOWS
   for (const auto& [address, window] : state_->memory) {
     if (in_order && window != nullptr) ncclCommWindowDeregister(state_->comm, window);
   }
+#endif
   state_->EndHere();
   for (const auto& [address, window] : state_->memory) ncclMemFree(address);
 }
@@ -170,19 +189,20 @@ absl::StatusOr<void*> NcclGroup::Allocate(size_t bytes) {
   if (auto status = state_->Ready(); !status.ok()) return status;
   void* address = nullptr;
   // The windows' alignment, so that sizes are the same numbers on all ranks.
-  bytes = (bytes + NCCL_WIN_REQUIRED_ALIGNMENT - 1) / NCCL_WIN_REQUIRED_ALIGNMENT *
-          NCCL_WIN_REQUIRED_ALIGNMENT;
+  bytes = (bytes + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
   if (const ncclResult_t result = ncclMemAlloc(&address, bytes); result != ncclSuccess) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "GPU memory: no ", bytes, " bytes for what ranks add up: ", ncclGetErrorString(result)));
   }
+  state_->memory.emplace_back(address, nullptr);
+#if FOLIO_NCCL_WINDOWS
   ncclWindow_t window = nullptr;
   const ncclResult_t result =
       ncclCommWindowRegister(state_->comm, address, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
-  state_->memory.emplace_back(address, nullptr);
   if (auto status = state_->Settle("ncclCommWindowRegister", result); !status.ok()) return status;
   // Null where the machine has no symmetric memory: a buffer as any other.
   state_->memory.back().second = window;
+#endif
   return address;
 }
 

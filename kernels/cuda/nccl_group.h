@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,9 +39,11 @@ class NcclGroup {
     int device = 0;  // CUDA's number, one per rank; see NCCL_MULTI_RANK_GPU_ENABLE for several
     // How long the ranks may take to meet, and an enqueued call to be taken by NCCL.
     absl::Duration patience = absl::Seconds(30);
+    // Called while Join waits; an error ends that.
+    std::function<absl::Status()> check = nullptr;
   };
   // Waits until all ranks have come. DEADLINE_EXCEEDED when they do not, INVALID_ARGUMENT for an id
-  // or a rank that cannot be, UNAVAILABLE with NCCL's reason otherwise.
+  // or a rank that cannot be, UNAVAILABLE with NCCL's reason, or that of `check`.
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Join(const Options& options);
   // Aborts; to leave in order, wait for the streams first.
   ~NcclGroup();
@@ -63,7 +66,8 @@ class NcclGroup {
 
   // What NCCL has noticed meanwhile: for a thread that waits for a stream, now and then.
   absl::Status Health();
-  // Ends the group on this rank; the first reason stays. Any thread.
+  // Ends the group on this rank; the first reason stays. Any thread; waits for a call that is under
+  // way, which ends for it.
   void Abort(const absl::Status& why);
 
  private:

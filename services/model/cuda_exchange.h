@@ -48,7 +48,8 @@ class CudaExchange {
                                                          const kernels::cuda::Tensor& q) = 0;
 
   // Waits until the step's stream has passed `done`. OK if what the stream did counts, else why the
-  // group has ended: it lets streams run on. A wait longer than the group's patience ends it.
+  // group has ended: it lets streams run on. A wait longer than the group's patience ends it,
+  // and with it what peers keep waiting; not what this rank's own GPU hangs in.
   virtual absl::Status Await(const kernels::cuda::Event& done) = 0;
   // Ends the group on this rank, and what its stream waits for. Any thread.
   virtual void Abort(const absl::Status& why) = 0;

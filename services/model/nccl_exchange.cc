@@ -100,6 +100,7 @@ class NcclExchange final : public CudaExchange {
         "a step has not ended within ", absl::FormatDuration(patience_), " on all ranks' GPUs"));
   }
   void Watch(const collective::Collective& host) {
+    cuda::BindDevice(model_->device()).IgnoreError();  // NCCL's end is on it
     while (!closing_.WaitForNotificationWithTimeout(kLook)) {
       if (absl::Status status = Progress(host); !status.ok()) return group_->Abort(status);
     }
@@ -222,6 +223,7 @@ absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> Meet(collective::Collective& ho
     if (!id.ok()) return id.status();
     options.id = *std::move(id);
   }
+  options.check = [&host] { return host.Health(); };
   absl::Status told = host.Broadcast(options.id, absl::Now() + options.patience);
   if (!told.ok()) return told;
   return cuda::NcclGroup::Join(options);

@@ -18,7 +18,7 @@ namespace v1 = folio::v1;
 constexpr absl::Duration kPatience = absl::Minutes(1);
 
 // Until all ranks have come here.
-absl::Status Gather(collective::Collective& group) {
+absl::Status AwaitAll(collective::Collective& group) {
   const std::vector<size_t> sizes(group.size(), 1);
   std::vector<std::byte> done(group.size());
   return group.AllGather({done.data(), 1}, sizes, absl::MakeSpan(done), absl::Now() + kPatience);
@@ -45,14 +45,15 @@ absl::Status AgreeOnTerms(collective::Collective& group, const LoadedModel& mode
     group.Abort(absl::FailedPreconditionError(
         absl::StrCat("rank ", group.rank().value(), " has ", own, "; the leader has ", terms)));
   }
-  return Gather(group);
+  return AwaitAll(group);
 }
 
-// Ends the group for what this rank cannot do.
-absl::Status Give(collective::Collective& group, const absl::Status& why) {
-  group.Abort(
-      absl::Status(why.code(), absl::StrCat("rank ", group.rank().value(), ": ", why.message())));
-  return why;
+// Ends the group for what this rank cannot do, unless it has ended; gives why it has.
+absl::Status EndGroup(collective::Collective& group, const absl::Status& why) {
+  if (absl::Status ended = group.Health(); !ended.ok()) return ended;
+  absl::Status named(why.code(), absl::StrCat("rank ", group.rank().value(), ": ", why.message()));
+  group.Abort(named);
+  return named;
 }
 
 // One attachment: from the leader's word to the end of its executor.
@@ -66,7 +67,7 @@ absl::Status FollowOnce(const RankGroup& group, const LoadedModel& model, uint32
   if (!attachment.ok()) return attachment.status();
   const auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
   if (!executor.ok()) return executor.status();
-  if (absl::Status status = Gather(*group.host); !status.ok()) return status;
+  if (absl::Status status = AwaitAll(*group.host); !status.ok()) return status;
   log::Info("following the leader", {{"rank", group.host->rank().value()},
                                      {"worker", response.worker_id()},
                                      {"pages", response.pool().num_pages()}});
@@ -79,15 +80,15 @@ absl::StatusOr<RankGroup> MeetRanks(collective::Collective& host, const LoadedMo
                                     uint32_t max_rows) {
   if (absl::Status status = AgreeOnTerms(host, model, max_rows); !status.ok()) return status;
   auto group = model.MeetRanks(host, max_rows);
-  if (!group.ok()) return Give(host, group.status());
-  if (absl::Status status = Gather(host); !status.ok()) return status;
+  if (!group.ok()) return EndGroup(host, group.status());
+  if (absl::Status status = AwaitAll(host); !status.ok()) return status;
   return group;
 }
 
 absl::Status TellRanksToAttach(collective::Collective& group, const v1::AttachResponse& to) {
   std::string word = to.SerializeAsString();
   absl::Status status = group.Broadcast(word, absl::Now() + kPatience);
-  if (status.ok()) status = Gather(group);
+  if (status.ok()) status = AwaitAll(group);
   return status.ok() ? status : LeaderFailed(status);
 }
 
@@ -102,7 +103,7 @@ absl::Status LiveAsRank(const RankGroup& group, const LoadedModel& model, uint32
     absl::Status status = group.host->Broadcast(word, absl::InfiniteFuture());
     if (!status.ok() || word.empty()) return status;
     status = FollowOnce(group, model, max_rows, word);
-    if (!status.ok()) return Give(*group.host, status);
+    if (!status.ok()) return EndGroup(*group.host, status);
   }
 }
 

@@ -179,14 +179,15 @@ TEST(CudaRanksFailure, AHungGpuEndsTheStepInTime) {
   FOLIO_NEEDS_GPUS(2u);
   const RandomModel model(GpuConfig(), 1234);
   GroupSetup setup = {.model = model};
-  setup.options.patience = absl::Seconds(2);
+  setup.options.patience = absl::Seconds(5);
   const auto said = RunGpuGroup(setup, StepUntilFault, [](collective::Collective& group) {
     std::string message;
     while (group.Broadcast(message, absl::Now() + absl::Seconds(20)).ok()) {
     }
   });
-  EXPECT_EQ(said[0], "soon DEADLINE_EXCEEDED: a step has not ended within 2s on all ranks' GPUs");
-  EXPECT_EQ(said[1], "DEADLINE_EXCEEDED: a step has not ended within 2s on all ranks' GPUs");
+  // Or already where NCCL connects the ranks.
+  EXPECT_THAT(said[0], AllOf(StartsWith("soon DEADLINE_EXCEEDED"), HasSubstr("within 5s")));
+  EXPECT_THAT(said[1], AllOf(StartsWith("DEADLINE_EXCEEDED"), HasSubstr("within 5s")));
 }
 
 }  // namespace

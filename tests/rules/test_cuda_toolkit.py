@@ -99,17 +99,30 @@ def test_refuses_another_wheel_of_the_same_name(tmp_path):
     assert not list((tmp_path / "cache").rglob("toy_infer*")), "it stayed in the cache"
 
 
+def install(machine, home, version, nccl=(2, 27)):
+    machine.script(home / "bin/nvcc", f"echo Cuda compilation tools, release {version}, V{version}.1")
+    (home / "include").mkdir()
+    (home / "include/nccl.h").write_text(f"#define NCCL_MAJOR {nccl[0]}\n#define NCCL_MINOR {nccl[1]}\n")
+
+
 @pytest.mark.parametrize("version, taken", [("12.4", True), ("13.0", True), ("12.3", False)])
 @LINUX
 def test_takes_an_installed_toolkit_that_will_do(tmp_path, version, taken):
     machine = Machine(tmp_path)
     home = tmp_path / "installed"
-    machine.script(home / "bin/nvcc", f"echo Cuda compilation tools, release {version}, V{version}.1")
-    (home / "include").mkdir()
-    (home / "include/nccl.h").touch()
+    install(machine, home, version)
     done, paths = machine.run(CUDA_HOME=str(home))
     assert done.returncode == 0, done.stderr
     assert (paths["CUDA_ROOT"] == paths["NCCL_ROOT"] == str(home)) is taken
+
+
+@LINUX
+def test_refuses_an_installed_nccl_that_is_too_old(tmp_path):
+    machine = Machine(tmp_path)
+    install(machine, tmp_path / "installed", "12.4", nccl=(2, 18))
+    done, paths = machine.run(CUDA_HOME=str(tmp_path / "installed"))
+    assert done.returncode == 1 and not paths
+    assert "NCCL 2.18" in done.stderr and "2.19 is needed" in done.stderr and "NCCL_ROOT" in done.stderr
 
 
 def test_names_no_wheel_without_its_hash():

@@ -139,6 +139,10 @@ struct ncclComm {
   }
 };
 
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
 const char* ncclGetErrorString(ncclResult_t result) {
   return result == ncclInvalidUsage ? "invalid usage" : "unhandled system error";
 }

@@ -22,6 +22,8 @@ struct ncclUniqueId {
 struct ncclConfig_t {
   int blocking = 1;
 };
+#define NCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define NCCL_VERSION_CODE NCCL_VERSION(2, 32, 3)
 #define NCCL_CONFIG_INITIALIZER \
   {}
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
@@ -30,6 +32,7 @@ inline constexpr int NCCL_WIN_COLL_SYMMETRIC = 1;
 using ncclComm_t = struct ncclComm*;
 using ncclWindow_t = struct ncclWindow*;
 
+ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
 
