@@ -23,8 +23,10 @@ constexpr uint32_t kRowAlignment = 16;  // see CheckGemm
 absl::Status CublasStatus(absl::string_view what, cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
   std::string message = absl::StrCat(what, ": ", cublasLtGetStatusString(status));
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return absl::UnimplementedError(message);
-  return absl::InternalError(message);
+  const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                       status == CUBLAS_STATUS_INVALID_VALUE ||
+                       status == CUBLAS_STATUS_ARCH_MISMATCH;
+  return refused ? absl::UnimplementedError(message) : absl::InternalError(message);
 }
 
 absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
@@ -250,12 +252,18 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
   cublasLtMatmulAlgo_t algorithm = tried.algorithm;
   size_t workspace = tried.workspace;
   absl::Status status;
+  absl::Status refusal = absl::OkStatus();  // the last one
   for (int i = 0; i < *found && status.ok(); ++i) {
     if (candidates[i].state != CUBLAS_STATUS_SUCCESS) continue;
     tried.algorithm = candidates[i].algo;
     tried.workspace = candidates[i].workspaceSize;
     // Warms up; some are refused only now.
-    if (!Run(stream, tried, in.data, weight.data, out.data, accumulate).ok()) continue;
+    status = Run(stream, tried, in.data, weight.data, out.data, accumulate);
+    if (absl::IsUnimplemented(status)) {
+      refusal = std::exchange(status, absl::OkStatus());
+      continue;
+    }
+    if (!status.ok()) break;
     const auto time = Time(stream, tried, in.data, weight.data, out.data, accumulate);
     status = time.status();
     if (!time.ok() || *time >= best) continue;
@@ -265,7 +273,8 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
   }
   tried.algorithm = algorithm;
   tried.workspace = workspace;
-  return status;
+  const bool none = best == std::numeric_limits<float>::infinity();
+  return status.ok() && none ? refusal : status;
 }
 
 }  // namespace

@@ -190,10 +190,11 @@ absl::Status CudaExecutor::Run(StepSpace& space) {
   absl::Status status = cuda::BindDevice(parts_->device);  // before anything is allocated
   const uint32_t padded = PaddedTo();
   cuda::Uploads& inputs = padded > 0 ? space.inputs : space.uploads;
-  auto laid = parts_->layout->Lay(rows_, padded, *parts_->tables, space.uploads, inputs);
+  auto laid = status.ok()
+                  ? parts_->layout->Lay(rows_, padded, *parts_->tables, space.uploads, inputs)
+                  : absl::StatusOr<LaidStep>(status);
   rows_.Advance();  // of a lost step too: who keeps a ledger has counted it
   if (!fault_.ok()) return fault_;
-  if (!status.ok()) return status;
   if (!laid.ok()) return laid.status();
   scoring_.Prepare(rows_, parts_->pool.view.geometry.page_tokens, space.uploads);
   status = parts_->sampling->Prepare(rows_, padded, parts_->weights->config.vocab, inputs,
