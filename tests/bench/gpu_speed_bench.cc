@@ -19,6 +19,7 @@
 #include "tests/bench/gpu_costs.h"
 #include "tests/bench/gpu_decode.h"
 #include "tests/bench/or_die.h"
+#include "tests/gpu/need_device.h"
 
 using Texts = std::vector<std::string>;
 ABSL_FLAG(Texts, models, (Texts{"1b", "3b", "8b"}), "shapes: 1b, 3b, 8b, tiny");
@@ -122,11 +123,8 @@ void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl
 }
 
 int Main() {
+  if (const int code = testing::NeedDevice(); code != 0) return code;
   const auto device = kernels::cuda::UseDevice(0);
-  if (absl::IsFailedPrecondition(device.status())) {
-    std::printf("%s: nothing was measured\n", std::string(device.status().message()).c_str());
-    return 77;
-  }
   OrDie(device.status());
   const absl::Time end = absl::Now() + absl::Seconds(absl::GetFlag(FLAGS_seconds));
   const GpuLimits limits = OrDie(

@@ -107,6 +107,9 @@ class Suite:
     def tensor_parallel(self, seconds):
         devices = tensor_parallel.two_devices(self.gpus)
         lacking = self.without_daemons()
+        too_old = None if lacking else tensor_parallel.why_not(self.places, devices)
+        if too_old:
+            return Outcome(SKIPPED, too_old)
         return lacking or tensor_parallel.run(self.places, self.model, self.logs / "tensor_parallel.log", seconds, devices)
 
     def vllm(self, seconds):

@@ -3,17 +3,47 @@ another group goes on with its sequences. On one GPU both ranks are on it."""
 
 import os
 import pathlib
+import re
 import signal
+import subprocess
+import sys
 import time
 
 from .node import CASES, Broken, Node, assert_all_free, compare, interrupted, judge, whole
 
 RANKS = 2
 PATIENCE = 8  # seconds that a group may take to end
+TO_END = 20  # seconds that processes may take to end at last
+SHARING = (2, 30)  # NCCL's version with which ranks may share a GPU
 
 
 def two_devices(gpus):
     return "cuda:0,cuda:1" if gpus > 1 else "cuda:0,cuda:0"
+
+
+def shared(devices):
+    return len(set(devices.split(","))) < RANKS
+
+
+def nccl_version(places):
+    """(major, minor) of the one that folio-worker is linked with, or None where that cannot be told."""
+    said = subprocess.run(["ldd", places["folio-worker"]], capture_output=True, text=True, env=places.environment())
+    path = re.search(r"libnccl\.so\S* => (/\S+)", said.stdout)
+    # In a process of its own: who has loaded it had better start no others.
+    asking = "import ctypes, sys; n = ctypes.c_int(); ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(n)); print(n.value)"
+    told = path and subprocess.run([sys.executable, "-c", asking, path[1]], capture_output=True, text=True)
+    if not told or told.returncode != 0:
+        return None
+    number = int(told.stdout)
+    return number // 10000, number % 10000 // 100
+
+
+def why_not(places, devices):
+    """None where NCCL serves these."""
+    version = nccl_version(places)
+    if not shared(devices) or version is None or version >= SHARING:
+        return None
+    return f"NCCL {version[0]}.{version[1]}: ranks may share a GPU from {SHARING[0]}.{SHARING[1]} on"
 
 
 def follower(leader):
@@ -40,30 +70,27 @@ def kill_follower(node, victim):
     node.took = time.monotonic() - killed
 
 
-def alone(places, folder, device, model, pool, tokens, seconds):
+def alone(node, model, tokens, left):
     """What one rank says, by case."""
-    with Node(places, folder, device, pool) as node:
-        until = time.monotonic() + seconds
-        node.await_serving("manager", node.manager_address, until)
-        node.start_worker("only", model)
-        node.await_serving("only", node.address("only"), until)
-        return {case: whole(node, "only", case, tokens, seconds) for case in CASES}
+    node.await_serving("manager", node.manager_address, time.monotonic() + left())
+    node.start_worker("only", model)
+    node.await_serving("only", node.address("only"), time.monotonic() + left())
+    return {case: whole(node, "only", case, tokens, left()) for case in CASES}
 
 
-def play(node, expected, model, tokens, seconds):
-    until = time.monotonic() + seconds
-    node.await_serving("manager", node.manager_address, until)
+def play(node, expected, model, tokens, left):
+    node.await_serving("manager", node.manager_address, time.monotonic() + left())
     for name in ("first", "second"):
         node.start_worker(name, model)
     for name in ("first", "second"):
-        node.await_serving(name, node.address(name), until)
+        node.await_serving(name, node.address(name), time.monotonic() + left())
     told = []
     for case in CASES:
-        got, gaps = whole(node, "second", case, tokens, seconds)
+        got, gaps = whole(node, "second", case, tokens, left())
         told.append(f"{compare(case, *expected[case], got)} as with one rank")
         expected[case] = got, gaps
     case = "paged_eviction"
-    got, before = interrupted(node, "first", "second", case, tokens, seconds, kill=kill_follower)
+    got, before = interrupted(node, "first", "second", case, tokens, left(), kill=kill_follower)
     words = compare(case, *expected[case], got)
     told.append(f"{words}, a rank killed after {before} or more, its worker ended {node.took:.1f} s later")
     assert_all_free(node)
@@ -72,15 +99,19 @@ def play(node, expected, model, tokens, seconds):
 
 def run(places, model, log, seconds, devices, pool="2GiB", tokens=None):
     # Processes that share a GPU take turns on it, for each sum.
-    shared = len(set(devices.split(","))) < RANKS
-    tokens = tokens or (64 if shared else 600)
+    tokens = tokens or (64 if shared(devices) else 600)
+    end = time.monotonic() + seconds - TO_END
+
+    def left():
+        return max(1, end - time.monotonic())
 
     def begin(folder):
         folder, single = pathlib.Path(folder), devices.split(",")[0]
         (folder / "one").mkdir()
         (folder / "two").mkdir()
-        expected = alone(places, folder / "one", single, model, pool, tokens, (seconds - 12) / 2)
+        with Node(places, folder / "one", single, pool) as node:
+            expected = alone(node, model, tokens, left)
         with Node(places, folder / "two", devices, pool, RANKS) as node:
-            return play(node, expected, model, tokens, (seconds - 12) / 2)
+            return play(node, expected, model, tokens, left)
 
     return judge(begin, log)
