@@ -9,9 +9,11 @@
 // changes what the blocks do. Plans of as many runs and the same `most_rows` then have the same
 // numbers. Where rows of one run each fill the GPU by themselves, contexts are not split.
 //
-// bf16 pages, head_dim 64 or 128. Kernels choose how to split long contexts by what the batch has
-// and how many processors there are: sums are rounded otherwise in other company. Where a row must
-// give the same bits in any company, `split_pages` fixes the split.
+// Pages, queries and results are of one type, bf16 or fp16; head_dim is 64 or 128. A plan serves
+// either. Scores and sums are float32; probabilities and the parts of split contexts are of that
+// type. Kernels choose how to split long contexts by what the batch has and how many processors
+// there are: sums are rounded otherwise in other company. Where a row must give the same bits in
+// any company, `split_pages` fixes the split.
 //
 // INVALID_ARGUMENT names what is not served, RESOURCE_EXHAUSTED says that the memory given is too
 // small, INTERNAL carries CUDA's words.
@@ -77,7 +79,7 @@ struct LayerTables {
   const int32_t* row_starts = nullptr;   // [runs + 1]
 };
 
-// q and out [rows, heads * head_dim] bf16.
+// q and out [rows, heads * head_dim] of the type of the pool.
 absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor q,
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out);

@@ -43,8 +43,23 @@ TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {
   ExpectRefused(run(pool, q), "another shape than was planned");
   pool.view.geometry.page_tokens = 16;
   ExpectRefused(run(pool, {nullptr, DataType::kBf16, 1, 64, 64}), "another shape");
-  pool.type = DataType::kFp16;
-  ExpectRefused(run(pool, q), "bf16");
+}
+
+TEST(AttentionArguments, TypesAreOneAndTheSame) {
+  const AttentionPlan plan{.runs = 1, .shape = {9, 3, 64}, .page_tokens = 16};
+  const auto run = [&](DataType pages, DataType queries, DataType results) {
+    const auto tensor = [](DataType type) { return Tensor{nullptr, type, 1, 9 * 64, 9 * 64}; };
+    const CacheGeometry geometry{.num_kv_heads = 3, .head_dim = 64, .page_tokens = 16};
+    return CheckRun(plan, tensor(queries), {{nullptr, nullptr, 4, geometry}, pages},
+                    tensor(results));
+  };
+  const auto bf16 = DataType::kBf16, fp16 = DataType::kFp16, float32 = DataType::kFloat32;
+  EXPECT_TRUE(run(bf16, bf16, bf16).ok());
+  EXPECT_TRUE(run(fp16, fp16, fp16).ok());
+  ExpectRefused(run(float32, float32, float32), "pages are bf16 or fp16, not float32");
+  ExpectRefused(run(fp16, bf16, bf16), "queries are bf16, pages fp16");
+  ExpectRefused(run(bf16, fp16, bf16), "queries are fp16, pages bf16");
+  ExpectRefused(run(fp16, fp16, float32), "results are float32, pages fp16");
 }
 
 TEST(AttentionArguments, WithoutADriverThatIsSaid) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -9,6 +10,18 @@ namespace {
 
 absl::Status Unserved(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("CUDA attention: ", what));
+}
+
+absl::string_view NameOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return "float32";
+    case DataType::kBf16:
+      return "bf16";
+    case DataType::kFp16:
+      return "fp16";
+  }
+  return "of no known type";
 }
 
 }  // namespace
@@ -56,8 +69,13 @@ absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool
                       const Tensor& out) {
   const AttentionShape& shape = plan.shape;
   const CacheGeometry& geometry = pool.view.geometry;
-  if (pool.type != DataType::kBf16 || q.type != DataType::kBf16 || out.type != DataType::kBf16) {
-    return Unserved("queries, pages and results are bf16");
+  if (pool.type != DataType::kBf16 && pool.type != DataType::kFp16) {
+    return Unserved(absl::StrCat("pages are bf16 or fp16, not ", NameOf(pool.type)));
+  }
+  for (const auto& [what, type] : {std::pair("queries", q.type), {"results", out.type}}) {
+    if (type != pool.type) {
+      return Unserved(absl::StrCat(what, " are ", NameOf(type), ", pages ", NameOf(pool.type)));
+    }
   }
   if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
       geometry.page_tokens != plan.page_tokens || q.cols != shape.heads * shape.head_dim ||

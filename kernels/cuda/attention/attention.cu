@@ -10,7 +10,6 @@
 namespace folio::kernels::cuda {
 namespace {
 
-using attention::Number;
 using attention::Params;
 
 absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
@@ -30,6 +29,7 @@ flashinfer::PrefillPlanInfo InfoOf(const AttentionPlan& plan) {
 }
 
 // Where K and V of a page lie: strides of [page][K, V][kv_head][token][head_dim].
+template <typename Number>
 flashinfer::paged_kv_t<Number, int32_t> PagesOf(const DevicePool& pool, const LayerTables& tables,
                                                 uint32_t runs) {
   const CacheGeometry& g = pool.view.geometry;
@@ -50,8 +50,9 @@ flashinfer::paged_kv_t<Number, int32_t> PagesOf(const DevicePool& pool, const La
 }
 
 // What the kernel reads of the plan.
+template <typename Number>
 void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& memory,
-             Params& params) {
+             Params<Number>& params) {
   params.request_indices = At<int32_t>(memory.plan, info.request_indices_offset);
   params.qo_tile_indices = At<int32_t>(memory.plan, info.qo_tile_indices_offset);
   params.kv_tile_indices = At<int32_t>(memory.plan, info.kv_tile_indices_offset);
@@ -81,17 +82,42 @@ absl::StatusOr<bool> FillTheGpu(uint32_t rows, const AttentionShape& shape) {
   return uint64_t{rows} * shape.kv_heads >= 2 * static_cast<uint64_t>(processors);
 }
 
-template <uint32_t kHeadDim>
-cudaError_t RunRows(int64_t rows, const Params& params, Number* parts, float* sums,
+template <typename Number, uint32_t kHeadDim>
+cudaError_t RunRows(int64_t rows, const Params<Number>& params, Number* parts, float* sums,
                     cudaStream_t stream) {
   switch (rows) {
     case 16:
-      return attention::RunTile<16, kHeadDim>(params, parts, sums, stream);
+      return attention::RunTile<Number, 16, kHeadDim>(params, parts, sums, stream);
     case 64:
-      return attention::RunTile<64, kHeadDim>(params, parts, sums, stream);
+      return attention::RunTile<Number, 64, kHeadDim>(params, parts, sums, stream);
     default:
-      return attention::RunTile<128, kHeadDim>(params, parts, sums, stream);
+      return attention::RunTile<Number, 128, kHeadDim>(params, parts, sums, stream);
   }
+}
+
+// Throws what FlashInfer throws.
+template <typename Number>
+cudaError_t Run(cudaStream_t stream, const AttentionPlan& plan, ConstTensor q,
+                const LayerTables& tables, const DevicePool& pool, const AttentionMemory& memory,
+                Tensor out) {
+  const AttentionShape& shape = plan.shape;
+  const flashinfer::PrefillPlanInfo info = InfoOf(plan);
+  Params<Number> params;
+  params.q = static_cast<Number*>(const_cast<void*>(q.data));
+  params.paged_kv = PagesOf<Number>(pool, tables, plan.runs);
+  params.q_indptr = const_cast<int32_t*>(tables.row_starts);
+  params.o = static_cast<Number*>(out.data);
+  params.num_qo_heads = shape.heads;
+  params.group_size = flashinfer::uint_fastdiv(shape.heads / shape.kv_heads);
+  params.q_stride_n = static_cast<int32_t>(q.stride);
+  params.q_stride_h = static_cast<int32_t>(shape.head_dim);
+  params.window_left = -1;
+  params.sm_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  SetPlan(info, memory, params);
+  Number* parts = info.split_kv ? At<Number>(memory.parts, info.v_offset) : nullptr;
+  float* sums = info.split_kv ? At<float>(memory.parts, info.s_offset) : nullptr;
+  return shape.head_dim == 64 ? RunRows<Number, 64>(info.cta_tile_q, params, parts, sums, stream)
+                              : RunRows<Number, 128>(info.cta_tile_q, params, parts, sums, stream);
 }
 
 }  // namespace
@@ -109,6 +135,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                      .shape = shape,
                      .page_tokens = page_tokens};
   constexpr int32_t kNoWindow = -1;
+  constexpr uint32_t kNumberBytes = 2;  // bf16 and fp16 alike
   // A row per run is a tile per run: without splits the grid is the same whatever the lengths.
   bool whole = false;
   if (options.captured && options.most_rows == plan.runs && rows == plan.runs) {
@@ -122,7 +149,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
         memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
         row_starts.data(), page_starts.data(), options.captured ? options.most_rows : rows,
         plan.runs, shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, page_tokens,
-        options.captured && !whole, sizeof(Number), kNoWindow,
+        options.captured && !whole, kNumberBytes, kNoWindow,
         static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,
         /*num_colocated_ctas=*/0, stream);
     if (error != cudaSuccess) return CudaStatus("attention was not planned", error);
@@ -139,26 +166,9 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out) {
   if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
-  const AttentionShape& shape = plan.shape;
-  const flashinfer::PrefillPlanInfo info = InfoOf(plan);
-  Params params;
-  params.q = static_cast<Number*>(const_cast<void*>(q.data));
-  params.paged_kv = PagesOf(pool, tables, plan.runs);
-  params.q_indptr = const_cast<int32_t*>(tables.row_starts);
-  params.o = static_cast<Number*>(out.data);
-  params.num_qo_heads = shape.heads;
-  params.group_size = flashinfer::uint_fastdiv(shape.heads / shape.kv_heads);
-  params.q_stride_n = static_cast<int32_t>(q.stride);
-  params.q_stride_h = static_cast<int32_t>(shape.head_dim);
-  params.window_left = -1;
-  params.sm_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
-  SetPlan(info, memory, params);
-  Number* parts = info.split_kv ? At<Number>(memory.parts, info.v_offset) : nullptr;
-  float* sums = info.split_kv ? At<float>(memory.parts, info.s_offset) : nullptr;
+  const auto run = pool.type == DataType::kFp16 ? Run<half> : Run<__nv_bfloat16>;
   try {
-    const cudaError_t error = shape.head_dim == 64
-                                  ? RunRows<64>(info.cta_tile_q, params, parts, sums, stream)
-                                  : RunRows<128>(info.cta_tile_q, params, parts, sums, stream);
+    const cudaError_t error = run(stream, plan, q, tables, pool, memory, out);
     return CudaStatus("attention was not started", error);
   } catch (const std::exception& exception) {
     return absl::InternalError(absl::StrCat("attention was not started: ", exception.what()));

@@ -1,5 +1,6 @@
-// One of FlashInfer's prefill kernels: kRows rows of queries (times heads of a group) by a block.
-// Each is compiled in a file of its own, which is what the compiler takes longest for.
+// One of FlashInfer's prefill kernels: kRows rows of queries (times heads of a group) by a block,
+// of numbers that are __nv_bfloat16 or half. Each is compiled in a file of its own, which is what
+// the compiler takes longest for.
 #ifndef FOLIO_KERNELS_CUDA_ATTENTION_TILE_H_
 #define FOLIO_KERNELS_CUDA_ATTENTION_TILE_H_
 
@@ -11,12 +12,12 @@
 
 namespace folio::kernels::cuda::attention {
 
-using Number = __nv_bfloat16;
+template <typename Number>
 using Params = flashinfer::BatchPrefillPagedParams<Number, Number, Number, int32_t>;
 
 // Throws what FlashInfer throws.
-template <uint32_t kRows, uint32_t kHeadDim>
-cudaError_t RunTile(const Params& params, Number* parts, float* sums, cudaStream_t stream);
+template <typename Number, uint32_t kRows, uint32_t kHeadDim>
+cudaError_t RunTile(const Params<Number>& params, Number* parts, float* sums, cudaStream_t stream);
 
 }  // namespace folio::kernels::cuda::attention
 

@@ -11,14 +11,15 @@ namespace folio::kernels::cuda::attention {
 // Softmax and nothing else: no mask of our own, window, cap or slopes. Keys are stored rotated.
 using Variant = flashinfer::DefaultAttention<false, false, false, false>;
 
-template <uint32_t kRows, uint32_t kHeadDim>
-cudaError_t RunTile(const Params& params, Number* parts, float* sums, cudaStream_t stream) {
+template <typename Number, uint32_t kRows, uint32_t kHeadDim>
+cudaError_t RunTile(const Params<Number>& params, Number* parts, float* sums, cudaStream_t stream) {
+  // Scores are float32 whatever the numbers are.
   constexpr bool kHalfPrecisionScores = false;
   constexpr bool kDependentLaunch = false;
   return flashinfer::BatchPrefillWithPagedKVCacheDispatched<
       kRows, kHeadDim, kHeadDim, flashinfer::PosEncodingMode::kNone, kHalfPrecisionScores,
-      flashinfer::MaskMode::kCausal, Variant, Params>(params, parts, sums, kDependentLaunch,
-                                                      stream);
+      flashinfer::MaskMode::kCausal, Variant, Params<Number>>(params, parts, sums, kDependentLaunch,
+                                                              stream);
 }
 
 }  // namespace folio::kernels::cuda::attention

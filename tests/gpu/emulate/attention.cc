@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -23,6 +24,11 @@ int64_t Digest(const int32_t* rows, const int32_t* pages, size_t runs) {
   return static_cast<int64_t>(digest);
 }
 
+float ToFloat(bf16 x) { return x.ToFloat(); }
+float ToFloat(fp16 x) { return static_cast<float>(std::bit_cast<_Float16>(x.bits)); }
+void Store(float x, bf16& to) { to = bf16::Round(x); }
+void Store(float x, fp16& to) { to.bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
+
 struct Layer {
   AttentionPlan plan;
   ConstTensor q;
@@ -32,19 +38,21 @@ struct Layer {
   Tensor out;
 
   // One row and one query head, over the first `visible` slots.
+  template <typename Number>
   void Attend(uint32_t row, uint32_t head, const int32_t* pages, uint32_t visible) const {
     const uint32_t dim = plan.shape.head_dim;
     const uint32_t page_tokens = plan.page_tokens;
     const uint32_t kv_head = head / (plan.shape.heads / plan.shape.kv_heads);
-    const auto* query = static_cast<const bf16*>(q.data) + row * q.stride + size_t{head} * dim;
+    const auto* query = static_cast<const Number*>(q.data) + row * q.stride + size_t{head} * dim;
     const auto offset = [&](uint32_t slot) {
       return (size_t{kv_head} * page_tokens + slot % page_tokens) * dim;
     };
     std::vector<double> weights(visible);
     double most = -INFINITY;
     for (uint32_t slot = 0; slot < visible; ++slot) {
-      const bf16* key = pool.view.keys(pages[slot / page_tokens]) + offset(slot);
-      for (uint32_t i = 0; i < dim; ++i) weights[slot] += query[i].ToFloat() * key[i].ToFloat();
+      const bf16* page = pool.view.keys(pages[slot / page_tokens]);
+      const auto* key = reinterpret_cast<const Number*>(page) + offset(slot);
+      for (uint32_t i = 0; i < dim; ++i) weights[slot] += ToFloat(query[i]) * ToFloat(key[i]);
       weights[slot] /= std::sqrt(static_cast<double>(dim));
       most = std::max(most, weights[slot]);
     }
@@ -52,13 +60,15 @@ struct Layer {
     for (double& weight : weights) sum += weight = std::exp(weight - most);
     std::vector<double> result(dim);
     for (uint32_t slot = 0; slot < visible; ++slot) {
-      const bf16* value = pool.view.values(pages[slot / page_tokens]) + offset(slot);
-      for (uint32_t i = 0; i < dim; ++i) result[i] += weights[slot] / sum * value[i].ToFloat();
+      const bf16* page = pool.view.values(pages[slot / page_tokens]);
+      const auto* value = reinterpret_cast<const Number*>(page) + offset(slot);
+      for (uint32_t i = 0; i < dim; ++i) result[i] += weights[slot] / sum * ToFloat(value[i]);
     }
-    auto* to = static_cast<bf16*>(out.data) + row * out.stride + size_t{head} * dim;
-    for (uint32_t i = 0; i < dim; ++i) to[i] = bf16::Round(static_cast<float>(result[i]));
+    auto* to = static_cast<Number*>(out.data) + row * out.stride + size_t{head} * dim;
+    for (uint32_t i = 0; i < dim; ++i) Store(static_cast<float>(result[i]), to[i]);
   }
 
+  template <typename Number>
   void Run() const {
     FOLIO_CHECK(*planned == Digest(tables.row_starts, tables.page_starts, plan.runs));
     for (uint32_t run = 0; run < plan.runs; ++run) {
@@ -70,8 +80,8 @@ struct Layer {
       FOLIO_CHECK(rows <= context);
       for (uint32_t i = 0; i < rows; ++i) {
         for (uint32_t head = 0; head < plan.shape.heads; ++head) {
-          Attend(tables.row_starts[run] + i, head, tables.pages + tables.page_starts[run],
-                 context - rows + 1 + i);
+          Attend<Number>(tables.row_starts[run] + i, head, tables.pages + tables.page_starts[run],
+                         context - rows + 1 + i);
         }
       }
     }
@@ -105,7 +115,8 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const AttentionMemory& memory, Tensor out) {
   if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
   const Layer layer{plan, q, tables, pool, static_cast<const int64_t*>(memory.plan), out};
-  emulate::Enqueue(stream, [=] { layer.Run(); });
+  emulate::Enqueue(stream,
+                   [=] { pool.type == DataType::kFp16 ? layer.Run<fp16>() : layer.Run<bf16>(); });
   return absl::OkStatus();
 }
 

@@ -1,4 +1,0 @@
-#include "kernels/cuda/attention/tile.inl.h"
-
-template cudaError_t folio::kernels::cuda::attention::RunTile<64, 64>(const Params&, Number*,
-                                                                      float*, cudaStream_t);
