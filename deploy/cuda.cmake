@@ -1,7 +1,7 @@
 # The CUDA side of the build: language, architectures, libraries. Included when FOLIO_CUDA is ON.
 # deploy/build.sh sets what is below from deploy/cuda_toolkit.sh.
-set(FOLIO_CUDA_ARCHS "80;90a-real" CACHE STRING
-    "GPU architectures as CMake writes them; 80 brings PTX for newer ones, e.g. add 100a-real")
+set(FOLIO_CUDA_ARCHS "" CACHE STRING
+    "GPU architectures as CMake writes them. Empty: 80, with PTX for newer ones, 90a, and 100 where nvcc knows it")
 set(FOLIO_NCCL_ROOT "" CACHE PATH "Where NCCL's include/ and lib/ are")
 set(FOLIO_FLASHINFER_INCLUDE "" CACHE PATH "FlashInfer's headers")
 set(FOLIO_CUOBJDUMP "" CACHE FILEPATH "cuobjdump, for the table of resources")
@@ -9,7 +9,6 @@ set(FOLIO_CUOBJDUMP "" CACHE FILEPATH "cuobjdump, for the table of resources")
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-set(CMAKE_CUDA_ARCHITECTURES ${FOLIO_CUDA_ARCHS})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
@@ -20,6 +19,16 @@ if(NOT CMAKE_CUDA_COMPILER)
   message(FATAL_ERROR "FOLIO_CUDA is ON and there is no nvcc: configure with deploy/build.sh, which finds or "
                       "makes a CUDA Toolkit, or give CMAKE_CUDA_COMPILER and CUDAToolkit_ROOT")
 endif()
+if(FOLIO_CUDA_ARCHS)
+  set(CMAKE_CUDA_ARCHITECTURES ${FOLIO_CUDA_ARCHS})
+else()
+  set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
+  if(known MATCHES "compute_100\n")
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real)
+  endif()
+endif()
+message(STATUS "GPU architectures: ${CMAKE_CUDA_ARCHITECTURES}")
 enable_language(CUDA)
 find_package(CUDAToolkit 12.4 REQUIRED)
 

@@ -68,6 +68,12 @@ def test_what_grows_appears_or_vanishes_fails(gate, change, said):
     assert gate.run("--rewrite").returncode == 0 and gate.run().returncode == 0
 
 
+def test_an_architecture_that_was_not_built_passes(gate):
+    with (gate.path / "table").open("a") as table:
+        table.write("sm_100 Move 9 0 0\n")
+    assert gate.run().returncode == 0
+
+
 def test_what_shrinks_passes(gate):
     gate.build(registers=19)
     assert gate.run().returncode == 0
