@@ -1,5 +1,7 @@
 // Decode attention over pages on a GPU, alone: K and V read per second as a share of what a copy in
-// the same run moves per second. A JSON object per line: first the device, then each shape.
+// the same run moves per second, and FlashInfer's own decode on the same shapes as a peer. A JSON
+// object per line: first the device, then each shape. `share_of_flashinfer` is our rate of bytes by
+// its rate; above 1 ours is faster.
 //
 //   gpu_attention_bench [least KV bytes, default 64 MiB]
 //
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention.h"
+#include "tests/bench/flashinfer_decode.h"
 #include "tests/bench/or_die.h"
 #include "tests/gpu/need_device.h"
 
@@ -159,6 +162,44 @@ double AttentionSeconds(const Step& step, const AttentionMemory& memory, const M
   });
 }
 
+// Its own layout: K and V apart. A kernel that did nothing would be fast: the result is looked at.
+double FlashInferSeconds(const Step& step, const AttentionMemory& memory, const Memory& flush) {
+  const Memory keys(step.pages.size() * step.geometry().page_bytes() / 2), values(keys.bytes());
+  const Memory q(size_t{step.batch} * step.shape.heads * step.shape.head_dim * 2), out(q.bytes());
+  for (const Memory* memory : {&keys, &values, &q}) {
+    Check(cudaMemset(memory->as(), 0x3c, memory->bytes()), "memset");
+  }
+  Check(cudaMemset(out.as(), 0, out.bytes()), "memset");
+  const Memory page_starts(step.page_starts), pages(step.pages), last_tokens(step.last_tokens);
+  const FlashInferPages tables{keys.as(), values.as(), pages.as<int32_t>(),
+                               page_starts.as<int32_t>(), last_tokens.as<int32_t>()};
+  const FlashInferPlan plan =
+      OrDie(PlanFlashInfer(nullptr, step.page_starts, step.shape, kPageTokens, memory));
+  const double seconds = Seconds(
+      flush, [&] { OrDie(RunFlashInfer(nullptr, plan, q.as(), tables, memory, out.as())); });
+  std::vector<uint16_t> got(out.bytes() / sizeof(uint16_t));
+  Check(cudaMemcpy(got.data(), out.as(), out.bytes(), cudaMemcpyDeviceToHost), "copy");
+  // The mean of equal numbers, but for the last bit.
+  if (std::any_of(got.begin(), got.end(), [](int bits) { return std::abs(bits - 0x3c3c) > 1; })) {
+    std::fprintf(stderr, "gpu_attention_bench: FlashInfer's decode gave another result\n");
+    std::exit(1);
+  }
+  return seconds;
+}
+
+// The peer's part of a record.
+std::string PeerJson(const Step& step, const AttentionMemory& memory, const Memory& flush,
+                     double bytes, double our_seconds) {
+  if (!FlashInferServes(step.shape)) return "\"flashinfer\": \"not served\"";
+  const double seconds = FlashInferSeconds(step, memory, flush);
+  char json[160];
+  std::snprintf(json, sizeof json,
+                "\"flashinfer\": \"measured\", \"flashinfer_us\": %.1f, "
+                "\"flashinfer_gb_s\": %.1f, \"share_of_flashinfer\": %.3f",
+                seconds * 1e6, bytes / seconds / 1e9, seconds / our_seconds);
+  return json;
+}
+
 void Run(size_t least_bytes) {
   cudaDeviceProp device{};
   Check(cudaGetDeviceProperties(&device, 0), "device");
@@ -186,9 +227,10 @@ void Run(size_t least_bytes) {
         const double rate = static_cast<double>(bytes) / seconds;
         std::printf(
             "{\"model\": \"%s\", \"batch\": %u, \"context\": %u, \"kv_mib\": %.1f, "
-            "\"us\": %.1f, \"gb_s\": %.1f, \"share_of_copy\": %.3f}\n",
+            "\"us\": %.1f, \"gb_s\": %.1f, \"share_of_copy\": %.3f, %s}\n",
             model.name, batch, context, static_cast<double>(bytes) / (1 << 20), seconds * 1e6,
-            rate / 1e9, rate / copy);
+            rate / 1e9, rate / copy,
+            PeerJson(step, memory, flush, static_cast<double>(bytes), seconds).c_str());
         std::fflush(stdout);
       }
     }
