@@ -189,5 +189,10 @@ def test_a_section_that_breaks_loses_no_other():
     assert command.exit_code(sections.not_run(some, "no GPU")) == 3
 
 
+def test_committed_results_are_of_these_sections(machine):
+    results = json.loads((HERE.parent / "bench/results/gpu/results.json").read_text())
+    assert [one["name"] for one in results["sections"]] == [one.name for one in machine.suite.sections()]
+
+
 def test_all_of_it_fits_into_eight_minutes():
     assert command.arguments(["--bin", ".", "--out", "."]).seconds < 480
