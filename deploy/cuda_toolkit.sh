@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Finds or makes what Folio's CUDA parts are built with: deploy/cuda_toolkit.sh [DIR]
-# Prints, for `while IFS== read -r key value`: CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP and FLASHINFER_INCLUDE.
+# Finds or makes what Folio's CUDA parts are built with: deploy/cuda_toolkit.sh [--sanitizer] [DIR]
+# Prints, for `while IFS== read -r key value`: CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP and FLASHINFER_INCLUDE;
+# with --sanitizer, which only runs on a GPU want, SANITIZER as well: the folder of compute-sanitizer.
 #
 # An installed CUDA Toolkit of 12.4 or newer is taken as it is. Where there is none, CUDA 13.0 is unpacked
 # into DIR (default build-cuda-toolkit in the repository) from the pinned wheels below, each checked by its
@@ -11,6 +12,11 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=deploy/cuda_wheels.sh
 . "$root/deploy/cuda_wheels.sh"
+sanitizer=
+if [ "${1:-}" = --sanitizer ]; then
+  sanitizer=1
+  shift
+fi
 dir=$(realpath -m "${1:-$root/build-cuda-toolkit}")
 cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}/cuda-wheels
 
@@ -66,7 +72,7 @@ wheel_of() {
 # Brings the unpacked wheels into the form of an installed toolkit.
 arrange() {  # where they were unpacked
   local cuda=$1/nvidia/cu13 library
-  [ -d "$cuda" ] || return 0
+  [ -d "$cuda/bin" ] || return 0
   chmod +x "$cuda"/bin/* "$cuda"/nvvm/bin/*
   ln -s lib "$cuda/lib64"
   for library in "$cuda"/lib/*.so.[0-9]* "$1"/nvidia/nccl/lib/*.so.[0-9]*; do
@@ -90,6 +96,7 @@ provide() {  # kind
   done
   arrange "$into.part"
   [ "$1" != cmake ] || chmod +x "$into.part"/cmake/data/bin/*
+  [ "$1" != sanitizer ] || find "$into.part" -maxdepth 4 -path '*/compute-sanitizer/*' -type f -exec chmod +x {} +
   # Of one date wherever it is unpacked: ccache tells compilers apart by their dates.
   find "$into.part" -type f -exec touch -d '2025-01-01 00:00 UTC' {} +
   echo "$list" >"$into.part/wheels.txt"
@@ -128,3 +135,11 @@ provide flashinfer
 
 printf '%s=%s\n' CUDA_ROOT "$cuda" CMAKE "$cmake" NCCL_ROOT "$nccl" CUOBJDUMP "$cuobjdump" \
   FLASHINFER_INCLUDE "$dir/flashinfer/flashinfer/data/include"
+[ -n "$sanitizer" ] || exit 0
+if [ -x "$cuda/compute-sanitizer/compute-sanitizer" ]; then
+  sanitizer=$cuda
+else
+  provide sanitizer
+  sanitizer=$dir/sanitizer/nvidia/cu13
+fi
+echo "SANITIZER=$sanitizer/compute-sanitizer"

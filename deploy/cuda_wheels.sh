@@ -19,3 +19,7 @@ FOLIO_WHEELS_cmake=(
 FOLIO_WHEELS_flashinfer=(
   "flashinfer-python==0.6.9 46d013119ecd039a5844c4847325b3571f99cdd8fd9e00839bf008c67b15811a flashinfer/data/include/"
 )
+FOLIO_WHEELS_sanitizer=(
+  # The oldest that has all of its parts: those up to 13.4.57 start no program.
+  "nvidia-cuda-sanitizer-api==13.5.25 5df2efbdf605a812c6bac07600dd3d801cb9d334a30376113a6f1e2bc0679f54 nvidia/cu13/compute-sanitizer/"
+)

@@ -58,6 +58,9 @@ mkdir -p "$out/suite"
 cp "$here"/suite/*.py "$out/suite"
 cp "$root/tests/oracle/generation.json" "$out/oracle"
 [ -z "$model" ] || cp "$("$root/deploy/fetch_model.sh")" "$out/model.gguf"
+sanitizer=$("$root/deploy/cuda_toolkit.sh" --sanitizer | sed -n 's/^SANITIZER=//p')
+mkdir "$out/compute-sanitizer"
+find "$sanitizer" -maxdepth 1 -type f -exec cp -t "$out/compute-sanitizer" {} +
 nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[^=]*=//p' "$build/CMakeCache.txt")
 {
   echo "commit $(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)"

@@ -40,6 +40,7 @@ if [ -n "$bundle" ]; then
   commit=$(sed -n 's/^commit //p' "$bundle/bundle.txt")
   given=(--bin "$bundle/bin" --lib "$bundle/lib" --oracle "$bundle/oracle" --commit "$commit")
   [ ! -f "$bundle/model.gguf" ] || given+=(--model "$bundle/model.gguf")
+  export FOLIO_CUDA_TOOLS=$bundle
   suite "$bundle" "${given[@]}" "${arguments[@]}"
   exit
 fi
@@ -58,5 +59,8 @@ if PYTHONPATH=$here python3 -c 'import sys; from suite import facts; sys.exit(fa
   echo "[gpu] building (the first time takes some minutes; not part of the time limit)"
   "$root/deploy/build.sh" "$build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -DFOLIO_CUDA=ON \
     -- "${FOLIO_GPU_PROGRAMS[@]}"
+  # Without it two sections are skipped and say so.
+  sanitizer=$("$root/deploy/cuda_toolkit.sh" --sanitizer | sed -n 's/^SANITIZER=//p') || true
+  export FOLIO_CUDA_TOOLS=${sanitizer%/compute-sanitizer}
 fi
 suite "$here" --bin "$build/bin" "${given[@]}" "${arguments[@]}"

@@ -131,6 +131,17 @@ def test_what_is_lacking_is_named(machine):
                      "install it, or name its folder in LD_LIBRARY_PATH")  # fmt: skip
 
 
+def test_the_pinned_tool_is_the_last_choice(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    environment = {"CUDA_HOME": str(tmp_path / "cuda"), "FOLIO_CUDA_TOOLS": str(tmp_path / "pinned")}
+    for root in ("pinned", "cuda"):
+        tool = tmp_path / root / "compute-sanitizer/some-tool"
+        tool.parent.mkdir(parents=True)
+        tool.touch(mode=0o755)
+        assert places.find_tool("some-tool", environment) == str(tool)
+    assert places.find_tool("some-tool", {}) is None
+
+
 def test_missing_libraries_are_found_where_cuda_has_them(machine, monkeypatch):
     """ldd is a script that misses a library until its folder is in LD_LIBRARY_PATH."""
     folder = machine.path / "cuda/lib64"
@@ -152,6 +163,7 @@ def test_missing_libraries_are_found_where_cuda_has_them(machine, monkeypatch):
         ("echo '========= ERROR SUMMARY: 3 errors'; echo '[  PASSED  ] 2 tests.'; exit 99", "fail", "ERROR SUMMARY: 3"),
         ("echo '[  PASSED  ] 2 tests.'", "fail", "gave no summary"),
         ("echo 'Device not supported'; exit 1", "skipped", "does not serve"),
+        ("echo 'Error: Target application terminated before first instrumented API call'; exit 255", "skipped", "not serve"),
     ],
 )
 def test_what_the_sanitizer_says(machine, monkeypatch, body, state, words):

@@ -38,9 +38,12 @@ class Machine:
                                                  "nvidia/cu13/lib/libtoy.so.13": "", "nvidia/nccl/lib/libnccl.so.2": ""})
         headers = self.wheel("toy_infer", "2.0", {"toy/data/include/a.cuh": "", "toy/csrc/b.cu": "",
                                                   "toy_infer.dist-info/licenses/LICENSE": ""})
+        tools = self.wheel("toy_check", "3.0", {"nvidia/cu13/compute-sanitizer/compute-sanitizer": "",
+                                                "nvidia/cu13/bin/compute-sanitizer": ""})
         (path / "deploy/cuda_wheels.sh").write_text(
             f'FOLIO_CUDA_MINIMUM=12.4\nFOLIO_WHEELS_toolkit=("toy-tool==1.0 {toolkit}")\n'
-            f'FOLIO_WHEELS_flashinfer=("toy-infer==2.0 {headers} toy/data/include/")\n')
+            f'FOLIO_WHEELS_flashinfer=("toy-infer==2.0 {headers} toy/data/include/")\n'
+            f'FOLIO_WHEELS_sanitizer=("toy-check==3.0 {tools} nvidia/cu13/compute-sanitizer/")\n')
 
     def script(self, path, body):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,10 +57,10 @@ class Machine:
                 archive.writestr(member, text)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    def run(self, **environment):
+    def run(self, *options, **environment):
         environment = {"PATH": str(self.bin), "HOME": str(self.path), "FOLIO_CACHE": str(self.path / "cache"),
                        **environment}
-        done = subprocess.run([shutil.which("bash"), self.path / "deploy/cuda_toolkit.sh"], env=environment,
+        done = subprocess.run([shutil.which("bash"), self.path / "deploy/cuda_toolkit.sh", *options], env=environment,
                               capture_output=True, text=True, timeout=60)
         return done, dict(line.split("=", 1) for line in done.stdout.splitlines())
 
@@ -87,6 +90,21 @@ def test_unpacks_headers_alone(tmp_path):
     assert done.returncode == 0, done.stderr
     found = {path.name for path in (tmp_path / "build-cuda-toolkit/flashinfer").rglob("*") if path.is_file()}
     assert found == {"a.cuh", "LICENSE", "wheels.txt"}
+
+
+@LINUX
+def test_brings_the_sanitizer_where_it_is_asked_for(tmp_path):
+    machine = Machine(tmp_path)
+    assert "SANITIZER" not in machine.run()[1]
+    assert machine.downloads() == 2
+    for _ in range(2):
+        done, paths = machine.run("--sanitizer")
+        assert done.returncode == 0, done.stderr
+        assert os.access(pathlib.Path(paths["SANITIZER"]) / "compute-sanitizer", os.X_OK)
+        assert machine.downloads() == 3
+    installed = pathlib.Path(paths["CUDA_ROOT"]) / "compute-sanitizer"
+    machine.script(installed / "compute-sanitizer", "")
+    assert machine.run("--sanitizer")[1]["SANITIZER"] == str(installed)
 
 
 @LINUX

@@ -89,11 +89,12 @@ class Places:
 
 
 def find_tool(name, environment=os.environ):
-    """A tool of the CUDA Toolkit, which need not be on the PATH."""
+    """A tool of the CUDA Toolkit, which need not be on the PATH; the pinned one, in FOLIO_CUDA_TOOLS, is the last choice."""
     found = shutil.which(name)
     if found:
         return found
-    roots = [environment.get("CUDA_HOME"), "/usr/local/cuda", *sorted(glob.glob("/usr/local/cuda-*"), reverse=True)]
+    roots = [environment.get("CUDA_HOME"), "/usr/local/cuda", *sorted(glob.glob("/usr/local/cuda-*"), reverse=True),
+             environment.get("FOLIO_CUDA_TOOLS")]  # fmt: skip
     for root in filter(None, roots):
         for place in (f"{root}/bin/{name}", f"{root}/compute-sanitizer/{name}"):
             if os.access(place, os.X_OK):

@@ -92,7 +92,8 @@ def judge_tests(done, seconds):
 
 def judge_sanitizer(done, seconds):
     """Of compute-sanitizer around such a program."""
-    if "Device not supported" in done.text:
+    # The second where it does not get along with the driver: whether the program is right, `kernels` says.
+    if "Device not supported" in done.text or "terminated before first instrumented API call" in done.text:
         return Outcome(SKIPPED, "compute-sanitizer does not serve this device or machine")
     errors = re.search(r"ERROR SUMMARY: (\d+)|RACECHECK SUMMARY: (\d+) hazards?", done.text)
     outcome = judge_tests(done, seconds)
