@@ -38,7 +38,7 @@ class Suite:
             self.sanitizer("racecheck", RACECHECK, 45),
             Section("failover", "correctness", 60, self.failover, least=15),
             Section("tensor_parallel", "correctness", 100, self.tensor_parallel, least=30),
-            self.benchmark("attention", "gpu_attention_bench", 45),
+            self.benchmark("attention", "gpu_attention_bench", 75),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
         ]
