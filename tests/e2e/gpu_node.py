@@ -5,7 +5,7 @@ import random
 import subprocess
 
 from node import BIN, Node, cache, tokens
-from streams import whole
+from streams import go_on, kill, start_and_kill, whole
 from stubs import inference_pb2, types_pb2
 
 FAKES = BIN.parent / "tests/manager/fake_gpu"
@@ -104,3 +104,18 @@ def assert_same_decisions(gpu, cpu, policy, share):
                 dropped += 1
                 same += mine.dropped_block == its.dropped_block
     assert same >= share * dropped and (dropped >= 6 or policy == "full")
+
+
+def assert_goes_on(node, first, second, kill=kill):
+    """What the worker "first" was decoding when it was killed the second one goes on with, token for token."""
+    requests = [asking(policy) for policy in ("full", "paged_eviction", "kv_crush")]
+    for request in requests:
+        request.max_tokens = 120
+    expected = [whole(second, request).tokens for request in requests]
+    streams = start_and_kill(node, first, "first", requests, kill=kill)
+    for stream, tokens_of_it in zip(streams, expected, strict=True):
+        stream.prefilled = 0
+        go_on(second, stream)
+        assert stream.tokens == tokens_of_it and not stream.prefilled
+    node.assert_all_free()
+    node.assert_alive()

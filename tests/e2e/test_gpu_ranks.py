@@ -3,13 +3,15 @@
 import os
 import signal
 import subprocess
-import time
 
 import pytest
-from gpu_node import MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_same_decisions, assert_same_tokens
+from gpu_node import (
+    MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_goes_on, assert_same_decisions,
+    assert_same_tokens,
+)  # fmt: skip
 from node import BIN, wait_until
 from processes import alive, children
-from streams import go_on, kill, start_and_kill, whole
+from streams import kill, whole
 from stubs import inference_pb2, types_pb2
 
 BOTH = {"CUDA_VISIBLE_DEVICES": "0,1"}
@@ -80,30 +82,19 @@ def test_four_share_kv_heads(tiny_model, tiny_cpu):
 def test_a_killed_rank_s_sequences_go_on_at_another_group(tiny_model, victim):
     with GpuNode("cuda:0,cuda:1") as node:
         first, second = start(node, "first", tiny_model), start(node, "second", tiny_model)
-        requests = [asking(policy) for policy in ("full", "paged_eviction", "kv_crush")]
-        for request in requests:
-            request.max_tokens = 120
-        expected = [whole(second, request).tokens for request in requests]
         leader = node.workers["first"]
         ranks = [leader.pid, *children(leader.pid)]
         assert len(ranks) == 2
 
         def kill_one(node, name):
             if victim == "leader":
-                return kill(node, name)
-            os.kill(ranks[1], signal.SIGKILL)
-            killed = time.monotonic()
-            assert node.workers.pop(name).wait(10) == 1
-            assert time.monotonic() - killed < 10 and f"process {ranks[1]}" in leader.words()
+                kill(node, name)
+            else:
+                os.kill(ranks[1], signal.SIGKILL)
+                assert node.workers.pop(name).wait(10) == 1 and f"process {ranks[1]}" in leader.words()
+            wait_until(lambda: not any(alive(pid) for pid in ranks), 10, "all ranks have ended")
 
-        streams = start_and_kill(node, first, "first", requests, kill=kill_one)
-        wait_until(lambda: not any(alive(pid) for pid in ranks), 10, "all ranks have ended")
-        for stream, tokens_of_it in zip(streams, expected, strict=True):
-            stream.prefilled = 0
-            go_on(second, stream)
-            assert stream.tokens == tokens_of_it and not stream.prefilled
-        node.assert_all_free()
-        node.assert_alive()
+        assert_goes_on(node, first, second, kill=kill_one)
 
 
 def test_in_company_and_pipelined(pair):

@@ -6,9 +6,12 @@ import signal
 import subprocess
 
 import pytest
-from gpu_node import DRIVER, MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_same_decisions, assert_same_tokens
+from gpu_node import (
+    DRIVER, MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_goes_on, assert_same_decisions,
+    assert_same_tokens,
+)  # fmt: skip
 from node import BIN, wait_until
-from streams import Stream, go_on, start_and_kill, whole
+from streams import Stream, whole
 from stubs import inference_pb2, types_pb2
 
 
@@ -56,18 +59,7 @@ def test_in_company_and_sampled_as_alone(gpu):
 def test_a_killed_worker_s_sequences_go_on_at_another_gpu_worker(tiny_model):
     with GpuNode() as node:
         first = node.start_worker("first", model=tiny_model)
-        second = node.start_worker("second", model=tiny_model)
-        requests = [asking(policy) for policy in ("full", "paged_eviction", "kv_crush")]
-        for request in requests:
-            request.max_tokens = 120
-        expected = [whole(second, request).tokens for request in requests]
-        streams = start_and_kill(node, first, "first", requests)
-        for stream, tokens_of_it in zip(streams, expected, strict=True):
-            stream.prefilled = 0
-            go_on(second, stream)
-            assert stream.tokens == tokens_of_it and not stream.prefilled
-        node.assert_all_free()
-        node.assert_alive()
+        assert_goes_on(node, first, node.start_worker("second", model=tiny_model))
 
 
 def test_pipelined_and_cancelled(gpu):
