@@ -41,6 +41,10 @@ int Fail(const absl::Status& why) {
   return 1;
 }
 
+bool Signalled(folio::TerminationSignals& signals) {
+  return signals.Wait(absl::ZeroDuration()).has_value();
+}
+
 // Null: the CPU computes. A driver does not survive a fork: all processes have been started.
 absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
                                              folio::TerminationSignals& signals) {
@@ -48,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
   const auto gpus = folio::worker::BuiltInGpus();
   auto gpu = folio::worker::OpenGpu(
       *gpus, flags.device, flags.ranks.of, folio::worker::MakeManagerChannel(flags.serving.manager),
-      flags.serving.attach_timeout, [&] { return signals.Wait(absl::ZeroDuration()).has_value(); });
+      flags.serving.attach_timeout, [&] { return Signalled(signals); });
   if (!gpu.ok()) return gpu;
   const folio::worker::GpuFacts& facts = (*gpu)->facts();
   folio::log::Info("GPU chosen", {{"device", facts.ToString()},
@@ -65,7 +69,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
   int shown = 0;
   const auto progress = [&](int percent) {
     // Nothing is held yet that would need an orderly end.
-    if (signals.Wait(absl::ZeroDuration())) std::_Exit(0);
+    if (Signalled(signals)) std::_Exit(0);
     if (percent < shown + 10) return;
     shown = percent;
     folio::log::Info("loading the model", {{"percent", percent}});
@@ -107,7 +111,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue;
   Serving serving(flags.serving, &model, &queue, group);
-  const auto signalled = [&] { return signals.Wait(absl::ZeroDuration()).has_value(); };
+  const auto signalled = [&] { return Signalled(signals); };
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
     return absl::IsCancelled(status) ? 0 : Fail(status);
   }
@@ -179,9 +183,8 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
   auto model = Load(flags, signals, gpu->get());
   if (!model.ok()) return Fail(model.status());
   if (ranks != nullptr) {
-    absl::Status status = ranks->Meet(**model, flags.serving.max_rows(), [&] {
-      return signals.Wait(absl::ZeroDuration()).has_value();
-    });
+    absl::Status status =
+        ranks->Meet(**model, flags.serving.max_rows(), [&] { return Signalled(signals); });
     if (absl::IsCancelled(status)) return 0;
     if (!status.ok()) return Fail(status);
   }
