@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/cuda/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -27,11 +28,6 @@ absl::Status CublasStatus(absl::string_view what, cublasStatus_t status) {
                        status == CUBLAS_STATUS_INVALID_VALUE ||
                        status == CUBLAS_STATUS_ARCH_MISMATCH;
   return refused ? absl::UnimplementedError(message) : absl::InternalError(message);
-}
-
-absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
 }
 
 cudaDataType_t CudaType(DataType type) {

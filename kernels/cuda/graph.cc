@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/cuda/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
 
-absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  cudaGetLastError();  // is no fault of what runs
-  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
+// Of what is tried: a failure is no fault of what runs.
+absl::Status Tried(absl::string_view what, cudaError_t error) {
+  if (error != cudaSuccess) cudaGetLastError();
+  return CudaStatus(what, error);
 }
 
 // Hundreds of kernels take a few MiB. More is what other processes took meanwhile.
@@ -38,9 +38,9 @@ class Recording {
   absl::Status Record(Stream stream, absl::FunctionRef<absl::Status()> enqueue) {
     // Other threads may allocate meanwhile.
     const cudaError_t begun = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    if (begun != cudaSuccess) return CudaStatus("a stream was not recorded", begun);
+    if (begun != cudaSuccess) return Tried("a stream was not recorded", begun);
     absl::Status status = enqueue();
-    status.Update(CudaStatus("a recording failed", cudaStreamEndCapture(stream, &graph_)));
+    status.Update(Tried("a recording failed", cudaStreamEndCapture(stream, &graph_)));
     return status;
   }
   cudaGraph_t get() const { return graph_; }
@@ -57,11 +57,11 @@ absl::StatusOr<Graph> Graph::Capture(Stream stream, absl::FunctionRef<absl::Stat
   const size_t before = FreeBytes();
   cudaGraphExec_t made = nullptr;
   absl::Status status =
-      CudaStatus("a graph was not made", cudaGraphInstantiate(&made, recording.get(), 0));
+      Tried("a graph was not made", cudaGraphInstantiate(&made, recording.get(), 0));
   if (!status.ok()) return status;
   Graph graph(made, 0);
   // Now, so that no launch wants memory.
-  status = CudaStatus("a graph was not loaded", cudaGraphUpload(made, stream));
+  status = Tried("a graph was not loaded", cudaGraphUpload(made, stream));
   if (!status.ok()) return status;
   const size_t after = FreeBytes();
   graph.bytes_ = before > after ? std::min(before - after, kMostBytes) : 0;
@@ -73,9 +73,7 @@ Graph::~Graph() {
 }
 
 absl::Status Graph::Launch(Stream stream) const {
-  const cudaError_t error = cudaGraphLaunch(graph_, stream);
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("a graph was not started: ", cudaGetErrorString(error)));
+  return CudaStatus("a graph was not started", cudaGraphLaunch(graph_, stream));
 }
 
 }  // namespace folio::kernels::cuda

@@ -5,14 +5,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/cuda/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
-
-absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
-}
 
 absl::Status Missing(absl::string_view what) { return absl::FailedPreconditionError(what); }
 

@@ -15,6 +15,7 @@
 #include <flashinfer/attention/scheduler.cuh>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/cuda_status.h"
 
 namespace folio::bench {
 namespace {
@@ -22,15 +23,11 @@ namespace {
 using flashinfer::PosEncodingMode;
 using kernels::AttentionShape;
 using kernels::cuda::AttentionMemory;
+using kernels::cuda::CudaStatus;
 using kernels::cuda::Stream;
 using Number = __nv_bfloat16;
 using Params = flashinfer::BatchDecodeParams<Number, Number, Number, int32_t>;
 using Variant = flashinfer::DefaultAttention<false, false, false, false>;
-
-absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
-}
 
 template <typename T>
 T* At(void* memory, int64_t offset) {

@@ -6,16 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention/tile.h"
+#include "kernels/cuda/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
 
 using attention::Params;
-
-absl::Status CudaStatus(absl::string_view what, cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": ", cudaGetErrorString(error)));
-}
 
 template <typename T>
 T* At(void* memory, int64_t offset) {
