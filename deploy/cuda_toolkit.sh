@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Finds or makes what Folio's CUDA parts are built with: deploy/cuda_toolkit.sh [--sanitizer] [DIR]
-# Prints, for `while IFS== read -r key value`: CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP and FLASHINFER_INCLUDE;
-# with --sanitizer, which only runs on a GPU want, SANITIZER as well: the folder of compute-sanitizer.
+# Finds or makes the tools that build Folio's CUDA parts.
+#   deploy/cuda_toolkit.sh [--sanitizer] [DIR]
+# Prints CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP and FLASHINFER_INCLUDE for `while IFS== read -r key value`. With
+# --sanitizer, which only runs on a GPU need, it also prints SANITIZER, the folder of compute-sanitizer.
 #
-# An installed CUDA Toolkit of 12.4 or newer is taken as it is. Where there is none, CUDA 13.0 is unpacked
+# An installed CUDA Toolkit of 12.4 or newer is used as it is. If there is none, CUDA 13.0 is unpacked
 # into DIR (default build-cuda-toolkit in the repository) from the pinned wheels below, each checked by its
 # SHA-256. Wheels stay in ${FOLIO_CACHE:-${XDG_CACHE_HOME:-~/.cache}/folio}/cuda-wheels, so that a second
 # build downloads nothing. FlashInfer is its headers alone, as they are in its wheel.
@@ -97,7 +98,7 @@ provide() {  # kind
   arrange "$into.part"
   [ "$1" != cmake ] || chmod +x "$into.part"/cmake/data/bin/*
   [ "$1" != sanitizer ] || find "$into.part" -maxdepth 4 -path '*/compute-sanitizer/*' -type f -exec chmod +x {} +
-  # Of one date wherever it is unpacked: ccache tells compilers apart by their dates.
+  # All files get one date, because ccache tells compilers apart by their dates.
   find "$into.part" -type f -exec touch -d '2025-01-01 00:00 UTC' {} +
   echo "$list" >"$into.part/wheels.txt"
   mv "$into.part" "$into"

@@ -7,13 +7,13 @@ FOLIO_BUILD_PACKAGES=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake configuration asks for OpenCL, its package does not
   python3 python3-pip python3-venv
 )
-FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev)
+FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev xz-utils)  # xz: tests/gpu/bundle.sh packs with it
 FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
 FOLIO_RUST_MINIMUM=1.80
-# The names that services/model/tokenizer.cmake looks for, in its order; a test compares them.
+# The names that services/model/tokenizer/CMakeLists.txt looks for, in its order; a test compares them.
 FOLIO_CARGO_NAMES=(
   cargo cargo-1.91 cargo-1.89 cargo-1.85 cargo-1.84 cargo-1.83 cargo-1.82 cargo-1.81 cargo-1.80
 )
-# Where none of them is recent enough: the first of these that the machine's package lists offer.
-# Debian's is beside its release's older one, Ubuntu's carry their version.
+# If none of them is recent enough, the first of these that the machine's package lists offer is installed.
+# Debian's is installed beside its release's older one, and Ubuntu's carry their version.
 FOLIO_RUST_PACKAGES=(cargo cargo-web "cargo-1.82 rustc-1.82")

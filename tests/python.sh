@@ -10,16 +10,7 @@ mkdir -p "$cache"
 exec 9>"$cache/tests-venv.lock"
 flock 9  # one at a time
 
-pip() { "$venv/bin/python" -m pip --disable-pip-version-check -q "$@" >&2; }
-if ! "$venv/bin/python" -c "" 2>/dev/null; then
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-fi
-if ! cmp -s "$here/requirements.txt" "$venv/.requirements"; then
-  echo "[tests] preparing the Python environment" >&2
-  pip install -r "$here/requirements.txt"
-  cp "$here/requirements.txt" "$venv/.requirements"
-fi
+"$root/deploy/python_env.sh" "$venv" "$here/requirements.txt" >/dev/null
 
 # What the SDK is built from; stubs.py asks as well, so that pytest started by hand sees the same.
 sources=(services/client/python/{src,pyproject.toml,setup.py,README.md} proto/folio)
@@ -33,7 +24,8 @@ if [ "$state" != "$(cat "$venv/.sdk" 2>/dev/null)" ]; then
   (cd "$root/services/client/python" && cp -rL src pyproject.toml setup.py README.md LICENSE "$copy")
   cp -r "$root/proto" "$copy"
   find "$copy/src" \( -name '*_pb2*' -o -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
-  pip install --no-build-isolation --no-deps --force-reinstall "$copy"
+  "$venv/bin/python" -m pip --disable-pip-version-check -q install --no-build-isolation --no-deps --force-reinstall \
+    "$copy" >&2
   echo "$state" >"$venv/.sdk"
 fi
 echo "$venv/bin/python"

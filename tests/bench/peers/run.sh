@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Folio beside its peers, same weights, same threads, one run: tests/bench/peers/run.sh [OUT_DIR]
-# Peers come from PyPI into an environment outside the repository (some GB, and llama.cpp is compiled;
-# minutes the first time).
+# The peers are installed, locked, into an environment outside the repository: some GB of disk, and llama.cpp is
+# compiled, which takes minutes the first time.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -16,13 +16,7 @@ mkdir -p "$peers" "$out"
 model=$("$root/deploy/fetch_model.sh")
 "$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -- folio-manager folio-worker folio_bench
 
-if ! cmp -s "$here/requirements.txt" "$peers/.requirements"; then
-  echo "[peers] installing into $peers/venv" >&2
-  [ -x "$peers/venv/bin/python" ] || python3 -m venv "$peers/venv"
-  "$peers/venv/bin/pip" install -q -r "$here/requirements.txt"
-  cp "$here/requirements.txt" "$peers/.requirements"
-fi
-python=$peers/venv/bin/python
+python=$("$root/deploy/python_env.sh" "$peers/venv" "$here/requirements.txt")
 hf=$peers/SmolLM2-135M-Instruct-hf
 "$python" "$root/tests/model/gguf_to_hf.py" "$model" "$hf" --if-missing
 if [ ! -e "$peers/openvino/openvino_model.xml" ]; then
