@@ -1,4 +1,5 @@
-// Device-neutral views: what a kernel is given. They borrow; they own nothing.
+// This header has the arguments of kernels on any device. They are views, which borrow memory and
+// own none.
 #ifndef FOLIO_KERNELS_VIEWS_H_
 #define FOLIO_KERNELS_VIEWS_H_
 
@@ -6,11 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "services/common/geometry.h"
+#include "services/base/geometry.h"
+#include "services/base/score_kind.h"
 
 namespace folio::kernels {
 
-// Storage type of weights and of the cache. Rounding is to nearest even; NaN stays NaN.
+// Storage type of weights and of the cache. Rounding is to nearest even, and NaN stays NaN.
 struct bf16 {
   uint16_t bits = 0;
 
@@ -23,7 +25,7 @@ struct bf16 {
   float ToFloat() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// Row-major [rows, cols]; `stride` elements from one row to the next.
+// A row-major matrix [rows, cols], with `stride` elements from one row to the next.
 template <typename T>
 struct Matrix {
   T* data = nullptr;
@@ -34,13 +36,13 @@ struct Matrix {
   T* row(size_t r) const { return data + r * stride; }
 };
 
-// One rank's pages, and the score board that all ranks share, as mapped here.
+// One rank's pages and the score board that all ranks share, as they are mapped in this process.
 struct PoolView {
   std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16, the rank's heads
-  float* scores = nullptr;     // [plane][page][token][board head]; null: this rank writes none
+  float* scores = nullptr;     // [channel][page][token][board head], or null if it writes none
   uint32_t num_pages = 0;
   CacheGeometry geometry;         // of the rank
-  uint32_t all_kv_heads = 0;      // columns of the board; 0: the rank's heads are all there are
+  uint32_t all_kv_heads = 0;      // columns of the board, or 0 if this rank has all heads
   uint32_t first_board_head = 0;  // the rank's first column; its others follow
 
   // [kv_head][token][head_dim] of one page.
@@ -50,18 +52,18 @@ struct PoolView {
   bf16* values(uint32_t page) const {
     return keys(page) + size_t{geometry.num_kv_heads} * geometry.page_tokens * geometry.head_dim;
   }
-  // From one token's row of the board to the next.
+  // Floats from one token's row of the board to the next.
   uint32_t score_stride() const { return all_kv_heads != 0 ? all_kv_heads : geometry.num_kv_heads; }
-  // [token][kv_head] of one page, the rank's columns; rows are `score_stride` apart.
-  float* page_scores(uint32_t page, uint32_t plane = 0) const {
-    const size_t row = (size_t{plane} * num_pages + page) * geometry.page_tokens;
+  // The rank's columns of one page, [token][kv_head], with rows `score_stride` apart.
+  float* page_scores(uint32_t page, uint32_t channel = 0) const {
+    const size_t row = (size_t{channel} * num_pages + page) * geometry.page_tokens;
     return scores + row * score_stride() + first_board_head;
   }
 };
 
-// Angles of rotary embedding, HF (rotate-half) order: pair (i, i + head_dim / 2) turns by
-// position * inverse_frequency[i]. Values are float32 cos and sin of the float32 product, as the
-// reference.
+// Angles of the rotary embedding in Hugging Face's (rotate-half) order. The pair (i, i + head_dim /
+// 2) turns by position * inverse_frequency[i]. Values are float32 cos and sin of the float32
+// product, as in the reference.
 struct RopeTable {
   const float* cos = nullptr;  // [positions, head_dim / 2]
   const float* sin = nullptr;
@@ -74,28 +76,16 @@ struct AttentionShape {
   uint32_t head_dim = 0;
 };
 
-// Which importance the score board holds for a sequence's tokens, one float per KV head, from K and
-// V as stored. The first two are written when a token is appended, the others on demand.
-enum class ScoreKind : uint8_t {
-  kNone,
-  kNormRatio,        // ||v||2 / ||k||2
-  kInverseKeyNorm,   // 1 / ||k||2
-  kKeyDifference,    // -cos(k, mean of the normalised keys of the resident tokens)
-  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled over neighbours
-  // -cos(k, mean of a sample of normalised keys), the keys' rotation undone
-  kUnrotatedDifference,
+using folio::ScoreKind;  // services/base/score_kind.h describes each
+
+// Rows of a batch: decode rows come first, then prompt rows.
+struct RowSplit {
+  uint32_t decode_rows = 0;
+  uint32_t prompt_rows = 0;
+  uint32_t total() const { return decode_rows + prompt_rows; }
 };
 
-constexpr bool ScoredAtAppend(ScoreKind kind) {
-  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm;
-}
-
-// Of the tokens there are, when a step is done; a window's attention comes from inside the step.
-constexpr bool ScoredOnDemand(ScoreKind kind) {
-  return kind == ScoreKind::kKeyDifference || kind == ScoreKind::kUnrotatedDifference;
-}
-
-// Where the K and V of one batch row go, in one layer.
+// The place of one batch row's K and V in one layer.
 struct AppendSlot {
   uint32_t page = 0;
   uint32_t offset = 0;    // token in the page
@@ -103,35 +93,35 @@ struct AppendSlot {
   ScoreKind score = ScoreKind::kNone;
 };
 
-// A run of batch rows of one sequence, in one layer. Row i of the run (0-based) attends the first
-// `context - rows + 1 + i` slots of the table: causal, aligned to the bottom right, and still right
-// after evictions.
-struct AttentionRun {
+// Neighbouring batch rows of one sequence in one layer. Row i of the item (0-based) attends the
+// first `context - rows + 1 + i` slots of the table. That is causal attention aligned to the bottom
+// right, which stays right after evictions because slots keep the order of tokens.
+struct AttentionItem {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   const uint32_t* pages = nullptr;  // the layer's table
-  uint32_t context = 0;             // resident tokens, this run's own included
+  uint32_t context = 0;             // resident tokens, with the item's own rows
 };
 
 // All resident tokens of one sequence, in one layer.
-struct ResidentRun {
+struct ResidentItem {
   const uint32_t* pages = nullptr;  // the layer's table
   uint32_t tokens = 0;
 };
 
-// What a window's attention may be pooled over, on each side.
-inline constexpr uint32_t kMostNeighbours = 1 << 16;
+// The most neighbours on each side that window attention may be pooled over.
+inline constexpr uint32_t kMaxNeighbours = 1 << 16;
 
 // The last query rows of a prompt, whose attention scores all resident tokens of one layer.
-struct WindowRun {
-  AttentionRun queries;
+struct WindowItem {
+  AttentionItem queries;
   uint32_t neighbours = 0;  // on each side, of which a token takes the maximum
-  uint32_t plane = 0;       // of the score board
+  uint32_t channel = 0;     // of the score board
 };
 
 // Tokens [first, tokens) of one sequence, in one layer, to be scored against the keys of every
 // `stride`-th token behind the first page.
-struct UnrotatedRun {
+struct UnrotatedItem {
   const uint32_t* pages = nullptr;      // the layer's table
   const uint32_t* positions = nullptr;  // [tokens] logical positions: RoPE angles
   uint32_t tokens = 0;                  // resident

@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "kernels/cpu/ops.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu {
 

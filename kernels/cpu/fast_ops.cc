@@ -1,5 +1,5 @@
-// The fast family: bf16 activations, one table of kernels per instruction set (fast/kernels.h).
-// Products of prompt rows go to oneDNN where it has a kernel for the CPU; everything else is own.
+// The fast family has bf16 activations and one table of kernels per instruction set
+// (fast/kernels.h). Products of prompt rows go to oneDNN where it has a kernel for the CPU.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@
 #include "kernels/cpu/fast/select.h"
 #include "kernels/cpu/fast/window_scoring.h"
 #include "kernels/cpu/ops.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu {
 namespace {
@@ -20,12 +20,13 @@ using fast::KernelTable;
 using fast::LinearTile;
 using fast::PanelWeights;
 
-// Up to here weights are streamed once per call and bound it; beyond, arithmetic does.
+// Up to this number of rows a call is bound by streaming weights once, beyond it by arithmetic.
 constexpr uint32_t kStreamRows = 32;
-// One task beyond that: row groups, and bytes of panels that stay in the second-level cache.
+// A task beyond that has this many row groups, and panels that stay in the second-level cache.
 constexpr uint32_t kRowGroups = 4;
 constexpr size_t kPanelBytes = 256 << 10;
-// Tasks per thread when streaming: few and long, but enough to even out a disturbed core.
+// Tasks per thread when streaming. Few and long tasks stream best, but a disturbed core needs some
+// to be left for the others.
 constexpr uint32_t kStreamTasks = 4;
 
 uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
@@ -107,7 +108,7 @@ class FastOps final : public CpuOps {
       const AppendSlot& slot = slots[r];
       FOLIO_DCHECK(slot.position < rope.positions && slot.page < pages.num_pages);
       const size_t at = size_t{slot.offset} * shape.head_dim;
-      const bool scored = ScoredAtAppend(slot.score) && pages.scores != nullptr;
+      const bool scored = WrittenAtAppend(slot.score) && pages.scores != nullptr;
       kernels_.rope_append(
           {.qkv = qkv.row(r),
            .cos = rope.cos + slot.position * half,
@@ -126,29 +127,29 @@ class FastOps final : public CpuOps {
   }
 
   void Attention(ThreadPool& pool, RowSplit split, Activations q,
-                 absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                 absl::Span<const AttentionItem> runs, const AttentionShape& shape,
                  const PoolView& pages, Activations out) const override {
     attention_.Run(pool, split, static_cast<const bf16*>(q.data), runs, shape, pages,
                    static_cast<bf16*>(out.data));
   }
 
-  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentItem> runs,
                      const PoolView& pages) const override {
     key_scoring_.Resident(pool, runs, pages);
   }
 
-  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                       const PoolView& pages) const override {
     key_scoring_.Unrotated(pool, runs, rope, pages);
   }
 
-  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowItem> runs,
                    const AttentionShape& shape, const PoolView& pages) const override {
     window_scoring_.Score(pool, static_cast<const bf16*>(q.data), runs, shape, pages);
   }
 
  private:
-  // Rows that the own kernels compute, the first ones; the others are oneDNN's.
+  // The first rows are computed by our own kernels, the others by oneDNN.
   uint32_t OwnRows(RowSplit rows, const PanelWeights& weight) const {
     return prompts_ != nullptr && prompts_->Serves(weight) ? rows.decode_rows : rows.total();
   }
@@ -171,8 +172,8 @@ class FastOps final : public CpuOps {
     });
   }
 
-  // Cuts rows x panels into tasks. Streaming: ranges of neighbouring panels, all rows. Else: blocks
-  // of rows against one panel each.
+  // Cuts rows x panels into tasks. When streaming, a task is a range of neighbouring panels with
+  // all rows. Otherwise it is a block of rows against one panel.
   template <typename Kernel>
   void ForTiles(ThreadPool& pool, uint32_t rows, const Activations& in, const PanelWeights& weight,
                 Kernel kernel) const {

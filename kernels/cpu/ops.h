@@ -1,14 +1,15 @@
-// The operations a Llama-family transformer needs on a CPU, in two families with one interface:
-// plain (float32 activations, the specification) and fast (bfloat16 activations, one per
-// instruction set).
+// CpuOps is the set of operations that a transformer needs on a CPU. Two kinds of kernels implement
+// it. The plain kernels have float32 activations and are the specification. The fast kernels have
+// bfloat16 activations, with one implementation per instruction set.
 //
-// Contract of every op, the "row rule": what is computed for a row depends on that row's inputs
-// alone, to the bit. Neither the number of rows in the batch, nor the row's place in it, nor the
-// chunk a prompt was cut into, nor the number of threads may change it. (A prompt row and a decode
-// row may differ from each other: `RowSplit` says which is which.) So a request gives the same
-// tokens alone and in company.
+// Every operation is batch-invariant: the result of a row depends on that row's inputs alone, to
+// the bit. The number of rows in the batch, the row's place in it, the chunks that a prompt was cut
+// into and the number of threads do not change it. A request therefore gives the same tokens alone
+// and in a batch. (A prompt row and a decode row may differ from each other, and `RowSplit` tells
+// which is which.)
 //
-// Ops run on the caller's ThreadPool and return when done. Not thread-safe: one step at a time.
+// Operations run on the caller's ThreadPool and return when they are done. They are not
+// thread-safe, because they keep scratch memory from step to step.
 #ifndef FOLIO_KERNELS_CPU_OPS_H_
 #define FOLIO_KERNELS_CPU_OPS_H_
 
@@ -19,27 +20,21 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
 
 namespace folio::kernels::cpu {
 
-// Rows of a batch: decode rows come first, then prompt rows.
-struct RowSplit {
-  uint32_t decode_rows = 0;
-  uint32_t prompt_rows = 0;
-  uint32_t total() const { return decode_rows + prompt_rows; }
-};
-
-// Activations between ops, [rows, cols] dense: float32 in the plain family, bf16 in the fast one.
-// Owned by whoever calls: rows * cols * CpuOps::activation_bytes() bytes, aligned to 64.
+// Activations between operations, [rows, cols] dense, are float32 in the plain family and bf16 in
+// the fast one. The caller owns the memory of rows * cols * CpuOps::activation_bytes() bytes,
+// aligned to 64.
 struct Activations {
   void* data = nullptr;
   uint32_t rows = 0;
   uint32_t cols = 0;
 };
 
-// A weight matrix [n, k] in the layout its family wants. Immutable, shared by threads.
+// A weight matrix [n, k] in the layout of its family. Immutable, so that threads share it.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;
@@ -47,9 +42,6 @@ class PackedWeights {
   virtual uint32_t k() const = 0;
   virtual size_t bytes() const = 0;
 };
-
-using kernels::AttentionShape;
-using kernels::RopeTable;
 
 class CpuOps {
  public:
@@ -81,55 +73,57 @@ class CpuOps {
   virtual void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in,
                            const PackedWeights& gate_up, Activations out) const = 0;
 
-  // Per row of qkv, [q heads | k heads | v heads] x head_dim float32: turns q and k by the row's
-  // position, writes q to `q` (unscaled), rounds k and v to bf16 into the row's page slot, and
-  // writes the slot's score from the values as stored, per KV head: kNormRatio is ||v||2 / ||k||2
-  // (0 when both are 0; a zero key alone scores FLT_MAX), kInverseKeyNorm 1 / ||k||2 (a zero key
-  // scores FLT_MAX), other kinds write none. One pass over the row.
+  // Takes each row of qkv, [q heads | k heads | v heads] x head_dim float32, in one pass. It
+  // rotates q and k by the row's position, writes q to `q` (unscaled) and rounds k and v to bf16
+  // into the row's token slot. From the values as stored it writes the slot's score per KV head:
+  // kNormRatio is ||v||2 / ||k||2 (0 when both are 0, FLT_MAX when only the key is 0) and
+  // kInverseKeyNorm is 1 / ||k||2 (FLT_MAX for a zero key). Other kinds write none.
   virtual void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv,
                                const AttentionShape& shape, const RopeTable& rope,
                                absl::Span<const AppendSlot> slots, const PoolView& pages,
                                Activations q) const = 0;
 
-  // softmax(q k^T / sqrt(head_dim)) v over each run's pages; float32 softmax. q and out [rows,
-  // heads * head_dim]. Runs cover rows [0, split.total()) in order; decode runs have one row each.
+  // softmax(q k^T / sqrt(head_dim)) v over each item's pages, with a float32 softmax. q and out are
+  // [rows, heads * head_dim]. Items cover rows [0, split.total()) in order, and a decode item has
+  // one row.
   virtual void Attention(ThreadPool& pool, RowSplit split, Activations q,
-                         absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                         absl::Span<const AttentionItem> runs, const AttentionShape& shape,
                          const PoolView& pages, Activations out) const = 0;
 
-  // kKeyDifference of every token of each run: -cos(k, m) per KV head, m being the mean of the
-  // run's keys, each divided by its norm (Park et al., KeyDiff, arXiv 2504.15364). A key whose
-  // squares sum to less than FLT_MIN has no direction: it adds nothing to m and scores 0. All score
-  // 0 where m is shorter than kLeastMeanNorm: such a direction is rounding.
-  virtual void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+  // Writes kKeyDifference of every token of each item: -cos(k, m) per KV head, where m is the mean
+  // of the item's keys, each divided by its norm (Park et al., KeyDiff, arXiv 2504.15364). A key
+  // whose squares sum to less than FLT_MIN has no direction, so it adds nothing to m and scores 0.
+  // All tokens score 0 where m is shorter than kMinMeanNorm, because such a direction is rounding
+  // noise.
+  virtual void ScoreResident(ThreadPool& pool, absl::Span<const ResidentItem> runs,
                              const PoolView& pages) const = 0;
 
-  // kUnrotatedDifference of the slots [first, tokens) of each run: -cos(x, m) per KV head, x being
-  // the stored key turned back by its position's angles, m the mean of x / ||x|| over the slots
-  // page_tokens - 1 + i * stride, i >= 1, below `tokens`. Vanishing keys and means count as in
-  // ScoreResident; without any such slot all score 0.
-  virtual void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
+  // Writes kUnrotatedDifference of the slots [first, tokens) of each item: -cos(x, m) per KV head.
+  // Here x is the stored key turned back by its position's angles, and m is the mean of x / ||x||
+  // over the slots page_tokens - 1 + i * stride, i >= 1, below `tokens`. Vanishing keys and means
+  // count as in ScoreResident. Without any such slot all tokens score 0.
+  virtual void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs,
                               const RopeTable& rope, const PoolView& pages) const = 0;
 
-  // kWindowAttention of every slot of each run: softmax(q k^T / sqrt(head_dim)) of the run's rows,
-  // which attend as in Attention, averaged over them and over the query heads of a KV head; then
-  // the maximum over the run's neighbouring slots on each side (Li et al., SnapKV, arXiv
-  // 2404.14469). q as RopeAppendScore left it.
-  virtual void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
+  // Writes kWindowAttention of every slot of each item (Li et al., SnapKV, arXiv 2404.14469). The
+  // item's rows attend as in Attention, their softmax(q k^T / sqrt(head_dim)) is averaged over them
+  // and over the query heads of a KV head, and each slot takes the maximum over its `neighbours` on
+  // each side. q is as RopeAppendScore left it.
+  virtual void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowItem> runs,
                            const AttentionShape& shape, const PoolView& pages) const = 0;
 };
 
-inline constexpr double kLeastMeanNorm = 1e-6;  // of kKeyDifference and kUnrotatedDifference
+inline constexpr double kMinMeanNorm = 1e-6;  // of kKeyDifference and kUnrotatedDifference
 
-// The reference: float32 activations, plain loops.
+// The specification, with float32 activations and plain loops.
 std::unique_ptr<CpuOps> MakePlainOps();
 
 // The fastest family this CPU can run, or the one called `name` ("auto" chooses). INVALID_ARGUMENT
 // for an unknown name, FAILED_PRECONDITION naming the missing CPU feature.
 absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name = "auto");
 
-// Moves the surviving tokens of one layer together, in place, order kept: slot keep[i] goes to slot
-// i, K, V and this rank's scores. `keep` ascending. Same for every family.
+// Moves the surviving tokens of one layer together, in place and in order. The K, V and this rank's
+// scores of slot keep[i] go to slot i. `keep` is ascending. Every family uses it.
 void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
                   absl::Span<const uint32_t> keep);
 

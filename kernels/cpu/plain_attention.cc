@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/plain_loops.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::plain {
 namespace {
@@ -14,15 +14,15 @@ constexpr uint32_t kRowBlock = 8;
 
 // Some rows of a run, in one KV head: a task.
 struct Tile {
-  const AttentionRun* run;
+  const AttentionItem* run;
   uint32_t first_row;  // in the run
   uint32_t rows;
   uint32_t kv_head;
 };
 
-std::vector<Tile> MakeTiles(absl::Span<const AttentionRun> runs, uint32_t kv_heads) {
+std::vector<Tile> MakeTiles(absl::Span<const AttentionItem> runs, uint32_t kv_heads) {
   std::vector<Tile> tiles;
-  for (const AttentionRun& run : runs) {
+  for (const AttentionItem& run : runs) {
     FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
     for (uint32_t row = 0; row < run.rows; row += kRowBlock) {
       for (uint32_t head = 0; head < kv_heads; ++head) {
@@ -46,7 +46,7 @@ float Exponentials(float* score, uint32_t count, float scale) {
 }
 
 // One row, all query heads of one KV head. q and out: [group, head_dim] with head_dim stride.
-void AttendRow(Matrix<const float> q, const AttentionRun& run, uint32_t visible, uint32_t kv_head,
+void AttendRow(Matrix<const float> q, const AttentionItem& run, uint32_t visible, uint32_t kv_head,
                const PoolView& pages, std::vector<float>& scratch, Matrix<float> out) {
   const CacheGeometry& geometry = pages.geometry;
   const uint32_t page_tokens = geometry.page_tokens;
@@ -75,7 +75,7 @@ void AttendRow(Matrix<const float> q, const AttentionRun& run, uint32_t visible,
 
 }  // namespace
 
-void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionItem> runs,
                const AttentionShape& shape, const PoolView& pages, Matrix<float> out) {
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && pages.geometry.head_dim == shape.head_dim &&
               pages.geometry.num_kv_heads == shape.kv_heads);
@@ -85,7 +85,7 @@ void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const Attenti
   std::vector<std::vector<float>> scratch(pool.threads());
   pool.ParallelFor(static_cast<int>(tiles.size()), [&](int task, int thread) {
     const Tile& tile = tiles[task];
-    const AttentionRun& run = *tile.run;
+    const AttentionItem& run = *tile.run;
     for (uint32_t i = tile.first_row; i < tile.first_row + tile.rows; ++i) {
       const uint32_t visible = run.context - run.rows + 1 + i;
       const size_t column = tile.kv_head * group * dim;

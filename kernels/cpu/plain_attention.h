@@ -1,5 +1,5 @@
-// Attention of the plain family: per row, the softmax over its visible slots and the weighted sum
-// of their values, page by page.
+// This header has attention of the plain family. For each row it computes the softmax over the
+// visible slots and the weighted sum of their values, page by page.
 #ifndef FOLIO_KERNELS_CPU_PLAIN_ATTENTION_H_
 #define FOLIO_KERNELS_CPU_PLAIN_ATTENTION_H_
 
@@ -16,7 +16,7 @@ inline Matrix<const bf16> HeadRows(const bf16* half_page, const CacheGeometry& g
 }
 
 // As CpuOps::Attention. q and out [rows, heads * head_dim].
-void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionRun> runs,
+void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const AttentionItem> runs,
                const AttentionShape& shape, const PoolView& pages, Matrix<float> out);
 
 }  // namespace folio::kernels::cpu::plain

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLanes = 16;
 
-// Compiler vectors: the compiler splits them into what the instruction set has.
+// The compiler splits its own vectors into those of the instruction set.
 typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float)), aligned(4)));
 typedef uint32_t WideBits __attribute__((vector_size(kLanes * sizeof(uint32_t)), aligned(4)));
 typedef uint16_t HalfBits __attribute__((vector_size(kLanes * sizeof(uint16_t)), aligned(2)));

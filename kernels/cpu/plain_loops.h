@@ -1,5 +1,6 @@
-// The two inner loops of the plain family: dot products and weighted sums of bf16 rows. Written
-// once and compiled for several instruction sets; the widest one this CPU has is taken.
+// Loops holds the two inner loops of the plain family, dot products and weighted sums of bf16 rows.
+// They are written once and compiled for several instruction sets, of which the widest that this
+// CPU has is used.
 //
 // A sum over k has 16 accumulators (element i goes to number i mod 16) which are then added in
 // halves: 8 + 8, 4 + 4, 2 + 2, 1 + 1. This order is fixed, and products are rounded before they are
@@ -29,7 +30,7 @@ struct Loops {
   float (*sum_of_squares)(const float* x, size_t count);
 };
 
-// Those this CPU can run, the widest first; never empty.
+// The loops that this CPU can run, the widest first. Never empty.
 const std::vector<Loops>& SupportedLoops();
 inline const Loops& BestLoops() { return SupportedLoops().front(); }
 

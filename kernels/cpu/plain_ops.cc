@@ -1,5 +1,6 @@
-// The plain family: float32 activations and the loops of plain_loops.h. It is the specification the
-// fast families are compared with, so it stays simple; rows are grouped only inside those loops.
+// The plain family has float32 activations and uses the loops of plain_loops.h. It is the
+// specification that the fast families are compared with, so it stays simple. Rows are grouped only
+// inside those loops.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,7 +13,7 @@
 #include "kernels/cpu/plain_attention.h"
 #include "kernels/cpu/plain_loops.h"
 #include "kernels/cpu/plain_scores.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu {
 namespace {
@@ -59,7 +60,7 @@ const RowMajorWeights& Unpack(const PackedWeights& weight, bool gated) {
   return *rows;
 }
 
-// Turns one head's vector by its position; pair (i, i + dim / 2).
+// Rotates one head's vector by its position, in pairs (i, i + dim / 2).
 void Rotate(const float* in, const float* cos, const float* sin, uint32_t dim, float* out) {
   const uint32_t half = dim / 2;
   for (uint32_t i = 0; i < half; ++i) {
@@ -68,7 +69,7 @@ void Rotate(const float* in, const float* cos, const float* sin, uint32_t dim, f
   }
 }
 
-// Writes `in` to the page as bf16 and leaves in `in` what was stored.
+// Writes `in` to the page as bf16 and leaves the rounded values in `in`.
 void Store(std::vector<float>& in, bf16* out) {
   for (size_t i = 0; i < in.size(); ++i) {
     out[i] = bf16::Round(in[i]);
@@ -203,23 +204,23 @@ class PlainOps final : public CpuOps {
   }
 
   void Attention(ThreadPool& pool, RowSplit split, Activations q,
-                 absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                 absl::Span<const AttentionItem> runs, const AttentionShape& shape,
                  const PoolView& pages, Activations out) const override {
     FOLIO_CHECK(q.rows >= split.total() && out.rows >= split.total());
     plain::Attention(pool, ConstFloats(q), runs, shape, pages, Floats(out));
   }
 
-  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+  void ScoreResident(ThreadPool& pool, absl::Span<const ResidentItem> runs,
                      const PoolView& pages) const override {
     plain::ScoreResident(pool, runs, pages);
   }
 
-  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+  void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                       const PoolView& pages) const override {
     plain::ScoreUnrotated(pool, runs, rope, pages);
   }
 
-  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowRun> runs,
+  void ScoreWindow(ThreadPool& pool, Activations q, absl::Span<const WindowItem> runs,
                    const AttentionShape& shape, const PoolView& pages) const override {
     plain::ScoreWindow(pool, ConstFloats(q), runs, shape, pages);
   }
@@ -245,7 +246,7 @@ class PlainOps final : public CpuOps {
       value.assign(values + size_t{h} * dim, values + size_t{h + 1} * dim);
       Store(key, pages.keys(slot.page) + place);
       Store(value, pages.values(slot.page) + place);
-      if (ScoredAtAppend(slot.score) && pages.scores != nullptr) {
+      if (WrittenAtAppend(slot.score) && pages.scores != nullptr) {
         pages.page_scores(slot.page)[size_t{slot.offset} * pages.score_stride() + h] =
             AppendScore(slot.score, key, value);
       }

@@ -7,12 +7,12 @@
 
 #include "kernels/cpu/plain_attention.h"
 #include "kernels/cpu/plain_loops.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::plain {
 namespace {
 
-constexpr double kLeastSquares = std::numeric_limits<float>::min();
+constexpr double kMinSquares = std::numeric_limits<float>::min();
 
 double Dot(const bf16* key, const double* x, uint32_t dim) {
   double sum = 0;
@@ -21,7 +21,7 @@ double Dot(const bf16* key, const double* x, uint32_t dim) {
 }
 
 // 1 / ||x||2, or 0 where the squares' sum is too small to tell a direction.
-double InverseNorm(double squares) { return squares < kLeastSquares ? 0 : 1 / std::sqrt(squares); }
+double InverseNorm(double squares) { return squares < kMinSquares ? 0 : 1 / std::sqrt(squares); }
 
 double Squares(const bf16* key, uint32_t dim) {
   double sum = 0;
@@ -41,11 +41,11 @@ struct HeadTokens {
                     geometry.page_tokens)
         .row(slot % geometry.page_tokens);
   }
-  float& score(uint32_t slot, uint32_t plane = 0) const {
+  float& score(uint32_t slot, uint32_t channel = 0) const {
     const CacheGeometry& geometry = pages.geometry;
     return pages.page_scores(
         table[slot / geometry.page_tokens],
-        plane)[size_t{slot % geometry.page_tokens} * pages.score_stride() + head];
+        channel)[size_t{slot % geometry.page_tokens} * pages.score_stride() + head];
   }
 };
 
@@ -54,10 +54,10 @@ void Normalise(std::vector<double>& sum, uint32_t count) {
   double squares = 0;
   for (const double x : sum) squares += x * x;
   const double norm = std::sqrt(squares);
-  for (double& x : sum) x *= norm == 0 || norm < kLeastMeanNorm * count ? 0 : 1 / norm;
+  for (double& x : sum) x *= norm == 0 || norm < kMinMeanNorm * count ? 0 : 1 / norm;
 }
 
-void ScoreHead(const ResidentRun& run, uint32_t head, const PoolView& pages,
+void ScoreHead(const ResidentItem& run, uint32_t head, const PoolView& pages,
                std::vector<double>& direction) {
   const uint32_t dim = pages.geometry.head_dim;
   const HeadTokens tokens{pages, run.pages, head};
@@ -95,7 +95,7 @@ struct UnrotatedScratch {
   std::vector<double> key, direction;
 };
 
-void ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t head, const RopeTable& rope,
+void ScoreUnrotatedHead(const UnrotatedItem& run, uint32_t head, const RopeTable& rope,
                         const PoolView& pages, UnrotatedScratch& scratch) {
   const uint32_t dim = pages.geometry.head_dim;
   const HeadTokens tokens{pages, run.pages, head};
@@ -116,8 +116,8 @@ void ScoreUnrotatedHead(const UnrotatedRun& run, uint32_t head, const RopeTable&
   }
 }
 
-// Adds to `mass` what one query gives to each slot it sees.
-void AddShares(const float* q, const AttentionRun& run, uint32_t visible, uint32_t kv_head,
+// Adds one query's share for each slot that it sees to `mass`.
+void AddShares(const float* q, const AttentionItem& run, uint32_t visible, uint32_t kv_head,
                const PoolView& pages, std::vector<float>& score, std::vector<double>& mass) {
   const uint32_t page_tokens = pages.geometry.page_tokens;
   const size_t dim = pages.geometry.head_dim;
@@ -144,9 +144,9 @@ struct WindowScratch {
   std::vector<float> score;  // of one query
 };
 
-void WindowHead(Matrix<const float> q, const WindowRun& window, uint32_t kv_head,
+void WindowHead(Matrix<const float> q, const WindowItem& window, uint32_t kv_head,
                 const AttentionShape& shape, const PoolView& pages, WindowScratch& scratch) {
-  const AttentionRun& run = window.queries;
+  const AttentionItem& run = window.queries;
   const uint32_t group = shape.heads / shape.kv_heads;
   scratch.mass.assign(run.context, 0);
   for (uint32_t i = 0; i < run.rows; ++i) {
@@ -164,13 +164,13 @@ void WindowHead(Matrix<const float> q, const WindowRun& window, uint32_t kv_head
     const uint32_t end = static_cast<uint32_t>(
         std::min<uint64_t>(run.context, uint64_t{slot} + window.neighbours + 1));
     const double* highest = std::max_element(&scratch.mass[first], scratch.mass.data() + end);
-    tokens.score(slot, window.plane) = static_cast<float>(*highest / queries);
+    tokens.score(slot, window.channel) = static_cast<float>(*highest / queries);
   }
 }
 
 }  // namespace
 
-void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages) {
+void ScoreResident(ThreadPool& pool, absl::Span<const ResidentItem> runs, const PoolView& pages) {
   if (pages.scores == nullptr) return;
   const uint32_t heads = pages.geometry.num_kv_heads;
   std::vector<std::vector<double>> direction(pool.threads());
@@ -179,7 +179,7 @@ void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const P
   });
 }
 
-void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                     const PoolView& pages) {
   if (pages.scores == nullptr) return;
   const uint32_t heads = pages.geometry.num_kv_heads;
@@ -189,14 +189,14 @@ void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const
   });
 }
 
-void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowRun> runs,
+void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowItem> runs,
                  const AttentionShape& shape, const PoolView& pages) {
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && pages.geometry.head_dim == shape.head_dim &&
               pages.geometry.num_kv_heads == shape.kv_heads);
   if (pages.scores == nullptr) return;
   std::vector<WindowScratch> scratch(pool.threads());
   pool.ParallelFor(static_cast<int>(runs.size() * shape.kv_heads), [&](int task, int thread) {
-    const WindowRun& run = runs[task / shape.kv_heads];
+    const WindowItem& run = runs[task / shape.kv_heads];
     FOLIO_CHECK(run.queries.rows > 0 && run.queries.context >= run.queries.rows);
     WindowHead(q, run, task % shape.kv_heads, shape, pages, scratch[thread]);
   });

@@ -1,4 +1,5 @@
-// Scores of resident tokens, the plain family's: the definitions in loops, sums in double.
+// This header has the plain family's scores of resident tokens. The definitions are plain loops
+// with sums in double.
 #ifndef FOLIO_KERNELS_CPU_PLAIN_SCORES_H_
 #define FOLIO_KERNELS_CPU_PLAIN_SCORES_H_
 
@@ -8,14 +9,14 @@
 namespace folio::kernels::cpu::plain {
 
 // As CpuOps::ScoreResident.
-void ScoreResident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
+void ScoreResident(ThreadPool& pool, absl::Span<const ResidentItem> runs, const PoolView& pages);
 
 // As CpuOps::ScoreUnrotated.
-void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+void ScoreUnrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                     const PoolView& pages);
 
 // As CpuOps::ScoreWindow. q [rows, heads * head_dim].
-void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowRun> runs,
+void ScoreWindow(ThreadPool& pool, Matrix<const float> q, absl::Span<const WindowItem> runs,
                  const AttentionShape& shape, const PoolView& pages);
 
 }  // namespace folio::kernels::cpu::plain

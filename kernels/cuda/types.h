@@ -1,7 +1,6 @@
-// What the GPU's operations are given and give back, beside kernels/views.h. All pointers are to
-// memory that the device reads and writes, be it its own or the host's mapped; nothing here owns.
-//
-// No CUDA header is needed to include this.
+// This header has the arguments and results of operations on GPUs, beside kernels/views.h. All
+// pointers are to memory that the device can read and write, its own or mapped memory of the host.
+// Nothing here owns memory. This header includes no CUDA header.
 #ifndef FOLIO_KERNELS_CUDA_TYPES_H_
 #define FOLIO_KERNELS_CUDA_TYPES_H_
 
@@ -26,8 +25,8 @@ struct fp16 {
   uint16_t bits = 0;
 };
 
-// Row-major [rows, cols]; `stride` elements from one row to the next. Rows begin at multiples of
-// 16 bytes.
+// A row-major matrix [rows, cols], with `stride` elements from one row to the next. Rows begin at
+// multiples of 16 bytes.
 struct Tensor {
   void* data = nullptr;
   DataType type = DataType::kBf16;
@@ -56,14 +55,15 @@ struct DeviceArray {
   uint32_t size = 0;
 };
 
-// One rank's pages, and the type of what they hold. PoolView calls it bf16; either type has two
-// bytes, so places are the same. `scores` is the device's address of the host-mapped board.
+// One rank's pages and the type of their numbers. PoolView says bf16, but both types have two
+// bytes, so offsets are the same. `scores` is the device's address of the host-mapped board.
 struct DevicePool {
   PoolView view;
   DataType type = DataType::kBf16;  // or kFp16
 };
 
-// In AppendSlot::page: the row is padding of a captured batch and goes nowhere.
+// The value of AppendSlot::page for a row that is padding of a captured batch and is stored
+// nowhere.
 inline constexpr uint32_t kNoPage = 0xffffffff;
 
 }  // namespace folio::kernels::cuda

@@ -1,8 +1,10 @@
-// One layer's share of one sequence: its pages in token order, how many tokens they hold, and which
-// logical position each of these tokens has. Survivors of an eviction are never renumbered.
+// BlockTable is one layer of one sequence: its pages in token order, how many tokens they hold, and
+// the logical position of each token. Tokens that survive an eviction keep their positions, because
+// their keys were rotated for them.
 //
-// Positions are kept as runs, so a sequence that was never evicted from costs one run. Bookkeeping
-// only; thread-compatible. A call that breaks its precondition is a bug and ends the process.
+// Positions are stored as ranges, so a sequence without evictions costs one range. A table holds
+// page ids and never touches the memory. Thread-compatible. A call that breaks its precondition is
+// a bug and ends the process.
 #ifndef FOLIO_SERVICES_CACHE_BLOCK_TABLE_H_
 #define FOLIO_SERVICES_CACHE_BLOCK_TABLE_H_
 
@@ -11,20 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
+#include "services/base/session_types.h"
 
 namespace folio::cache {
-
-// One layer's pages, in table order.
-using PageList = std::vector<PageRef>;
-// One PageList per layer.
-using LayerPageLists = std::vector<PageList>;
-
-struct PositionRange {
-  Position begin;
-  Position end;  // exclusive
-  friend constexpr bool operator==(const PositionRange&, const PositionRange&) = default;
-};
 
 class BlockTable {
  public:
@@ -34,41 +26,41 @@ class BlockTable {
   TokenCount resident() const { return TokenCount(resident_); }
   // Tokens that the pages can hold.
   uint64_t capacity() const { return uint64_t{page_tokens_} * pages_.size(); }
-  // Logical positions of slots 0, 1, ..., as ascending runs, none touching the next.
+  // Logical positions of slots 0, 1, ..., as ascending ranges with gaps between them.
   std::vector<PositionRange> positions() const;
-  // Behind all of them; 0 without tokens.
+  // The end of the last range, or 0 without tokens.
   Position positions_end() const { return last_.end; }
 
   void AddPage(PageRef page) { pages_.push_back(page); }
 
-  // `count` tokens with positions `first`, `first + 1`, ... Precondition: they fit the pages, and
-  // `first` is behind all positions so far.
+  // Appends `count` tokens with positions `first`, `first + 1`, ... Precondition: they fit into the
+  // pages, and `first` is behind all positions so far.
   void Append(Position first, TokenCount count);
 
-  // Keeps the slots `keep` (ascending), moved together to the front, and `spare` pages behind the
-  // survivors' pages. Returns the pages given up.
-  PageList Compact(absl::Span<const SlotIndex> keep, PageCount spare);
+  // Keeps the slots `keep` (ascending), moved together to the front, and `spare` pages behind those
+  // of the survivors. Returns the other pages.
+  PageList Compact(absl::Span<const TokenSlot> keep, PageCount spare);
 
-  // Takes out one full block and returns its page.
+  // Removes one full block and returns its page.
   PageRef Drop(BlockIndex block);
 
-  // All pages, leaving an empty table.
+  // Empties the table and returns all its pages.
   PageList Clear();
 
-  // INTERNAL unless lengths, runs and pages agree.
+  // INTERNAL unless lengths, ranges and pages agree.
   absl::Status CheckInvariants() const;
 
  private:
-  void AppendRun(Position begin, Position end);
-  // The last run goes to the closed ones, and comes back from them.
+  void AppendRange(Position begin, Position end);
+  // CloseLast moves the last range to the closed ones, and OpenLast moves it back.
   void CloseLast();
   void OpenLast();
 
   uint32_t page_tokens_;
   uint32_t resident_ = 0;
   PageList pages_;
-  std::vector<PositionRange> closed_;  // all runs but the last
-  PositionRange last_ = {};            // empty without tokens; here, since each step extends it
+  std::vector<PositionRange> closed_;  // all ranges except the last
+  PositionRange last_ = {};            // separate because each step extends it
 };
 
 }  // namespace folio::cache

@@ -1,5 +1,5 @@
-// A sequence that outlives its worker: what the next one asks with, and what it needs to go on.
-// Plain values.
+// ClaimRequest is how a worker asks for a sequence whose own worker was lost, and Claimed is all it
+// needs to continue that sequence. Both are plain values.
 #ifndef FOLIO_SERVICES_CACHE_CLAIM_H_
 #define FOLIO_SERVICES_CACHE_CLAIM_H_
 
@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "services/base/ids.h"
+#include "services/base/session_types.h"
 #include "services/cache/coordinator_types.h"
-#include "services/common/ids.h"
-#include "services/policy/policy.h"
+#include "services/policy/cache_config.h"
 
 namespace folio::cache {
 
@@ -19,8 +20,8 @@ struct ClaimRequest {
   std::string resume_token;
 };
 
-// The record as of the last commit and acknowledgement. A lost worker may have gone further: K, V
-// and scores behind `logical_length` mean nothing.
+// The record as of the last commit and acknowledgement. A lost worker may have written further, so
+// K, V and scores behind `logical_length` have no meaning.
 struct Claimed {
   SequenceId sequence;
   LeaseEpoch lease_epoch;  // one more than the last worker's
@@ -34,9 +35,9 @@ struct Claimed {
   TokenCount logical_length;
   std::vector<LayerTableInfo> layers;
   PageCount evicted_pages;
-  policy::ScoreNeed scores;
-  policy::ScoreNeed prompt_scores;
-  // Not acknowledged yet; always a DropAction.
+  ScoreNeed scores;
+  ScoreNeed prompt_scores;
+  // Not acknowledged yet. Always a DropAction.
   std::optional<Plan> plan;
 };
 

@@ -1,50 +1,96 @@
+// The coordinator's workers: their leases, and what a lost worker leaves behind.
 #include "services/cache/coordinator.h"
 
 #include <utility>
 
-#include "services/cache/coordinator_state.h"
+#include "services/base/check.h"
 
 namespace folio::cache {
 
-Coordinator::Coordinator(CoordinatorOptions options) : state_(std::make_unique<State>(options)) {}
-Coordinator::~Coordinator() = default;
+Coordinator::Coordinator(const CoordinatorOptions& options)
+    : options_(options),
+      pool_(options.num_pages),
+      leases_(options.lease_ttl),
+      orphanage_(options.orphan_ttl, sequences_, pool_, leases_) {
+  FOLIO_CHECK(options_.clock != nullptr);
+  FOLIO_CHECK(options_.geometry.num_layers > 0 && options_.geometry.page_tokens > 0);
+}
 
-WorkerId Coordinator::AddWorker(std::string name) { return state_->AddWorker(std::move(name)); }
-absl::Status Coordinator::Renew(WorkerId worker) { return state_->Renew(worker); }
+Coordinator::~Coordinator() {
+  absl::MutexLock lock(&mu_);
+  for (auto& [id, sequence] : sequences_) sequence->Release(pool_);
+}
+
+ScoreBoard Coordinator::board() const {
+  return {options_.score_board, options_.num_pages.value(), options_.geometry.scores_per_page()};
+}
+
+WorkerId Coordinator::AddWorker(std::string name) {
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  return leases_.Add(std::move(name), now);
+}
+
+absl::Status Coordinator::Renew(WorkerId worker) {
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  return leases_.Renew(worker, now);
+}
+
+void Coordinator::AwaitDecisions(WorkerId worker) {
+  const auto idle = [this, worker]() {
+    mu_.AssertReaderHeld();
+    for (const auto& [id, sequence] : sequences_) {
+      if (sequence->record().worker == worker && sequence->record().deciding) return false;
+    }
+    return true;
+  };
+  mu_.Await(absl::Condition(&idle));
+}
+
 void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
-  state_->FenceWorker(worker, quiesced);
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  leases_.Fence(worker);
+  AwaitDecisions(worker);
+  orphanage_.TakeIn(worker, quiesced, now);
+  if (quiesced) {
+    pool_.EndQuarantine(worker);
+    leases_.Remove(worker);
+  }
 }
-void Coordinator::ProveGone(WorkerId worker) { state_->ProveGone(worker); }
-std::vector<WorkerId> Coordinator::FenceExpired() { return state_->FenceExpired(); }
-std::vector<SequenceId> Coordinator::EndExpiredOrphans() { return state_->EndExpiredOrphans(); }
-PageCount Coordinator::WithheldFor(WorkerId worker) const { return state_->WithheldFor(worker); }
 
-absl::StatusOr<Opened> Coordinator::Open(const OpenRequest& request) {
-  return state_->Open(request);
+void Coordinator::ConfirmExited(WorkerId worker) { FenceWorker(worker, /*quiesced=*/true); }
+
+std::vector<WorkerId> Coordinator::FenceExpired() {
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  std::vector<WorkerId> expired = leases_.Expired(now);
+  // All are fenced before the lock is released to wait for the first one's decisions.
+  for (WorkerId worker : expired) leases_.Fence(worker);
+  for (WorkerId worker : expired) {
+    AwaitDecisions(worker);
+    orphanage_.TakeIn(worker, /*quiesced=*/false, now);
+  }
+  return expired;
 }
+
+std::vector<SequenceId> Coordinator::EndExpiredOrphans() {
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  return orphanage_.EndExpired(now);
+}
+
+PageCount Coordinator::PagesBlockedBy(WorkerId worker) const {
+  absl::MutexLock lock(&mu_);
+  return orphanage_.PagesBlockedBy(worker);
+}
+
 absl::StatusOr<Claimed> Coordinator::Claim(const ClaimRequest& request) {
-  return state_->Claim(request);
+  const absl::Time now = options_.clock->Now();
+  absl::MutexLock lock(&mu_);
+  if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
+  return orphanage_.Claim(request);
 }
-absl::StatusOr<Outcome> Coordinator::Commit(const CommitRequest& request) {
-  return state_->Commit(request);
-}
-absl::StatusOr<Outcome> Coordinator::Ack(WorkerId worker, SequenceId sequence,
-                                         LeaseEpoch lease_epoch, PlanEpoch epoch) {
-  return state_->Ack(worker, sequence, lease_epoch, epoch);
-}
-absl::Status Coordinator::Close(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch) {
-  return state_->Close(worker, sequence, lease_epoch);
-}
-
-PoolInfo Coordinator::pool() const { return state_->pool(); }
-std::vector<SequenceInfo> Coordinator::sequences() const { return state_->sequences(); }
-absl::StatusOr<SequenceDetail> Coordinator::sequence(SequenceId id) const {
-  return state_->sequence(id);
-}
-absl::StatusOr<Explanation> Coordinator::Explain(
-    SequenceId id, const std::optional<policy::CacheConfig>& cache) const {
-  return state_->Explain(id, cache);
-}
-absl::Status Coordinator::CheckInvariants() const { return state_->CheckInvariants(); }
 
 }  // namespace folio::cache

@@ -1,119 +1,126 @@
-// The one place where pages change hands: page states, block tables, sequences, leases,
-// reservations, plans. Thread-safe; one lock, never held across a policy decision or I/O. Every
-// refusal is a Status that leaves everything as it was, but for the worker's lease, renewed. Calls
-// that take pages away wait for a decision that still reads them (well under a millisecond).
+// Coordinator is the only place where pages change hands. It admits sequences, grants pages to
+// them, has policies decide which tokens go, and takes pages back when a sequence or its worker
+// ends.
 //
-// Pages of a sequence, per layer and in table order:
+//   which token goes?                 services/policy, run by decision.h on a snapshot
+//   who frees a dead worker's pages?  FenceWorker and ConfirmExited below, through orphanage.h
+//   is there room for a sequence?     Open below. The numbers are in footprint.h.
+//
+// Thread-safe under one lock, which is never held during a policy's decision or I/O. A failed call
+// changes nothing, except that it renews the worker's lease. Calls that take pages away wait for a
+// decision that still reads them, which takes well under a millisecond.
+//
+// The pages of a sequence, per layer and in table order:
 //   [ full pages ... ][ newest page, partly filled ][ ahead ]
-// Between steps a layer holds at most floor(resident / page_tokens) + 2 pages, and never more than
-// budget / page_tokens + 2 once its prompt is compacted.
+// Between steps a layer holds at most floor(resident / page_tokens) + 2 pages, and at most
+// budget / page_tokens + 2 after its prompt is compacted.
 #ifndef FOLIO_SERVICES_CACHE_COORDINATOR_H_
 #define FOLIO_SERVICES_CACHE_COORDINATOR_H_
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/synchronization/mutex.h"
+#include "services/base/ids.h"
 #include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
-#include "services/common/clock.h"
-#include "services/common/geometry.h"
-#include "services/common/ids.h"
+#include "services/cache/decision.h"
+#include "services/cache/lease.h"
+#include "services/cache/orphanage.h"
+#include "services/cache/page_pool.h"
+#include "services/cache/score_board.h"
+#include "services/cache/sequence.h"
 
 namespace folio::cache {
 
-struct CoordinatorOptions {
-  CacheGeometry geometry;
-  PageCount num_pages;
-  absl::Duration lease_ttl = absl::Seconds(10);
-  // How long a sequence waits for another worker when its own is lost; 0: it ends at once.
-  absl::Duration orphan_ttl;
-  // Score board of the pool, `geometry.score_board_floats(num_pages)` floats; borrowed. Workers of
-  // other processes write it; rows are read only after the commit that covers them.
-  const float* score_board = nullptr;
-  const Clock* clock = nullptr;  // borrowed
-};
-
 class Coordinator {
  public:
-  explicit Coordinator(CoordinatorOptions options);
+  explicit Coordinator(const CoordinatorOptions& options);
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // A worker's lease starts here and is renewed by Renew and by each call that names the worker.
+  // A worker's lease starts here. Renew and each call that names the worker renew it.
   WorkerId AddWorker(std::string name);
   absl::Status Renew(WorkerId worker);
 
-  // Fences the worker. Its sequences that were opened with a resume token are orphaned: they keep
-  // their pages and their reservation until they are claimed or end. The others end, and their
-  // pages are quarantined until ProveGone; with `quiesced` (an orderly goodbye: nothing can write
-  // any more) they are free at once. Idempotent.
-  //
-  // One more ends: a sequence whose compaction was not acknowledged, since nobody knows which of
-  // its tokens were moved. Pages that were to be dropped are whole: the claim names them again.
+  // Takes the worker's lease away. Its sequences that were opened with a resume token are orphaned,
+  // except one whose compaction was not acknowledged: no record says which of its tokens the worker
+  // has moved. All others end, and their pages are quarantined until ConfirmExited. With
+  // `quiesced`, an orderly goodbye after which nothing writes, they are free at once. Idempotent.
   void FenceWorker(WorkerId worker, bool quiesced);
-  // The process is known to have ended: pages quarantined for it become free, its orphans may be
+  // The worker's process has ended. Pages quarantined for it become free, and its orphans may be
   // claimed. Idempotent.
-  void ProveGone(WorkerId worker);
-  // Fences workers whose lease has run out and returns them.
+  void ConfirmExited(WorkerId worker);
+  // Fences the workers whose lease has run out and returns them.
   std::vector<WorkerId> FenceExpired();
-  // Ends the orphans that nobody claimed within `orphan_ttl` and returns them.
+  // Ends the orphans that no worker claimed within `orphan_ttl` and returns them.
   std::vector<SequenceId> EndExpiredOrphans();
-  // Pages out of use because the fenced `worker` could still write them: quarantined, or orphans'.
-  PageCount WithheldFor(WorkerId worker) const;
+  // Pages out of use because the fenced `worker` could still write them, quarantined or held by its
+  // orphans.
+  PageCount PagesBlockedBy(WorkerId worker) const;
 
-  // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help;
-  // INVALID_ARGUMENT names the field; NOT_FOUND or FAILED_PRECONDITION: the worker is unknown or
-  // fenced. Reserves the worst case (prompt and max_new_tokens, or budget and slack), so that a
-  // running sequence never meets a full pool. Where orphans are in the way, those that wait longest
-  // end, as many as are needed and none if that does not help.
+  // Reserves WorstCasePages, so that a running sequence never meets a full pool. If orphans are in
+  // the way, those that wait longest end, as many as needed, or none if that does not help.
+  // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help.
+  // INVALID_ARGUMENT names the field. NOT_FOUND or FAILED_PRECONDITION: the worker is unknown or
+  // fenced.
   absl::StatusOr<Opened> Open(const OpenRequest& request);
 
-  // Makes an orphan `worker`'s: what was committed stays, tokens behind it are computed again, and
-  // `plan` is carried out first. PERMISSION_DENIED: another resume token. UNAVAILABLE, try again:
-  // its worker's lease is live, or the process is not proven gone. NOT_FOUND: it has ended. Of
-  // several that ask, one gets it.
+  // Gives an orphan to `worker`. Committed tokens stay, later ones are computed again, and `plan`
+  // is carried out first. If several workers ask, one gets it. PERMISSION_DENIED: another resume
+  // token. UNAVAILABLE, try again: its worker's lease is live, or that worker's process may still
+  // run. NOT_FOUND: it has ended.
   absl::StatusOr<Claimed> Claim(const ClaimRequest& request);
 
-  // FAILED_PRECONDITION on a stale lease epoch or page reference, a length that goes backwards or
-  // past the pages held, a chunk that runs past the prompt's end, or decode while a compaction (in
-  // synchronous mode: any plan) waits: acknowledge first. NOT_FOUND for an unknown sequence.
+  // Records a step. FAILED_PRECONDITION on a stale lease epoch or page reference, a length that
+  // goes backwards or past the pages held, a chunk that runs past the prompt's end, or decode while
+  // a compaction (in synchronous mode: any plan) waits for its acknowledgement. NOT_FOUND for an
+  // unknown sequence.
   //
   // The record must always hold the ids of the tokens in the cache, and may hold the one sampled
-  // but not yet fed: after a commit that ends the prompt or decodes, prompt and sampled tokens
-  // together number `logical_length` or one more.
+  // last. After a commit that ends the prompt or decodes, prompt and sampled tokens together number
+  // `logical_length` or one more.
   absl::StatusOr<Outcome> Commit(const CommitRequest& request);
 
-  // The worker carried out plan `epoch`; the pages it gave up become free. The outcome grants the
-  // page ahead that the plan held back, and holds the next plan if the newest page filled
+  // The worker carried out plan `epoch`, and the pages it gave up become free. The outcome grants
+  // the page ahead that the plan held back. It holds the next plan if the newest page filled
   // meanwhile.
   absl::StatusOr<Outcome> Ack(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch,
                               PlanEpoch epoch);
 
-  // All pages become free. The worker vouches that no step in flight can touch them.
+  // Frees all pages of a sequence. The worker vouches that no step in flight can touch them.
   absl::Status Close(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch);
 
-  PoolInfo pool() const;
-  std::vector<SequenceInfo> sequences() const;
-  absl::StatusOr<SequenceDetail> sequence(SequenceId id) const;
-  // What a policy with the settings `cache` (none: the sequence's own) would evict if it had to
-  // decide now; nothing changes. INVALID_ARGUMENT as Open; NOT_FOUND; FAILED_PRECONDITION while the
-  // prompt is prefilled or when the policy reads scores that the sequence's worker does not write;
-  // UNAVAILABLE when the sequence was evicted from all the while: ask again.
-  absl::StatusOr<Explanation> Explain(SequenceId id,
-                                      const std::optional<policy::CacheConfig>& cache) const;
-
-  // Checks every invariant of the page accounting; INTERNAL names the first that is broken.
-  // O(pages); for debug builds, tests and fuzzing.
-  absl::Status CheckInvariants() const;
-
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  friend class Inspector;
+
+  ScoreBoard board() const;
+  absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The sequence, if `worker` may change it now. Renews the worker's lease.
+  absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until no policy reads pages of the worker's sequences.
+  void AwaitDecisions(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Pages for a new sequence, or why it is refused. `ended` gets the orphans that ended for it.
+  absl::StatusOr<PageReservation> Admit(const OpenRequest& request, std::vector<SequenceId>* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Runs the policy without the lock, then installs its plan.
+  absl::StatusOr<Outcome> DecideAndInstall(std::optional<DecisionInput> input, Outcome outcome)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const CoordinatorOptions options_;
+
+  mutable absl::Mutex mu_;
+  PagePool pool_ ABSL_GUARDED_BY(mu_);  // before sequences_: reservations return to it
+  LeaseTable leases_ ABSL_GUARDED_BY(mu_);
+  SequenceMap sequences_ ABSL_GUARDED_BY(mu_);
+  Orphanage orphanage_ ABSL_GUARDED_BY(mu_);  // works on the three above
+  SequenceId last_sequence_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace folio::cache

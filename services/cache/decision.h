@@ -1,4 +1,5 @@
-// Running a policy on what a sequence looked like: the part of a commit that needs no lock.
+// Decide runs a sequence's policy on a snapshot and returns which tokens or which blocks go. It is
+// the part of a commit that needs no lock. The policies themselves are in services/policy.
 #ifndef FOLIO_SERVICES_CACHE_DECISION_H_
 #define FOLIO_SERVICES_CACHE_DECISION_H_
 
@@ -7,23 +8,24 @@
 #include <variant>
 #include <vector>
 
-#include "services/cache/coordinator_types.h"
+#include "services/base/ids.h"
+#include "services/base/session_types.h"
 #include "services/policy/kept_scores.h"
 #include "services/policy/policy.h"
 
 namespace folio::cache {
 
-// Taken under the lock. The score rows it points at must not be given to anyone else before the
-// decision ends; the coordinator sees to that.
+// DecisionInput is the snapshot. DecisionView takes it under the coordinator's lock. It points at
+// score rows, and the coordinator gives their pages to no other sequence before the decision ends.
 struct DecisionInput {
   struct Layer {
     std::vector<const float*> pages;         // float[page_tokens][kv_heads] each
-    std::vector<const float*> prompt_pages;  // of the second plane, where the policy reads it
+    std::vector<const float*> prompt_pages;  // second channel, if the policy reads it
     TokenCount tokens;
-    TokenCount scored;  // of these
+    TokenCount scored;  // how many of them have a row
     policy::Limits limits;
-    bool over = false;  // it loses something; else it stays as it is
-    PageCount spare;    // with compact
+    bool over = false;  // the layer is over its budget; else it stays as it is
+    PageCount spare;    // compaction: pages that stay behind the survivors
   };
 
   SequenceId sequence;
@@ -31,9 +33,9 @@ struct DecisionInput {
   uint32_t page_tokens = 0;
   uint32_t kv_heads = 0;
   TokenCount logical_length;
-  bool compact = false;  // else drop a block
+  bool compact = false;  // compact the prompt, else drop a block
   std::vector<Layer> layers;
-  // The sequence's own, with it while it is deciding; empty when nothing is kept.
+  // The sequence's own cache of block scores, lent for the decision. Empty if it has none.
   std::vector<policy::KeptScores> kept;  // [layer]
 
   policy::LayerScores Scores(size_t layer) const;
@@ -41,7 +43,7 @@ struct DecisionInput {
 
 using Action = std::variant<CompactAction, DropAction>;
 
-// Depends on nothing else, and brings what is kept up to date. A policy that breaks its contract
+// Depends on `input` alone, and brings `input.kept` up to date. A policy that breaks its contract
 // (budget, order, protected tokens) ends the process.
 Action Decide(DecisionInput& input);
 

@@ -1,10 +1,14 @@
-// How many pages of one layer a sequence is given, and how many it is promised. Pure arithmetic, in
-// 64 bits, so that no request can overflow it.
+// Footprint says how many pages of one layer a sequence gets, and how many it may need in the rest
+// of its life. It is pure arithmetic, in 64 bits so that no request can overflow it.
 //
-// A prompt is given the pages of all its tokens and one ahead. In decode a layer is given its
-// newest page and one ahead, so that the step after a filled page waits for no answer. A policy
-// that evicts never needs more than its budget and two pages once the prompt is compacted. Nobody
-// is given pages that the tokens still to come cannot fill.
+// A prompt gets the pages of all its tokens and one ahead. In decode a layer gets its newest page
+// and one ahead. The page ahead is there because a step that fills a page is followed at once by
+// the next step, which must have room before the manager's reply arrives. It also lets decode
+// continue while a plan waits, since an eviction runs beside the steps.
+//
+// A policy that evicts therefore needs at most its budget and two pages after the prompt is
+// compacted: the page being filled and the one ahead. A layer gets only pages that the tokens still
+// to come can fill.
 #ifndef FOLIO_SERVICES_CACHE_FOOTPRINT_H_
 #define FOLIO_SERVICES_CACHE_FOOTPRINT_H_
 
@@ -15,22 +19,22 @@ namespace folio::cache {
 
 class Footprint {
  public:
-  // `budget` in tokens, a multiple of `page_tokens`; 0: nothing is ever evicted.
+  // `budget` is in tokens and a multiple of `page_tokens`. With 0 nothing is ever evicted.
   constexpr Footprint(uint64_t page_tokens, uint64_t budget)
       : page_tokens_(page_tokens),
-        most_(budget == 0 ? UINT64_MAX : budget / page_tokens + kPagesOverBudget) {}
+        max_pages_(budget == 0 ? UINT64_MAX : budget / page_tokens + kPagesOverBudget) {}
 
   // For a prompt of `prompt` tokens before it is compacted, with `remaining` more to come.
   constexpr uint64_t ForPrompt(uint64_t prompt, uint64_t remaining) const {
     return std::min(Pages(prompt) + 1, Pages(prompt + remaining));
   }
   // In decode with `resident` tokens and `remaining` more to come.
-  constexpr uint64_t Now(uint64_t resident, uint64_t remaining) const {
-    return std::min(resident / page_tokens_ + 2, Ever(resident, remaining));
+  constexpr uint64_t TargetPages(uint64_t resident, uint64_t remaining) const {
+    return std::min(resident / page_tokens_ + 2, MaxPages(resident, remaining));
   }
-  // The most that Now can become in the rest of the sequence's life.
-  constexpr uint64_t Ever(uint64_t resident, uint64_t remaining) const {
-    return std::min(most_, Pages(resident + remaining));
+  // The largest value of TargetPages in the rest of the sequence's life.
+  constexpr uint64_t MaxPages(uint64_t resident, uint64_t remaining) const {
+    return std::min(max_pages_, Pages(resident + remaining));
   }
   // Pages over the budget: the one being filled and the one ahead.
   static constexpr uint64_t kPagesOverBudget = 2;
@@ -41,7 +45,7 @@ class Footprint {
   }
 
   uint64_t page_tokens_;
-  uint64_t most_;
+  uint64_t max_pages_;
 };
 
 }  // namespace folio::cache

@@ -20,7 +20,7 @@ absl::Status LeaseTable::Renew(WorkerId worker, absl::Time now) {
   if (it->second.fenced) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", worker.value(), " (", it->second.name,
-                     ") was fenced: its lease ended; attach again"));
+                     ") was fenced because its lease ended; attach again"));
   }
   it->second.deadline = now + ttl_;
   return absl::OkStatus();

@@ -1,5 +1,8 @@
-// Which workers may write pages, and until when. A worker is leased from Add until it is fenced;
-// fencing is final. Thread-compatible; time is handed in.
+// LeaseTable says which workers may write pages, and until when. A worker has a lease from Add
+// until it is fenced, and fencing is final. Fencing does not stop the worker's process, so pages it
+// could still write stay blocked until that process has ended (see orphanage.h).
+//
+// Thread-compatible, guarded by the coordinator's lock. Callers pass the time in.
 #ifndef FOLIO_SERVICES_CACHE_LEASE_H_
 #define FOLIO_SERVICES_CACHE_LEASE_H_
 
@@ -9,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
 
 namespace folio::cache {
 
@@ -25,19 +28,18 @@ class LeaseTable {
 
   WorkerId Add(std::string name, absl::Time now);
 
-  // Extends a lease to `now + ttl`; a deadline that has passed without fencing is extended too,
-  // since nothing was taken from the worker yet. NOT_FOUND for an unknown worker,
-  // FAILED_PRECONDITION for a fenced one.
+  // Extends a lease to `now + ttl`, even after its deadline: until it is fenced nothing was taken
+  // from the worker. NOT_FOUND for an unknown worker, FAILED_PRECONDITION for a fenced one.
   absl::Status Renew(WorkerId worker, absl::Time now);
 
   // False when the worker is unknown or was fenced before.
   bool Fence(WorkerId worker);
-  // Forgets the worker: its process is gone.
+  // Forgets the worker, whose process has ended.
   void Remove(WorkerId worker) { leases_.erase(worker); }
 
   bool IsLive(WorkerId worker) const;
   bool IsFenced(WorkerId worker) const;
-  // Leased workers whose deadline is before `now`.
+  // Workers with a lease whose deadline is before `now`.
   std::vector<WorkerId> Expired(absl::Time now) const;
   const std::map<WorkerId, Lease>& all() const { return leases_; }
 

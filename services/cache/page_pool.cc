@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::cache {
 

@@ -1,9 +1,12 @@
-// The states of a pool's pages: free, held, or quarantined, with one generation each that grows
-// whenever the page is given out.
+// PagePool keeps the state of every page: free, held by a sequence, or quarantined. A page is
+// quarantined while a lost worker's process could still write it, and ConfirmExited of the
+// coordinator frees it then. Each page has a generation that grows when the page is given out, so
+// that a stale reference is recognised.
 //
-// A page is given out only against a reservation, so a promise made once is never broken: free
-// pages are always at least as many as promised ones. Thread-compatible; the coordinator's lock
-// guards it. Releasing a page that is not held is a bug and ends the process.
+// A page is given out only against a reservation, and there are always at least as many free pages
+// as promised ones. A sequence that was admitted therefore never waits for a page.
+// Thread-compatible, guarded by the coordinator's lock. Releasing a page that is not held is a bug
+// and ends the process.
 #ifndef FOLIO_SERVICES_CACHE_PAGE_POOL_H_
 #define FOLIO_SERVICES_CACHE_PAGE_POOL_H_
 
@@ -13,14 +16,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
 
 namespace folio::cache {
 
 class PagePool;
 
-// Pages promised but not yet given out. Move-only; the destructor takes the promise back. Must not
-// outlive the pool.
+// PageReservation is a promise of pages that are not given out yet. Move-only. The destructor takes
+// the promise back. Must not outlive the pool.
 class PageReservation {
  public:
   PageReservation() = default;
@@ -46,16 +49,16 @@ class PagePool {
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
-  // Nothing when fewer than `count` pages are free of promises.
+  // Promises `count` pages, or returns nullopt if fewer are free and not promised.
   std::optional<PageReservation> Reserve(PageCount count);
-  // Gives out one page of the promise. The most recently freed page goes first: its memory is warm,
-  // and pages never used stay untouched.
+  // Gives out one page of the promise. The page that was freed last is taken first, because its
+  // memory is still in the processor's caches and unused pages then never become resident.
   PageRef Take(PageReservation& reservation);
-  // held -> free.
+  // A held page becomes free.
   void Release(PageRef page);
-  // held -> quarantined: `owner` could still write it.
+  // A held page becomes quarantined, because `owner` could still write it.
   void Quarantine(PageRef page, WorkerId owner);
-  // quarantined by `owner` -> free. Returns how many.
+  // The pages quarantined for `owner` become free. Returns how many.
   PageCount EndQuarantine(WorkerId owner);
 
   bool IsHeld(PageRef page) const;

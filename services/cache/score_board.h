@@ -1,4 +1,4 @@
-// The pool's score board as the cache reads it.
+// ScoreBoard is the pool's score board as the cache reads it. It finds the rows of a page.
 #ifndef FOLIO_SERVICES_CACHE_SCORE_BOARD_H_
 #define FOLIO_SERVICES_CACHE_SCORE_BOARD_H_
 
@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
 
 namespace folio::cache {
 
-// float[plane][page][page_tokens][kv_heads]; see CacheGeometry::kScorePlanes. Borrows; workers
-// write while it is read.
+// The layout is float[channel][page][page_tokens][kv_heads] (see CacheGeometry::kScoreChannels).
+// The memory is borrowed, and workers write other rows while some are read.
 struct ScoreBoard {
   const float* scores = nullptr;
   size_t num_pages = 0;
   size_t page_floats = 0;
 
-  // Where the scores of `pages` lie in one plane.
-  std::vector<const float*> Rows(absl::Span<const PageRef> pages, uint32_t plane) const {
+  // The scores of `pages` in one channel.
+  std::vector<const float*> Rows(absl::Span<const PageRef> pages, uint32_t channel) const {
     std::vector<const float*> rows;
     rows.reserve(pages.size());
     for (const PageRef& ref : pages) {
-      rows.push_back(scores + (plane * num_pages + ref.page.value()) * page_floats);
+      rows.push_back(scores + (channel * num_pages + ref.page.value()) * page_floats);
     }
     return rows;
   }

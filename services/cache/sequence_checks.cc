@@ -1,8 +1,8 @@
-// What a commit may say, and what must always hold of a sequence.
-#include <algorithm>
+#include "services/cache/sequence_checks.h"
+
+#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "services/cache/sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -11,148 +11,170 @@ std::string Describe(PageRef page) {
   return absl::StrCat("page ", page.page.value(), " generation ", page.generation.value());
 }
 
-absl::Status Broken(absl::string_view what) { return absl::InternalError(what); }
-
-}  // namespace
-
-absl::Status Sequence::Refuse(absl::string_view why) const {
-  return absl::FailedPreconditionError(absl::StrCat("sequence ", id_.value(), ": ", why));
+// The record must hold the ids of the tokens in the cache, and may hold the one sampled last.
+absl::Status CheckTokens(const SequenceRecord& record, const CommitRequest& request) {
+  const uint64_t length = request.logical_length.value();
+  const uint64_t known = record.tokens.size() + request.sampled.size();
+  if (known == length || known == length + 1) return absl::OkStatus();
+  return Refuse(record,
+                absl::StrCat("sampled tokens bring the record to ", known, " ids; logical_length ",
+                             length, " needs ", length, " or ", length + 1));
 }
 
-absl::Status Sequence::CheckCommit(const CommitRequest& request) const {
-  const uint32_t length = request.logical_length.value();
-  if (length < logical_length_) {
-    return Refuse(
-        absl::StrCat("logical_length ", length, " goes backwards from ", logical_length_));
-  }
-  return logical_length_ < prompt_tokens_ ? CheckPromptCommit(request) : CheckDecodeCommit(request);
-}
-
-absl::Status Sequence::CheckPromptCommit(const CommitRequest& request) const {
-  const uint32_t length = request.logical_length.value();
-  if (length > prompt_tokens_) {
-    return Refuse(absl::StrCat("logical_length ", length, " runs past the prompt's end at ",
-                               prompt_tokens_, ": commit the prompt's last chunk by itself"));
-  }
-  if (!request.filled.empty()) return Refuse("filled pages are for decode, not for the prompt");
-  if (length == prompt_tokens_) return CheckRecord(request);
-  if (request.sampled.empty()) return absl::OkStatus();
-  return Refuse(absl::StrCat("sampled tokens before the prompt's end: logical_length ", length,
-                             " of ", prompt_tokens_));
-}
-
-absl::Status Sequence::CheckDecodeCommit(const CommitRequest& request) const {
-  const uint32_t length = request.logical_length.value();
-  const uint32_t growth = length - logical_length_;
-  if (growth > 0 && compaction_waits()) {
-    return Refuse("its compaction waits: acknowledge the plan before decoding");
-  }
-  if (growth > 0 && plan_in_flight() && cache_.mode == policy::EvictionMode::kSynchronous) {
-    return Refuse("a plan waits, and eviction_mode is synchronous: acknowledge the plan first");
-  }
-  if (growth > remaining()) {
-    return Refuse(absl::StrCat("logical_length ", length, " exceeds prompt and max_new_tokens, ",
-                               uint64_t{prompt_tokens_} + max_new_tokens_));
-  }
-  for (const BlockTable& table : layers_) {
-    if (uint64_t{table.resident().value()} + growth > table.capacity()) {
-      return Refuse(absl::StrCat("logical_length ", length, " needs room for ", growth,
-                                 " more tokens; the pages held have room for ",
-                                 table.capacity() - table.resident().value()));
-    }
-  }
-  if (absl::Status s = CheckFilled(request); !s.ok()) return s;
-  return CheckRecord(request);
-}
-
-absl::Status Sequence::CheckFilled(const CommitRequest& request) const {
-  const uint32_t growth = request.logical_length.value() - logical_length_;
-  const uint32_t page_tokens = geometry_.page_tokens;
+absl::Status CheckFilled(const SequenceRecord& record, const CommitRequest& request) {
+  const uint32_t growth = request.logical_length.value() - record.logical_length;
+  const uint32_t page_tokens = record.geometry.page_tokens;
   size_t named = 0;
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    const BlockTable& table = layers_[layer];
+  for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    const BlockTable& table = record.layers[layer];
     const uint32_t resident = table.resident().value();
     const uint32_t full_pages = (resident + growth) / page_tokens;
     if (full_pages == resident / page_tokens) continue;
     const PageRef expected = table.pages()[full_pages - 1];
     if (named == request.filled.size()) {
-      return Refuse(absl::StrCat("a page became full in layer ", layer, ": filled must name ",
+      return Refuse(record,
+                    absl::StrCat("a page became full in layer ", layer, ": filled must name ",
                                  Describe(expected), ", got ", named, " pages"));
     }
     if (request.filled[named] != expected) {
-      return Refuse(absl::StrCat("filled of layer ", layer, " must be ", Describe(expected),
-                                 ", got ", Describe(request.filled[named])));
+      return Refuse(record, absl::StrCat("filled of layer ", layer, " must be ", Describe(expected),
+                                         ", got ", Describe(request.filled[named])));
     }
     ++named;
   }
   if (named == request.filled.size()) return absl::OkStatus();
-  return Refuse(
-      absl::StrCat("filled names ", request.filled.size(), " pages, but ", named, " became full"));
+  return Refuse(record, absl::StrCat("filled names ", request.filled.size(), " pages, but ", named,
+                                     " became full"));
 }
 
-absl::Status Sequence::CheckRecord(const CommitRequest& request) const {
-  const uint64_t length = request.logical_length.value();
-  const uint64_t known = tokens_.size() + request.sampled.size();
-  if (known == length || known == length + 1) return absl::OkStatus();
-  return Refuse(absl::StrCat("sampled tokens bring the record to ", known, " ids; logical_length ",
-                             length, " needs ", length, " or ", length + 1));
+absl::Status CheckPromptCommit(const SequenceRecord& record, const CommitRequest& request) {
+  const uint32_t length = request.logical_length.value();
+  if (length > record.prompt_tokens) {
+    return Refuse(record,
+                  absl::StrCat("logical_length ", length, " runs past the prompt's end at ",
+                               record.prompt_tokens, ": commit the prompt's last chunk by itself"));
+  }
+  if (!request.filled.empty()) {
+    return Refuse(record, "filled pages are for decode, not for the prompt");
+  }
+  if (length == record.prompt_tokens) return CheckTokens(record, request);
+  if (request.sampled.empty()) return absl::OkStatus();
+  return Refuse(record, absl::StrCat("sampled tokens before the prompt's end: logical_length ",
+                                     length, " of ", record.prompt_tokens));
 }
 
-absl::Status Sequence::CheckTable(size_t layer) const {
-  const BlockTable& table = layers_[layer];
-  if (absl::Status s = table.CheckInvariants(); !s.ok()) return s;
-  const uint64_t resident = table.resident().value();
-  const uint64_t held = table.pages().size();
-  const bool evicted = evicted_pages_ > 0 || compacted_;
-  if (!evicted && resident != logical_length_) {
-    return Broken(absl::StrCat("nothing was evicted, but ", resident, " of ", logical_length_,
-                               " tokens are resident"));
+absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitRequest& request) {
+  const uint32_t length = request.logical_length.value();
+  const uint32_t growth = length - record.logical_length;
+  if (growth > 0 && record.compaction_due() && record.plan_in_flight()) {
+    return Refuse(record, "its compaction waits: acknowledge the plan before decoding");
   }
-  if (resident > logical_length_) return Broken("more tokens are resident than were seen");
-  if (table.positions_end().value() > logical_length_) {
-    return Broken("a position lies behind the logical length");
+  if (growth > 0 && record.plan_in_flight() &&
+      record.cache.mode == policy::EvictionMode::kSynchronous) {
+    return Refuse(record,
+                  "a plan waits, and eviction_mode is synchronous: acknowledge the plan first");
   }
-  if (in_prompt()) {
-    return held == PagesWanted(layer)
-               ? absl::OkStatus()
-               : Broken("a prompt does not hold the pages it was opened with");
+  if (growth > record.remaining()) {
+    return Refuse(record,
+                  absl::StrCat("logical_length ", length, " exceeds prompt and max_new_tokens, ",
+                               uint64_t{record.prompt_tokens} + record.max_new_tokens));
   }
-  if (held > resident / geometry_.page_tokens + 2) {
-    return Broken(absl::StrCat(held, " pages held for ", resident, " tokens"));
-  }
-  if (policy_->evicts()) {
-    const uint64_t budget = cache_.layer_budget(layer).value();
-    if (held > budget / geometry_.page_tokens + Footprint::kPagesOverBudget) {
-      return Broken(absl::StrCat(held, " pages held with a budget of ", budget, " tokens"));
+  for (const BlockTable& table : record.layers) {
+    const uint64_t room = table.capacity() - table.resident().value();
+    if (growth > room) {
+      return Refuse(record, absl::StrCat("logical_length ", length, " needs room for ", growth,
+                                         " more tokens; the pages held have room for ", room));
     }
-    if (!plan_in_flight() && FullTokens(table) > budget) {
-      return Broken(absl::StrCat(resident, " tokens resident, budget ", budget, ", and no plan"));
-    }
+  }
+  if (absl::Status s = CheckFilled(record, request); !s.ok()) return s;
+  return CheckTokens(record, request);
+}
+
+absl::Status CheckEvictionBounds(const SequenceRecord& record, size_t layer) {
+  const uint64_t budget = record.cache.layer_budget(layer).value();
+  const uint64_t held = record.layers[layer].pages().size();
+  if (held > budget / record.geometry.page_tokens + Footprint::kPagesOverBudget) {
+    return absl::InternalError(
+        absl::StrCat(held, " pages held with a budget of ", budget, " tokens"));
+  }
+  if (!record.plan_in_flight() && record.OverBudget(layer)) {
+    return absl::InternalError(absl::StrCat(record.layers[layer].resident().value(),
+                                            " tokens resident, budget ", budget, ", and no plan"));
   }
   return absl::OkStatus();
 }
 
-absl::Status Sequence::CheckInvariants(const PagePool& pool, std::vector<bool>& seen) const {
-  const uint64_t promised = PagesPromised();
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    const BlockTable& table = layers_[layer];
-    const auto broken = [&](absl::string_view what) {
-      return Broken(absl::StrCat("sequence ", id_.value(), " layer ", layer, ": ", what));
-    };
-    if (absl::Status s = CheckTable(layer); !s.ok()) return broken(s.message());
-    for (PageRef page : table.pages()) {
-      if (!pool.IsHeld(page)) return broken(absl::StrCat(Describe(page), " is not held"));
-      if (seen[page.page.value()]) return broken(absl::StrCat(Describe(page), " is held twice"));
-      seen[page.page.value()] = true;
+absl::Status CheckTable(const SequenceRecord& record, size_t layer) {
+  const BlockTable& table = record.layers[layer];
+  if (absl::Status s = table.CheckInvariants(); !s.ok()) return s;
+  const uint64_t resident = table.resident().value();
+  const uint64_t held = table.pages().size();
+  const bool evicted = record.evicted_pages > 0 || record.compacted;
+  if (!evicted && resident != record.logical_length) {
+    return absl::InternalError(absl::StrCat("nothing was evicted, but ", resident, " of ",
+                                            record.logical_length, " tokens are resident"));
+  }
+  if (resident > record.logical_length) {
+    return absl::InternalError("more tokens are resident than were seen");
+  }
+  if (table.positions_end().value() > record.logical_length) {
+    return absl::InternalError("a position lies behind the logical length");
+  }
+  if (record.in_prompt()) {
+    return held == record.PagesWanted(layer)
+               ? absl::OkStatus()
+               : absl::InternalError("a prompt does not hold the pages it was opened with");
+  }
+  if (held > resident / record.geometry.page_tokens + 2) {
+    return absl::InternalError(absl::StrCat(held, " pages held for ", resident, " tokens"));
+  }
+  return record.policy().evicts ? CheckEvictionBounds(record, layer) : absl::OkStatus();
+}
+
+absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePool& pool,
+                        std::vector<bool>& seen) {
+  for (PageRef page : record.layers[layer].pages()) {
+    if (!pool.IsHeld(page)) {
+      return absl::InternalError(absl::StrCat(Describe(page), " is not held"));
     }
+    if (seen[page.page.value()]) {
+      return absl::InternalError(absl::StrCat(Describe(page), " is held twice"));
+    }
+    seen[page.page.value()] = true;
   }
-  if (promised != reservation_.count().value()) {
-    return Broken(absl::StrCat("sequence ", id_.value(), " is promised ",
-                               reservation_.count().value(), " pages, should be ", promised));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request) {
+  const uint32_t length = request.logical_length.value();
+  if (length < record.logical_length) {
+    return Refuse(record, absl::StrCat("logical_length ", length, " goes backwards from ",
+                                       record.logical_length));
   }
-  if (tokens_.size() < logical_length_) {
-    return Broken(absl::StrCat("sequence ", id_.value(), " records ", tokens_.size(), " ids for ",
-                               logical_length_, " tokens"));
+  return record.logical_length < record.prompt_tokens ? CheckPromptCommit(record, request)
+                                                      : CheckDecodeCommit(record, request);
+}
+
+absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,
+                           std::vector<bool>& seen) {
+  const SequenceRecord& record = sequence.record();
+  const std::string name = absl::StrCat("sequence ", record.id.value());
+  for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    absl::Status s = CheckTable(record, layer);
+    if (s.ok()) s = CheckPages(record, layer, pool, seen);
+    if (s.ok()) continue;
+    return absl::InternalError(absl::StrCat(name, " layer ", layer, ": ", s.message()));
+  }
+  const uint64_t promised = record.PagesPromised();
+  if (promised != sequence.reserved_pages().value()) {
+    return absl::InternalError(absl::StrCat(
+        name, " is promised ", sequence.reserved_pages().value(), " pages, should be ", promised));
+  }
+  if (record.tokens.size() < record.logical_length) {
+    return absl::InternalError(absl::StrCat(name, " records ", record.tokens.size(), " ids for ",
+                                            record.logical_length, " tokens"));
   }
   return absl::OkStatus();
 }

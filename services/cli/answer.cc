@@ -12,7 +12,7 @@ namespace {
 
 using folio::v1::GenerateResponse;
 
-// One line on the error stream that is rewritten and then taken away.
+// A line on the error stream that is rewritten and finally removed.
 class ProgressLine {
  public:
   explicit ProgressLine(Terminal& terminal) : terminal_(terminal) {}

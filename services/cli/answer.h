@@ -1,4 +1,5 @@
-// A generation as it comes: progress on the error stream, text on the output, numbers afterwards.
+// StreamAnswer runs a generation and shows it as it comes, with progress on the error stream and
+// text on the output. The other functions show its numbers afterwards.
 #ifndef FOLIO_SERVICES_CLI_ANSWER_H_
 #define FOLIO_SERVICES_CLI_ANSWER_H_
 
@@ -15,7 +16,7 @@
 
 namespace folio::cli {
 
-// Gathers the events of one generation; not thread-safe.
+// Gathers the events of one generation. Not thread-safe.
 struct Answer {
   std::string text;
   std::vector<folio::v1::TokenLogprob> logprobs;
@@ -26,27 +27,27 @@ struct Answer {
   void Add(const folio::v1::GenerateResponse& event);
 };
 
-// Runs `request` and shows it: prefill progress where err is a terminal, text as it comes (with
-// `json`: each event as a line). An interrupt cancels it. What came is in `answer`, also on
-// failure.
+// Runs `request` and shows prefill progress if err is a terminal, and text as it comes (with
+// `json`, each event as a line). An interrupt cancels it. `answer` has all events that came, also
+// after a failure.
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
                           const client::CallOptions& options, bool json, Terminal& terminal,
                           Answer* answer);
 
-// What it cost, as a table of facts.
+// The generation's costs as a table of facts.
 std::string RenderStats(const Answer& answer, const Terminal& terminal);
 
 // Positions that each layer holds at the end.
 absl::StatusOr<std::vector<Ranges>> KeptAtEnd(const Answer& answer,
                                               const folio::v1::ModelLayout& layout);
-// Positions fed to the model: the last token was only given out.
+// Positions fed to the model. The last token was only given out, so it does not count.
 uint32_t LengthAtEnd(const Answer& answer);
 
-// A line per token; `pieces` are their bytes, in the same order.
+// A line per token. `pieces` are the tokens' bytes in the same order.
 std::string RenderLogprobs(absl::Span<const folio::v1::TokenLogprob> tokens,
                            absl::Span<const std::string> pieces, const Terminal& terminal);
 
-// Decoded tokens per second after the first; 0 when there was but one.
+// Decoded tokens per second after the first one, or 0 if there was only one.
 double DecodeRate(const folio::v1::Usage& usage);
 // "eos", "stop", "length".
 std::string FinishName(const folio::v1::Finished& finished);

@@ -5,10 +5,10 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "services/base/default_addresses.h"
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/options.h"
-#include "services/common/default_addresses.h"
 
 namespace folio::cli {
 namespace {
@@ -26,20 +26,21 @@ client::ConnectOptions ConnectWithin(absl::Duration timeout) {
 
 void AddGlobalOptions(CLI::App& app, Context& context) {
   app.add_option("--address", context.address,
-                 "Where the process that the command talks to listens: unix:/path or host:port.\n"
+                 "Address of the process that the command talks to: unix:/path or host:port.\n"
                  "Default: worker $FOLIO_ADDRESS or " +
                      DefaultWorkerAddress() + ",\n         manager $FOLIO_MANAGER_ADDRESS or " +
                      DefaultManagerAddress());
   app.add_option_function<std::string>(
          "--output", [&context](const std::string& format) { context.json = format == "json"; },
-         "table, or json (the protocol's messages; generate, chat: one event per line)")
+         "table, or json (the protocol's messages, one event per line for generate and chat)")
       ->check(CLI::IsMember({"table", "json"}))
       ->default_str("table");
   app.add_option_function<std::string>(
       "--timeout",
       [&context](const std::string& text) {
         if (!ParseTimeout(text, &context.timeout)) {
-          throw CLI::ValidationError("--timeout", "\"" + text + "\" is no duration like 30s or 1m");
+          throw CLI::ValidationError("--timeout",
+                                     "\"" + text + "\" is not a duration like 30s or 1m");
         }
       },
       "Give up on a call after this time, e.g. 30s (default: never)");

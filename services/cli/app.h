@@ -1,4 +1,4 @@
-// folioctl as a function.
+// Run is folioctl as a function, so that tests run it in their own process.
 #ifndef FOLIO_SERVICES_CLI_APP_H_
 #define FOLIO_SERVICES_CLI_APP_H_
 

@@ -1,5 +1,5 @@
-// folioctl chat: a conversation at the terminal. The whole conversation is given to the worker
-// each time; nothing of it is kept there between answers.
+// folioctl chat is a conversation at the terminal. Each request has the whole conversation, because
+// the worker keeps nothing between answers.
 #include <memory>
 #include <utility>
 
@@ -43,7 +43,7 @@ class Conversation {
   }
 
  private:
-  // Where everything goes that is no answer: with JSON the output is events alone.
+  // The stream for everything but answers. With JSON the output has events only.
   std::ostream& Words() { return context_.json ? context_.terminal.err : context_.terminal.out; }
 
   bool ReadLine(std::string* line) {
@@ -68,7 +68,7 @@ class Conversation {
     std::ostream& out = Words();
     if (line == "/reset") {
       Reset();
-      out << "The conversation begins anew.\n";
+      out << "The conversation starts again.\n";
     } else if (line == "/stats") {
       if (last_.has_value()) {
         out << RenderStats(*last_, context_.terminal);
@@ -132,11 +132,12 @@ absl::Status Chat(const ChatFlags& flags, Context& context) {
 
 void AddChat(CLI::App& root, Context& context) {
   auto flags = std::make_shared<ChatFlags>();
-  CLI::App* command = AddCommand(
-      root, "chat", "Talk to the model: one line, one answer (worker)",
-      "  folioctl chat\n"
-      "  folioctl chat --system \"Be brief.\" --policy paged_eviction --budget 512\n"
-      "In the conversation: /reset, /stats, /quit; Ctrl-C stops an answer, Ctrl-D leaves.");
+  CLI::App* command =
+      AddCommand(root, "chat", "Talk to the model, one answer per line (worker)",
+                 "  folioctl chat\n"
+                 "  folioctl chat --system \"Be brief.\" --policy paged_eviction --budget 512\n"
+                 "Commands in the conversation: /reset, /stats, /quit. Ctrl-C stops an answer, "
+                 "Ctrl-D leaves.");
   command->add_option("--system", flags->system, "The system message");
   flags->cache.Add(*command);
   flags->sampling.Add(*command);

@@ -1,4 +1,4 @@
-// What every folioctl command is made of, and the list of them.
+// Context is shared by all folioctl commands. This header also has the list of commands.
 #ifndef FOLIO_SERVICES_CLI_COMMAND_H_
 #define FOLIO_SERVICES_CLI_COMMAND_H_
 
@@ -16,10 +16,10 @@
 
 namespace folio::cli {
 
-// Outlives the parsing and the action.
+// It must outlive parsing and the action.
 struct Context {
   Terminal& terminal;
-  std::string address = {};  // empty: the environment's or the default of the process in question
+  std::string address = {};  // if empty, the environment's or the default of the process
   bool json = false;
   absl::Duration timeout = absl::InfiniteDuration();
 
@@ -34,11 +34,11 @@ struct Context {
   client::CallOptions Call() const;
 };
 
-// A subcommand with examples (one a line) and the exit codes below its help.
+// Adds a subcommand with examples (one a line) and the exit codes below its help.
 CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string& description,
                      const std::string& examples);
 
-// One per command: declares flags and sets `action`.
+// Each of these adds one command. It declares flags and sets `action`.
 void AddGenerate(CLI::App& root, Context& context);
 void AddChat(CLI::App& root, Context& context);
 void AddCompare(CLI::App& root, Context& context);

@@ -1,4 +1,4 @@
-// folioctl compare: one prompt under several cache settings at the same time, side by side.
+// folioctl compare runs one prompt under several cache settings at the same time.
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,7 +36,7 @@ struct Run {
   absl::Status status;
 };
 
-// "full" or "POLICY:BUDGET"; the policy may have a colon of its own.
+// Parses "full" or "POLICY:BUDGET", where the policy may contain a colon.
 absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const std::string& mode) {
   CacheFlags flags;
   flags.policy = text;
@@ -52,7 +52,7 @@ absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const 
   return UsageError(absl::StrCat("--run ", text, ": ", cache.status().message()));
 }
 
-// Runs them all; unless JSON is wanted, a live line each.
+// Runs them all, with a live line each unless the output is JSON.
 void RunAll(client::Client& client, const Context& context, std::vector<Run>& runs) {
   LiveLines lines(context.terminal);
   for (const Run& run : runs) lines.Add(run.name);

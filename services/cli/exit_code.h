@@ -1,4 +1,4 @@
-// How folioctl tells a script what went wrong.
+// ExitCode turns a status into folioctl's exit code, by which scripts tell failures apart.
 #ifndef FOLIO_SERVICES_CLI_EXIT_CODE_H_
 #define FOLIO_SERVICES_CLI_EXIT_CODE_H_
 
@@ -10,7 +10,7 @@ namespace folio::cli {
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
-// INVALID_ARGUMENT for flags that do not fit together: found here, not by a server.
+// INVALID_ARGUMENT for flags that exclude each other, which folioctl finds before it asks a server.
 inline absl::Status UsageError(absl::string_view message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload("folio.usage", {});
@@ -20,7 +20,7 @@ inline bool IsUsageError(const absl::Status& status) {
   return status.GetPayload("folio.usage").has_value();
 }
 
-// 0 for OK; never kExitInterrupted.
+// 0 for OK. Never kExitInterrupted.
 inline int ExitCode(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

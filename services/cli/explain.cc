@@ -1,4 +1,4 @@
-// folioctl explain: what a policy would evict from a sequence now.
+// folioctl explain shows the tokens or pages that a policy would evict from a sequence now.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -45,7 +45,8 @@ std::string Loses(const folio::v1::ExplainedLayer& layer) {
   return absl::StrCat(FormatCount(CountTokens(layer)), " tokens: ", absl::StrJoin(ranges, ", "));
 }
 
-// The lowest score that stays decides nothing alone; what goes and the range tell how close it was.
+// The lowest score that stays is shown with the evicted ones and the range, which together tell how
+// close the decision was.
 std::string Scores(const folio::v1::ExplainedLayer& layer, bool all) {
   if (layer.scores().empty()) return "-";
   if (all) {
@@ -66,7 +67,7 @@ std::string RenderExplanation(const folio::v1::ExplainEvictionResponse& explaine
   Table facts = Table::Facts();
   facts.Row({"cache", DescribeCache(explained.cache())});
   facts.Row({"due", explained.due() ? "now: the sequence is over this budget"
-                                    : "not yet: what would go if a page filled now"});
+                                    : "not yet: shows the eviction if a page filled now"});
   Table table({{"layer", Table::Align::kRight},
                {"resident", Table::Align::kRight},
                {"budget", Table::Align::kRight},
@@ -102,16 +103,17 @@ absl::Status Explain(const ExplainFlags& flags, bool own, Context& context) {
 
 void AddExplain(CLI::App& root, Context& context) {
   auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* command = AddCommand(
-      root, "explain", "What a policy would evict from a sequence now: a dry run (manager)",
-      "  folioctl explain 12\n"
-      "  folioctl explain 12 --policy streaming_llm --budget 256\n"
-      "  folioctl explain 12 --scores --output json");
+  CLI::App* command =
+      AddCommand(root, "explain",
+                 "Show what a policy would evict from a sequence now, without evicting (manager)",
+                 "  folioctl explain 12\n"
+                 "  folioctl explain 12 --policy streaming_llm --budget 256\n"
+                 "  folioctl explain 12 --scores --output json");
   command->add_option("id", flags->id, "The sequence's id, from folioctl sequences")->required();
-  command->add_flag("--scores", flags->scores, "List every score, high is kept");
+  command->add_flag("--scores", flags->scores, "List every score (high scores are kept)");
   flags->cache.Add(*command);
   command->callback([flags, command, &context] {
-    // Without any of these the sequence's own settings are meant.
+    // Without any of these flags the sequence's own settings apply.
     bool own = true;
     for (const char* name : {"--policy", "--budget", "--schedule", "--sink", "--recent"}) {
       own = own && command->count(name) == 0;

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "services/base/check.h"
 #include "services/client/policy_text.h"
-#include "services/common/check.h"
 
 namespace folio::cli {
 

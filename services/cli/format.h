@@ -1,4 +1,4 @@
-// Numbers and messages as text.
+// These functions write numbers and messages as text.
 #ifndef FOLIO_SERVICES_CLI_FORMAT_H_
 #define FOLIO_SERVICES_CLI_FORMAT_H_
 
@@ -17,16 +17,16 @@ std::string FormatBytes(uint64_t bytes);    // 512 B, 1.5 KiB, 2.0 GiB
 std::string FormatSeconds(double seconds);  // 250 us, 12.3 ms, 4.56 s, 2 m 5 s
 std::string FormatRate(double per_second);  // 59.1/s; "-" when not finite or zero
 
-// A token's bytes as they may stand in a table: quoted, with escapes for what is not printable.
+// A token's bytes for a table, quoted and with escapes for unprintable bytes.
 std::string QuotePiece(absl::string_view bytes);
 
-// As in services/client/policy_text.h: "paged_eviction", "kv_crush:key_diff,share=0.25".
+// As in services/client/policy_text.h, for example "kv_crush:key_diff,share=0.25".
 std::string PolicyName(const folio::v1::CacheOptions& cache);
 // "paged_eviction, budget 256, sink 16, recent 16, pipelined".
 std::string DescribeCache(const folio::v1::CacheOptions& cache);
 
 // Protocol Buffers' JSON with the field names of the .proto files and with fields that are zero.
-// `pretty`: several lines, ending in a line break; otherwise one line without.
+// With `pretty` it has several lines and ends in a line break, otherwise it is one line without.
 std::string ToJson(const google::protobuf::Message& message, bool pretty);
 
 }  // namespace folio::cli

@@ -1,4 +1,4 @@
-// folioctl generate: one prompt, one answer.
+// folioctl generate gives one answer to one prompt.
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// folioctl health: does it serve?
+// folioctl health tells whether a worker and a manager serve.
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace {
 struct Finding {
   std::string process;
   std::string address;
-  absl::Status status;  // OK when it serves
+  absl::Status status;  // OK if it serves
 };
 
 template <typename Connected>
@@ -25,7 +25,7 @@ absl::Status IsServing(const absl::StatusOr<Connected>& client, const Context& c
   return *serving ? absl::OkStatus() : absl::UnavailableError("up, but takes no requests now");
 }
 
-// OK when all serve. Otherwise the first failure's code, and what is wrong with each.
+// OK if all serve, otherwise the first failure's code with the reason of each failure.
 absl::Status Summary(const std::vector<Finding>& findings) {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::vector<std::string> wrong;
@@ -73,7 +73,7 @@ absl::Status CheckHealth(Context& context) {
 
 void AddHealth(CLI::App& root, Context& context) {
   CLI::App* command =
-      AddCommand(root, "health", "Whether manager and worker serve; with --address, that one",
+      AddCommand(root, "health", "Check that manager and worker serve, or the one at --address",
                  "  folioctl health\n  folioctl health --address unix:/run/folio/worker.sock");
   command->callback([&context] { context.action = [&context] { return CheckHealth(context); }; });
 }

@@ -1,4 +1,4 @@
-// folioctl model, pools, sequences, sequence: what runs and what it holds.
+// folioctl model, pools, sequences and sequence show what runs and what it holds.
 #include <algorithm>
 #include <memory>
 
@@ -59,7 +59,7 @@ std::string PlacesOf(const folio::v1::Pool& pool) {
   return absl::StrJoin(places, ",");
 }
 
-// With an empty line above; empty when pages are in host memory.
+// Begins with an empty line. Empty if pages are in host memory.
 std::string RenderDevices(const folio::v1::ListPoolsResponse& pools, const Terminal& terminal) {
   if (pools.devices().empty()) return "";
   Table table({{"device"}, {"name"}, {"UUID"}, {"ranks"}, {"memory", kRight}, {"free", kRight}});
@@ -230,7 +230,7 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
   MapOptions options;
   options.prompt_tokens = sequence.prompt_tokens();
   options.length = std::max(sequence.logical_length(), sequence.prompt_tokens());
-  // Page lists are as long as they are; they do not take the bars' room.
+  // Page lists may be long, so the bars' width does not depend on them.
   Terminal wide{terminal.in, terminal.out, terminal.err, terminal.interrupts};
   wide.color = terminal.color;
   wide.utf8 = terminal.utf8;
@@ -251,8 +251,9 @@ absl::Status ShowSequence(const SequenceFlags& flags, Context& context) {
 }  // namespace
 
 void AddModel(CLI::App& root, Context& context) {
-  CLI::App* command = AddCommand(root, "model", "What a worker serves, and how (worker)",
-                                 "  folioctl model\n  folioctl model --output json");
+  CLI::App* command =
+      AddCommand(root, "model", "Show the model of a worker and its settings (worker)",
+                 "  folioctl model\n  folioctl model --output json");
   command->callback([&context] { context.action = [&context] { return ShowModel(context); }; });
 }
 

@@ -35,7 +35,7 @@ std::string LiveLines::Render(const Line& line) const {
   const std::string start =
       absl::StrCat(line.name, std::string(names - DisplayWidth(line.name), ' '), "  ");
   if (!terminal_.out_is_tty) return start + line.text;
-  // A line that wraps cannot be redrawn: keep its beginning or, when long, its end.
+  // A line that wraps cannot be redrawn, so only its beginning or, if it is long, its end is shown.
   const size_t room = static_cast<size_t>(std::max(terminal_.width, 40)) - names - 3;
   const size_t width = DisplayWidth(line.text);
   if (width <= room) return start + line.text;

@@ -1,5 +1,5 @@
-// Several things in progress, a line each. On a terminal the lines are redrawn in place; elsewhere
-// each is printed once, when it is finished.
+// LiveLines shows several runs in progress, a line each. On a terminal the lines are redrawn in
+// place. Elsewhere each is printed once, when it is finished.
 #ifndef FOLIO_SERVICES_CLI_LIVE_LINES_H_
 #define FOLIO_SERVICES_CLI_LIVE_LINES_H_
 
@@ -14,14 +14,14 @@
 
 namespace folio::cli {
 
-// Add all lines first; then Show and Finish may be called from any thread. Nothing else may write
-// to the terminal meanwhile.
+// Add all lines first. Then any thread may call Show and Finish. Other code must not write to the
+// terminal meanwhile.
 class LiveLines {
  public:
   explicit LiveLines(Terminal& terminal) : terminal_(terminal) {}
 
   void Add(std::string name) ABSL_LOCKS_EXCLUDED(mu_);
-  // The line's state for now, on one line of the terminal (the end is shown when it is long).
+  // Shows the line's present state on one line of the terminal, only its end if it is long.
   void Show(size_t line, absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
   void Finish(size_t line, absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,4 +1,4 @@
-// folioctl: wires the process's streams, terminal and Ctrl-C to services/cli/app.h.
+// main connects the process's streams, terminal and Ctrl-C to services/cli/app.h.
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ bool EnvironmentSays(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-// The character set of the first variable that is set decides, as for every program.
+// As in other programs, the first of these variables that is set names the character set.
 bool LocaleIsUtf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     if (!EnvironmentSays(name)) continue;
@@ -37,12 +37,13 @@ int TerminalWidth() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Ctrl-C is taken by one thread, so that a handler may lock and call.
+  // One thread handles Ctrl-C, so that a handler may lock and make calls, which a signal handler
+  // may not.
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
   pthread_sigmask(SIG_BLOCK, &interrupt, nullptr);
-  // Static: the watching thread lives as long as the process.
+  // Static, because the watching thread lives as long as the process.
   static folio::cli::Interrupts interrupts([] { _exit(folio::cli::kExitInterrupted); });
   std::thread([interrupt] {
     int signal = 0;

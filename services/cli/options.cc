@@ -12,18 +12,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "services/cli/exit_code.h"
 #include "services/client/inputs.h"
 #include "services/client/policy_text.h"
-#include "services/common/utf8.h"
+#include "services/text/utf8.h"
 
 namespace folio::cli {
 namespace {
 
 absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
   if (const auto at = FirstInvalidUtf8(text); at.has_value()) {
-    return UsageError(absl::StrCat(what, " is no UTF-8 at byte ", *at));
+    return UsageError(absl::StrCat(what, " is not UTF-8 at byte ", *at));
   }
   return absl::OkStatus();
 }
@@ -46,7 +47,7 @@ absl::Status FillBudget(const std::string& text, folio::v1::CacheOptions* cache)
   for (const std::string& layer : layers) {
     if (!absl::SimpleAtoi(layer, &tokens)) {
       return UsageError(
-          absl::StrCat("--budget ", text, ": \"", layer, "\" is no number of tokens"));
+          absl::StrCat("--budget ", text, ": \"", layer, "\" is not a number of tokens"));
     }
     cache->add_layer_budget_tokens(tokens);
   }
@@ -58,17 +59,17 @@ absl::Status FillBudget(const std::string& text, folio::v1::CacheOptions* cache)
 void CacheFlags::Add(CLI::App& command) {
   command
       .add_option("--policy", policy,
-                  "What to evict over budget: full (nothing), paged_eviction, streaming_llm,\n"
-                  "inverse_key_norm, key_diff, snap_kv[:window=64][,pool=7],\n"
-                  "query_diff[:share=0.5][,window=16][,pool=31], random[:seed=0],\n"
-                  "kv_crush[:BASE][,share=0.25][,anchor=mean]")
+                  "Policy that evicts over the budget (full never does). A parameter that is left "
+                  "out has the\n"
+                  "manager's default. One of\n  " +
+                      absl::StrJoin(client::PolicyForms(), "\n  "))
       ->capture_default_str();
   command.add_option("--budget", budget,
-                     "What stays in the cache: tokens per layer (a multiple of the page size), a\n"
+                     "Tokens that stay in the cache per layer (a multiple of the page size), a\n"
                      "share of the prompt such as 0.25, or tokens for each layer as 64,64,32");
   command
       .add_option("--schedule", schedule,
-                  "How the budget is spread over the layers: uniform, pyramid")
+                  "Spread of the budget over the layers: uniform or pyramid")
       ->check(CLI::IsMember({"uniform", "pyramid"}))
       ->capture_default_str();
   command.add_option("--sink", sink, "First tokens that are never evicted (default: one page)");
@@ -112,7 +113,7 @@ folio::v1::SamplingParams SamplingFlags::ToProto() const {
 
 void LengthFlags::Add(CLI::App& command) {
   command.add_option("--max_tokens", max_tokens,
-                     "At most so many new tokens (default: 256, or what the context leaves)");
+                     "Most new tokens (default: 256, or what the context leaves)");
   command.add_option("--stop", stop, "End before this text; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -163,7 +164,7 @@ absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal
     return text.str();
   }
   std::ifstream stream(file, std::ios::binary);
-  // A directory opens, and fails when it is read.
+  // A directory can be opened, but reading it fails.
   if (!stream || (stream.peek() == EOF && stream.bad())) {
     return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", std::strerror(errno)));
   }

@@ -1,4 +1,4 @@
-// Flags that several commands share, and the messages they become.
+// These classes are the flags that several commands share. Each turns its flags into a message.
 #ifndef FOLIO_SERVICES_CLI_OPTIONS_H_
 #define FOLIO_SERVICES_CLI_OPTIONS_H_
 
@@ -24,8 +24,8 @@ struct CacheFlags {
   std::string mode = "pipelined";
 
   void Add(CLI::App& command);
-  // A usage error (exit_code.h) for what is no policy or no budget; the rest is the server's to
-  // judge.
+  // A usage error (exit_code.h) for a text that is not a policy or not a budget. The server checks
+  // the rest.
   absl::StatusOr<folio::v1::CacheOptions> ToProto() const;
 };
 
@@ -52,8 +52,8 @@ struct LengthFlags {
   void Fill(folio::v1::GenerateRequest* request) const;
 };
 
-// A text given as argument, by --file, or on standard input ("-", or nothing when it is no
-// terminal); --chat and --system turn it into a conversation.
+// A text given as argument, by --file, or on standard input ("-", or without an argument if
+// standard input is not a terminal). --chat and --system turn it into a conversation.
 struct PromptFlags {
   std::optional<std::string> text;
   std::optional<std::string> file;
@@ -61,19 +61,19 @@ struct PromptFlags {
   std::string system;
 
   void Add(CLI::App& command);
-  // A usage error when there is none, more than one, or it is no UTF-8; NOT_FOUND when the file
+  // A usage error if there is none, more than one, or if it is not UTF-8. NOT_FOUND if the file
   // cannot be read.
   absl::StatusOr<folio::v1::Input> Read(Terminal& terminal) const;
 };
 
-// The whole of a file, "-" being standard input. Errors as above.
+// The contents of a file, or of standard input for "-". Errors as above.
 absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal);
 
-// "30s", "1m30s", "500ms"; a bare number is seconds.
+// Parses "30s", "1m30s" or "500ms". A number without a unit is seconds.
 bool ParseTimeout(const std::string& text, absl::Duration* timeout);
 
-// "--top-p=1" as "--top_p=1": dashes and underscores in flag names are the same. Values and what
-// follows "--" stay as they are.
+// Turns "--top-p=1" into "--top_p=1", because dashes and underscores in flag names are the same.
+// Values and arguments after "--" stay as they are.
 std::vector<std::string> NormalizeFlags(std::vector<std::string> arguments);
 
 }  // namespace folio::cli

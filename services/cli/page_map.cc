@@ -59,7 +59,7 @@ absl::Status KeptPositions::Apply(const folio::v1::EvictionEvent& event) {
     }
     return absl::OkStatus();
   }
-  // The event of step s comes when token s has been fed.
+  // The event of step s comes after token s was fed.
   Extend(prompt_tokens_ + static_cast<uint32_t>(event.step()) + 1);
   for (size_t layer = 0; layer < kept_.size(); ++layer) {
     const int32_t block = event.layers(static_cast<int>(layer)).dropped_block();
@@ -95,7 +95,7 @@ std::string RenderBar(const Ranges& ranges, uint32_t length, int width, bool utf
     const auto begin = static_cast<uint32_t>(column * length / columns);
     const auto end = static_cast<uint32_t>((column + 1) * length / columns);
     const uint32_t kept = CountBetween(ranges, begin, end);
-    // Nothing and all have characters of their own; thirds between.
+    // Nothing and all have characters of their own, and thirds lie between.
     const uint32_t level = kept == 0             ? 0
                            : kept == end - begin ? 4
                                                  : 1 + 3 * kept / (end - begin + 1);

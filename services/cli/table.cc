@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::cli {
 namespace {

@@ -1,4 +1,4 @@
-// Aligned columns of text.
+// Table writes aligned columns of text.
 #ifndef FOLIO_SERVICES_CLI_TABLE_H_
 #define FOLIO_SERVICES_CLI_TABLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace folio::cli {
 
-// Columns a text takes on a terminal: its characters (UTF-8), each counted as one.
+// Columns of a text on a terminal, which is the number of its characters (UTF-8).
 size_t DisplayWidth(absl::string_view text);
 // The first `width` characters of `text`.
 std::string Truncate(absl::string_view text, size_t width);
@@ -30,7 +30,8 @@ class Table {
 
   // One cell per column.
   void Row(std::vector<std::string> cells);
-  // Two spaces between columns, none at line ends, a header line unless all titles are empty.
+  // Columns are two spaces apart, and lines do not end in spaces. There is a header line unless all
+  // titles are empty.
   std::string Render(const Terminal& terminal) const;
 
  private:

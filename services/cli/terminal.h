@@ -1,4 +1,5 @@
-// What a command may talk to: its streams, what they are connected to, and Ctrl-C.
+// Terminal is a command's view of its surroundings, which are its streams, the terminal behind them
+// and Ctrl-C.
 #ifndef FOLIO_SERVICES_CLI_TERMINAL_H_
 #define FOLIO_SERVICES_CLI_TERMINAL_H_
 
@@ -13,10 +14,10 @@
 
 namespace folio::cli {
 
-// Ctrl-C as commands see it. Raise may be called from any thread (not from a signal handler).
+// Ctrl-C as commands see it. Any thread may call Raise, but a signal handler may not.
 class Interrupts {
  public:
-  // `otherwise` runs when nobody handles the interrupt.
+  // `otherwise` runs if no handler takes the interrupt.
   explicit Interrupts(std::function<void()> otherwise) : otherwise_(std::move(otherwise)) {}
 
   void Raise() ABSL_LOCKS_EXCLUDED(mu_);
@@ -24,8 +25,8 @@ class Interrupts {
   bool raised() const ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // While it lives, `handler` takes interrupts, in the raising thread; scopes nest, the newest
-  // wins. Its destructor waits for a handler that runs.
+  // While it lives, `handler` takes interrupts, in the raising thread. Scopes nest, and the newest
+  // one handles them. The destructor waits for a handler that runs.
   class Scope {
    public:
     Scope(Interrupts* interrupts, std::function<void()> handler);
@@ -58,10 +59,10 @@ struct Terminal {
   bool utf8 = false;   // block characters may be drawn
   int width = 80;      // columns of `out`
 
-  // `text` with control characters made visible when it goes to a terminal, so that a model's
-  // output cannot steer it. Line breaks and tabs stay.
+  // `text` with control characters made visible if it goes to a terminal, so that a model's output
+  // cannot control the terminal. Line breaks and tabs stay.
   std::string Printable(absl::string_view text) const;
-  // Emphasised and faint text; plain without colour.
+  // Emphasised and faint text, plain without colour.
   std::string Bold(absl::string_view text) const;
   std::string Faint(absl::string_view text) const;
 };

@@ -1,4 +1,4 @@
-// folioctl score, tokenize, detokenize: what the model makes of a given text.
+// folioctl score, tokenize and detokenize show how the model reads a given text.
 #include <cmath>
 #include <memory>
 

@@ -1,5 +1,5 @@
-// The C++ client of a manager, for operators' tools: pools and their pages, sequences and their
-// block tables. The messages are those of proto/folio/v1/admin.proto.
+// AdminClient is the C++ client of a manager, for operators' tools. It shows pools and their pages,
+// and sequences and their block tables. The messages are those of proto/folio/v1/admin.proto.
 #ifndef FOLIO_SERVICES_CLIENT_ADMIN_CLIENT_H_
 #define FOLIO_SERVICES_CLIENT_ADMIN_CLIENT_H_
 
@@ -13,7 +13,7 @@
 
 namespace folio::client {
 
-// Thread-safe; calls run side by side.
+// Thread-safe, and calls run in parallel.
 class AdminClient {
  public:
   // `address` is "unix:/path" or "host:port". UNAVAILABLE names it and says why nothing answers.
@@ -21,18 +21,19 @@ class AdminClient {
                                                               const ConnectOptions& options = {});
   ~AdminClient();
 
-  // None until the first worker attached.
+  // Empty until the first worker has attached.
   absl::StatusOr<folio::v1::ListPoolsResponse> ListPools(const CallOptions& options = {});
   absl::StatusOr<folio::v1::ListSequencesResponse> ListSequences(const CallOptions& options = {});
-  // NOT_FOUND when no such sequence is open.
+  // NOT_FOUND if no such sequence is open.
   absl::StatusOr<folio::v1::GetSequenceResponse> GetSequence(uint64_t sequence_id,
                                                              const CallOptions& options = {});
-  // What a policy would evict from a sequence if it had to decide now; without `cache` its own.
-  // NOT_FOUND as above; FAILED_PRECONDITION while the prompt is being prefilled, or when the policy
-  // reads scores that the sequence's worker does not write.
+  // The tokens or blocks that a policy would evict from a sequence if it had to decide now. Without
+  // `cache` it is the sequence's own policy. NOT_FOUND as above. FAILED_PRECONDITION while the
+  // prompt is being prefilled, or if the policy reads scores that the sequence's worker does not
+  // write.
   absl::StatusOr<folio::v1::ExplainEvictionResponse> ExplainEviction(
       const folio::v1::ExplainEvictionRequest& request, const CallOptions& options = {});
-  // False while the manager is up but takes no requests (draining).
+  // False while the manager runs but accepts no requests (draining).
   absl::StatusOr<bool> IsServing(const CallOptions& options = {});
 
  private:

@@ -17,7 +17,7 @@ struct Cancellation::State {
 Cancellation::Cancellation() : state_(std::make_shared<State>()) {}
 
 void Cancellation::Cancel() const {
-  // Under the lock: a context must not end while it is being cancelled.
+  // The lock is held, because a context must not end while it is being cancelled.
   absl::MutexLock lock(&state_->mu);
   state_->cancelled = true;
   for (grpc::ClientContext* context : state_->running) context->TryCancel();

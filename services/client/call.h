@@ -1,4 +1,5 @@
-// How a client connects, and what each call may be given: a deadline and a way to stop it.
+// ConnectOptions says how a client connects. CallOptions gives a call a deadline and a way to stop
+// it.
 #ifndef FOLIO_SERVICES_CLIENT_CALL_H_
 #define FOLIO_SERVICES_CLIENT_CALL_H_
 
@@ -15,20 +16,20 @@ class ClientContext;
 namespace folio::client {
 
 struct ConnectOptions {
-  // How long Connect waits for the first answer.
+  // Connect waits this long for the first answer.
   absl::Duration timeout = absl::Seconds(5);
-  // The server may still be starting: keep trying until `timeout`. Otherwise an address that
-  // refuses the connection is an error at once.
+  // True if the server may still be starting. Connect then tries again until `timeout`. Otherwise
+  // an address that refuses the connection is an error at once.
   bool wait_for_server = false;
-  // Of a worker: other workers of the same manager. When the one that a generation runs on is lost,
-  // these are asked to go on with it, in turn with the first address.
+  // For a worker's client, the addresses of other workers of the same manager. When a generation
+  // loses its worker, the client asks these and the first address in turn to continue it.
   std::vector<std::string> standby = {};
 };
 
-// Stops calls from another thread: give one Cancellation to any number of calls, one after another
-// or together; Cancel ends those that run with CANCELLED, and those started later before they
-// begin. Thread-safe. Copies are handles to the same thing, so that the one who cancels and the one
-// who calls need not agree on who lives longer.
+// Stops calls from another thread. Any number of calls may have the same Cancellation, one after
+// another or in parallel. Cancel ends the running ones with CANCELLED, and later ones before they
+// begin. Thread-safe. Copies are handles to the same state, so that the thread that cancels and the
+// thread that calls may end in any order.
 class Cancellation {
  public:
   Cancellation();
@@ -48,14 +49,14 @@ struct CallOptions {
   // The server stops working on the call at the deadline; the status is DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
   Cancellation cancellation;
-  // Of a generation: for how long after the loss of its worker to look for one that goes on with
-  // the sequence (another one of ConnectOptions::standby, or one that was started at the same
-  // address); the tokens go on where they stopped. 0: its loss ends the generation.
+  // When a generation loses its worker, the client looks this long for another one that continues
+  // the sequence (one of ConnectOptions::standby, or one that was started at the same address). The
+  // tokens continue where they stopped. With 0 the loss ends the generation.
   absl::Duration resume = kResume;
 };
 
-// For the clients' own use: while it lives, the call of `context` (already started) is ended by
-// the cancellation, at once if that has happened already.
+// Used by the clients themselves. While it lives, the cancellation ends the call of `context`,
+// which has already started. If it was cancelled before, the call ends at once.
 class RunningCall {
  public:
   RunningCall(const Cancellation& cancellation, grpc::ClientContext* context);

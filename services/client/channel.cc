@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "services/common/grpc_status.h"
+#include "services/grpc/grpc_status.h"
 
 namespace folio::client {
 namespace {
@@ -86,14 +86,15 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   if (absl::Status status = CheckAddress(address); !status.ok()) return status;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  // A server of this node is not behind a proxy.
+  // A server on this node is never behind a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // No sharing: a channel that another client left in back-off would make this one fail too.
+  // Channels are not shared, because a channel that another client left in back-off would make this
+  // one fail too.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
                     grpc::CreateCustomChannel(std::string(address),
                                               grpc::InsecureChannelCredentials(), arguments)};
-  // Only a call tells why a connection fails. Whatever a server answers to it, it is there.
+  // Only a call tells why a connection fails. Any answer from the server shows that it is there.
   CallOptions call;
   call.deadline = absl::Now() + options.timeout;
   grpc::health::v1::HealthCheckResponse response;

@@ -1,4 +1,5 @@
-// A connected gRPC channel and how its errors read. For the clients of this folder.
+// Endpoint is a connected gRPC channel with the words of its errors. It is for the clients of this
+// folder.
 #ifndef FOLIO_SERVICES_CLIENT_CHANNEL_H_
 #define FOLIO_SERVICES_CLIENT_CHANNEL_H_
 
@@ -22,21 +23,21 @@ struct Endpoint {
   std::shared_ptr<grpc::Channel> channel;
 };
 
-// INVALID_ARGUMENT for something that is no address.
+// INVALID_ARGUMENT if the text is not an address.
 absl::Status CheckAddress(absl::string_view address);
 
-// `role` is "worker" or "manager". INVALID_ARGUMENT for something that is no address; UNAVAILABLE,
-// naming the address and the reason, when nothing answers there.
+// `role` is "worker" or "manager". INVALID_ARGUMENT if the text is not an address. UNAVAILABLE
+// names the address and the reason if nothing answers there.
 absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
                                  const ConnectOptions& options);
 
-// The server's code and words; the address is added where the words are not the server's.
+// The server's code and words. The address is added if the words are not the server's.
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status);
 
-// True when the server says that it is serving.
+// True if the server's health is SERVING.
 absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options);
 
-// Runs one unary call to its end. `start` begins it on the callback interface.
+// Runs one unary call to its end. `start` begins it with gRPC's callback interface.
 absl::Status Call(
     const Endpoint& endpoint, const CallOptions& options,
     const std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>& start);

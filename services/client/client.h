@@ -1,6 +1,6 @@
-// The C++ client of a worker. Requests and results are the protocol's own messages
-// (proto/folio/v1/inference.proto is their manual; services/client/inputs.h has short ways to write
-// the common ones); gRPC itself stays behind this header.
+// Client is the C++ client of a worker. Requests and results are the protocol's own messages, and
+// proto/folio/v1/inference.proto is their manual. services/client/inputs.h has short ways to write
+// common requests. This header includes no gRPC header.
 //
 //   auto client = folio::client::Client::Connect("unix:/run/folio/worker.sock");
 //   if (!client.ok()) ...
@@ -11,8 +11,8 @@
 //   if (!generation.status().ok()) ...
 //
 // Errors are statuses with the server's code and words:
-//   UNAVAILABLE          nothing answers at the address, or the server went away (and, of a
-//                        generation, no worker went on with it; see CallOptions::resume)
+//   UNAVAILABLE          nothing answers at the address, or the server ended (and no worker
+//                        continued the generation, see CallOptions::resume)
 //   INVALID_ARGUMENT     the request (the message names the field)
 //   RESOURCE_EXHAUSTED   the pool is full (the message says what would free room)
 //   FAILED_PRECONDITION  e.g. a chat where the model has no chat template
@@ -37,21 +37,24 @@
 
 namespace folio::client {
 
-// A generation in progress. Next and status are for one thread; Cancel is for any. Destroying it
-// before its end cancels it; the server then takes its pages back within a step.
+// A generation in progress. One thread may call Next and status, and any thread may call Cancel.
+// Destroying it before its end cancels it, and the server then frees its pages within a step.
 //
-// When its worker is lost it is resumed at another one, and the events go on as if nothing had
-// happened, but for log-probabilities that went with the worker (NaN), and for figures of Finished
-// that count from there. One that reports evictions is not resumed, since some might be missed.
+// If its worker is lost, another one resumes it, and the events continue as if nothing had
+// happened. There are two exceptions. Log-probabilities that were lost with the worker are NaN, and
+// some figures of Finished count from the resumption. A generation that reports evictions is not
+// resumed, because some reports might be lost.
 class Generation {
  public:
   Generation(Generation&& other) noexcept;
   Generation& operator=(Generation&& other) noexcept;
   ~Generation();
 
-  // Waits for the next event: `started` first, `finished` last. Nothing when there is no other.
+  // Waits for the next event. The first is `started` and the last is `finished`. Returns nothing
+  // after the last.
   std::optional<folio::v1::GenerateResponse> Next();
-  // Once Next has given nothing: OK if the generation came to its end, or why it did not.
+  // Valid after Next has returned nothing. OK if the generation is complete, otherwise why it
+  // ended.
   absl::Status status() const;
   void Cancel();
 
@@ -66,14 +69,14 @@ class Generation {
 struct Completion {
   std::string text;
   std::vector<uint32_t> tokens;
-  std::vector<folio::v1::TokenLogprob> logprobs;    // where the request asked for them
+  std::vector<folio::v1::TokenLogprob> logprobs;    // if the request asked for them
   std::vector<folio::v1::EvictionEvent> evictions;  // likewise
   folio::v1::Started started;
   folio::v1::Finished finished;
 };
 
-// Thread-safe; calls run side by side. The connection is made again when it breaks. Generations
-// may outlive the client.
+// Thread-safe, and calls run in parallel. A broken connection is made again. Generations may
+// outlive the client.
 class Client {
  public:
   // `address` is "unix:/path" or "host:port". UNAVAILABLE names it and says why nothing answers.
@@ -83,7 +86,8 @@ class Client {
 
   // Begins a generation whose events are pulled.
   Generation Start(const folio::v1::GenerateRequest& request, const CallOptions& options = {});
-  // Runs a generation and hands each event to `on_event`, on this thread; `false` from it cancels.
+  // Runs a generation and calls `on_event` with each event, on this thread. If it returns false,
+  // the generation is cancelled.
   absl::Status Generate(const folio::v1::GenerateRequest& request,
                         absl::FunctionRef<bool(const folio::v1::GenerateResponse&)> on_event,
                         const CallOptions& options = {});
@@ -98,7 +102,7 @@ class Client {
   absl::StatusOr<std::string> Detokenize(absl::Span<const uint32_t> ids, bool skip_special = false,
                                          const CallOptions& options = {});
   absl::StatusOr<folio::v1::GetModelResponse> GetModel(const CallOptions& options = {});
-  // False while the worker is up but takes no requests (starting, draining, without its manager).
+  // False while the worker runs but accepts no requests (starting, draining, without its manager).
   absl::StatusOr<bool> IsServing(const CallOptions& options = {});
 
  private:

@@ -1,4 +1,4 @@
-// Private to the clients' sources.
+// State is the connection that clients and generations share. It is private to this folder.
 #ifndef FOLIO_SERVICES_CLIENT_CLIENT_STATE_H_
 #define FOLIO_SERVICES_CLIENT_CLIENT_STATE_H_
 

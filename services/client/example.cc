@@ -1,5 +1,6 @@
-// Asks a worker one question, keeps at most 256 tokens per layer in the cache, and prints the
-// answer as it comes: folio-example unix:/run/folio/worker.sock "Why is the sky blue?"
+// This example asks a worker one question, keeps at most 256 tokens per layer in the cache, and
+// prints the answer as it comes. Run it as
+//   folio-example unix:/run/folio/worker.sock "Why is the sky blue?"
 #include <iostream>
 
 #include "services/client/client.h"

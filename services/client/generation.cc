@@ -1,4 +1,4 @@
-// A generation's stream of events, and what becomes of it when its worker is lost.
+// A generation is a stream of events that another worker continues when its worker is lost.
 #include <grpcpp/support/sync_stream.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using folio::v1::GenerateRequest;
 using folio::v1::GenerateResponse;
 using folio::v1::Inference;
 
-// Between two attempts to resume, and how long one may take to connect.
+// The pause between two attempts to resume, and the timeout of one attempt's connection.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr absl::Duration kConnect = absl::Seconds(1);
 
@@ -60,7 +60,7 @@ class Generation::State {
     ended_ = !status_.ok();
     if (ended_) return;
     Begin(std::make_unique<Attempt>(client_->endpoint, *client_->stub, request, options_));
-    // A request to resume by hand names what came before.
+    // A request to resume by hand names the tokens that came before.
     *resume_.mutable_received_tokens() = request.resume().received_tokens();
   }
 
@@ -118,21 +118,21 @@ class Generation::State {
     return cancelled_ || options_.cancellation.cancelled();
   }
 
-  // Waits a little; false when it is not to be tried again.
+  // Waits a little. Returns false if the attempts must end.
   bool MayTryAgain(absl::Time until) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (absl::Now() + kPause >= until || Cancelled()) return false;
     absl::MutexLock lock(&mutex_);
     return !mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), kPause);
   }
 
-  // After `why`: asks one worker after the other to go on until one does. If none does, `why` says
-  // so too.
+  // Asks one worker after the other to continue the generation, which ended because of `why`. If
+  // none does, `why` also says so.
   bool Resume(absl::Status* why) {
     if (resume_.resume_token().empty()) return false;
     if (!until_) until_ = std::min(absl::Now() + options_.resume, options_.deadline);
     absl::Status last;
     while (MayTryAgain(*until_)) {
-      // The one that was lost comes last.
+      // The worker that was lost comes last.
       at_ = (at_ + 1) % client_->addresses.size();
       last = ResumeAt(client_->addresses[at_]);
       if (last.ok()) return true;
@@ -157,7 +157,7 @@ class Generation::State {
     *request.mutable_resume() = resume_;
     Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, request, options_));
     GenerateResponse event;
-    // It begins with what the caller knows.
+    // The stream begins with events that the caller already has.
     if (attempt_->Read(&event)) return absl::OkStatus();
     absl::Status status = attempt_->Finish();
     return status.ok() ? absl::InternalError("a stream without events") : status;
@@ -167,8 +167,8 @@ class Generation::State {
   const CallOptions options_;
   folio::v1::Resume resume_;  // as of the last event
   size_t at_ = 0;             // of the client's addresses
-  // When to give up; set from a loss until something new comes, so that it ends too where each
-  // worker is lost as soon as it has the sequence.
+  // The deadline of the attempts. It is set from a loss until a new event comes, so that attempts
+  // also end if each worker is lost as soon as it has the sequence.
   std::optional<absl::Time> until_;
   bool finished_ = false;
   bool ended_ = false;
@@ -176,7 +176,7 @@ class Generation::State {
 
   absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  // Changed under the lock, by the thread of Next alone, which may look without it.
+  // Changed under the lock and only by the thread of Next, which may therefore read it without.
   std::unique_ptr<Attempt> attempt_;
 };
 

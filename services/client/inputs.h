@@ -1,4 +1,4 @@
-// Short ways to write the messages that requests are made of.
+// These functions are short ways to write the messages of requests.
 #ifndef FOLIO_SERVICES_CLIENT_INPUTS_H_
 #define FOLIO_SERVICES_CLIENT_INPUTS_H_
 
@@ -12,7 +12,7 @@
 
 namespace folio::client {
 
-// Text as it is; special tokens written in it are recognised.
+// Text as it is, in which special tokens are recognised.
 folio::v1::Input Text(absl::string_view text);
 folio::v1::Input Tokens(absl::Span<const uint32_t> ids);
 
@@ -27,9 +27,9 @@ folio::v1::Input Ask(absl::string_view question, absl::string_view system = "");
 
 // Everything stays in the cache.
 folio::v1::CacheOptions FullCache();
-// `budget_tokens` stay per layer (a multiple of the page size): those with the highest
-// ||V|| / ||K||, or the first ones and the most recent ones. For other policies see policy_text.h
-// or fill in the message.
+// Each layer keeps `budget_tokens` (a multiple of the page size). These are the tokens with the
+// highest ||V|| / ||K||, or the first and the most recent ones. For other policies see
+// policy_text.h, or fill in the message.
 folio::v1::CacheOptions PagedEviction(uint32_t budget_tokens);
 folio::v1::CacheOptions StreamingLlm(uint32_t budget_tokens);
 

@@ -23,12 +23,12 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// In the protocol a policy of parameters is a message of numbers, flags and enums; one that has
-// another inside (Policy itself, kv_crush with its base) is a message with a oneof of messages.
+// In the protocol a policy with parameters is a message of numbers, flags and enums. A policy that
+// contains another (Policy itself, kv_crush with its base) is a message with a oneof of messages.
 
 using Words = std::vector<std::pair<std::string, int>>;
 
-// What a parameter that is no number may be.
+// The allowed words of a parameter that is not a number.
 Words WordsOf(const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {{"crush", 0}, {"base", 1}};
   Words words;
@@ -44,16 +44,16 @@ Words WordsOf(const FieldDescriptor& field) {
 }
 
 std::string ParameterName(const FieldDescriptor& field) {
-  // The one flag there is; it says who drops pages in decode.
+  // The only boolean parameter, which says which policy drops pages in decode.
   return field.name() == "prefill_only" ? "decode" : std::string(field.name());
 }
 
-// A field of this message that is a number, a flag or an enum.
+// True for a field that is a number, a flag or an enum.
 bool IsParameter(const FieldDescriptor& field) {
   return field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
-// False when the value is none of the field's.
+// Returns false if the field cannot have the value.
 bool SetValue(const FieldDescriptor& field, absl::string_view value, Message* out) {
   const Reflection& reflection = *out->GetReflection();
   uint32_t number = 0;
@@ -110,8 +110,8 @@ std::string ValueText(const FieldDescriptor& field, const Message& message) {
   return "";
 }
 
-// What stands inside this message: the policy's own message, or a base's; null where nothing can.
-// A choice not made is its first: full, or paged_eviction.
+// The message inside this one, which is the policy's own message or a base's, or null if there can
+// be none. Without a choice it is the first one, full or paged_eviction.
 const FieldDescriptor* Chosen(const Message& message) {
   if (message.GetDescriptor()->real_oneof_decl_count() == 0) return nullptr;
   const auto& choice = *message.GetDescriptor()->oneof_decl(0);
@@ -119,14 +119,14 @@ const FieldDescriptor* Chosen(const Message& message) {
   return set != nullptr ? set : choice.field(0);
 }
 
-// Makes the choice of this name; null when there is none.
+// Makes the choice with this name, or returns null if there is none.
 Message* Choose(absl::string_view name, Message* out) {
   const FieldDescriptor* field = out->GetDescriptor()->FindFieldByName(std::string(name));
   if (field == nullptr || IsParameter(*field)) return nullptr;
   return out->GetReflection()->MutableMessage(out, field);
 }
 
-// Sets a parameter of the policy or, if it has none of this name, of the base chosen for it.
+// Sets a parameter of the policy, or of its base if the policy has no parameter of this name.
 bool SetParameter(absl::string_view name, absl::string_view value, Message* out) {
   const Descriptor& descriptor = *out->GetDescriptor();
   for (int i = 0; i < descriptor.field_count(); ++i) {
@@ -138,18 +138,21 @@ bool SetParameter(absl::string_view name, absl::string_view value, Message* out)
          SetParameter(name, value, out->GetReflection()->MutableMessage(out, base));
 }
 
-// "window=N", "anchor=mean|alternating" ..., and of a base "snap_kv[,window=N]".
+// For example "window=N" or "anchor=mean|alternating".
+std::string ParameterUsage(const FieldDescriptor& field) {
+  const Words words = WordsOf(field);
+  const std::string values = absl::StrJoin(
+      words, "|", [](std::string* out, const auto& word) { out->append(word.first); });
+  return absl::StrCat(ParameterName(field), "=", words.empty() ? "N" : values);
+}
+
+// The usage of each parameter, or "snap_kv[,window=N]" for a base.
 std::vector<std::string> Usage(const Descriptor& descriptor) {
   std::vector<std::string> items;
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
-    std::string item = ParameterName(field);
-    if (IsParameter(field)) {
-      const Words words = WordsOf(field);
-      const std::string values = absl::StrJoin(
-          words, "|", [](std::string* out, const auto& word) { out->append(word.first); });
-      absl::StrAppend(&item, "=", words.empty() ? "N" : values);
-    } else {
+    std::string item = IsParameter(field) ? ParameterUsage(field) : ParameterName(field);
+    if (!IsParameter(field)) {
       for (const auto& own : Usage(*field.message_type())) absl::StrAppend(&item, "[,", own, "]");
     }
     items.push_back(std::move(item));
@@ -167,7 +170,7 @@ std::string Names() {
   return names;
 }
 
-// What is chosen inside and its parameters, then the message's own in the protocol's order.
+// Writes the inner choice and its parameters, then the message's own in the protocol's order.
 void Append(const Message& message, std::vector<std::string>* items) {
   const Reflection& reflection = *message.GetReflection();
   if (const FieldDescriptor* chosen = Chosen(message); chosen != nullptr) {
@@ -195,7 +198,7 @@ absl::StatusOr<v1::Policy> ParsePolicy(absl::string_view text) {
   if (chosen == nullptr) return refuse("no such policy; use ", Names());
   if (parts.second.empty()) return policy;
   const std::vector<absl::string_view> items = absl::StrSplit(parts.second, ',');
-  // Bases first: one may come after its parameters.
+  // Bases come first, because a base may be written after its parameters.
   for (const bool bases : {true, false}) {
     for (const absl::string_view item : items) {
       const std::pair<absl::string_view, absl::string_view> pair =
@@ -205,11 +208,31 @@ absl::StatusOr<v1::Policy> ParsePolicy(absl::string_view text) {
           bases ? Choose(item, chosen) != nullptr : SetParameter(pair.first, pair.second, chosen);
       if (taken) continue;
       const std::string usage = absl::StrJoin(Usage(*chosen->GetDescriptor()), ", ");
-      return refuse("\"", item, "\" is no parameter of ", parts.first, "; it takes ",
+      return refuse("\"", item, "\" is not a parameter of ", parts.first, "; it takes ",
                     usage.empty() ? "none" : usage);
     }
   }
   return policy;
+}
+
+std::vector<std::string> PolicyForms() {
+  std::vector<std::string> forms;
+  const Descriptor& policies = *v1::Policy::descriptor();
+  for (int i = 0; i < policies.field_count(); ++i) {
+    const Descriptor& parameters = *policies.field(i)->message_type();
+    std::vector<std::string> items;
+    if (parameters.real_oneof_decl_count() > 0) items.push_back("BASE");
+    for (int j = 0; j < parameters.field_count(); ++j) {
+      const FieldDescriptor& field = *parameters.field(j);
+      if (IsParameter(field)) items.push_back(ParameterUsage(field));
+    }
+    std::string form(policies.field(i)->name());
+    for (size_t j = 0; j < items.size(); ++j) {
+      absl::StrAppend(&form, j == 0 ? "[:" : "[,", items[j], "]");
+    }
+    forms.push_back(std::move(form));
+  }
+  return forms;
 }
 
 std::string PolicyText(const v1::Policy& policy) {

@@ -1,17 +1,18 @@
-// A policy as one word of a command line, and back:
+// ParsePolicy and PolicyText convert a policy to and from one word of a command line:
 //
 //   full  paged_eviction  streaming_llm  inverse_key_norm  key_diff
 //   snap_kv[:window=64][,pool=7]  query_diff[:share=0.5][,window=16][,pool=31]  random[:seed=0]
 //   kv_crush[:BASE][,share=0.25][,anchor=mean|alternating|zeros|ones|random][,seed=0]
 //           [,decode=base|crush]
 //
-// BASE is one of paged_eviction (the default), inverse_key_norm, key_diff and snap_kv; the last
-// one's window and pool go into the same list. What is left out has the server's default. Names and
-// parameters are those of the protocol's messages; which values are in range the server knows.
+// BASE is one of paged_eviction (the default), inverse_key_norm, key_diff and snap_kv, whose window
+// and pool go into the same list. Parameters that are left out have the server's defaults. Names
+// and parameters are those of the protocol's messages, and the server checks the ranges of values.
 #ifndef FOLIO_SERVICES_CLIENT_POLICY_TEXT_H_
 #define FOLIO_SERVICES_CLIENT_POLICY_TEXT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,10 +20,14 @@
 
 namespace folio::client {
 
-// INVALID_ARGUMENT names what is not understood and what would be.
+// INVALID_ARGUMENT names the word that is not understood, and the words that are.
 absl::StatusOr<folio::v1::Policy> ParsePolicy(absl::string_view text);
 
-// "kv_crush:key_diff,share=0.25,anchor=mean"; "full" for a policy of no kind.
+// The forms above without their defaults, as the protocol defines them: "full", "paged_eviction",
+// ..., "snap_kv[:window=N][,pool=N]", ...
+std::vector<std::string> PolicyForms();
+
+// For example "kv_crush:key_diff,share=0.25,anchor=mean", or "full" for a policy without a kind.
 std::string PolicyText(const folio::v1::Policy& policy);
 
 }  // namespace folio::client

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/utf8.h"
+#include "services/text/utf8.h"
 
 namespace folio::client {
 namespace {
@@ -13,7 +13,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// `path` is what leads to `message`, with a dot at its end.
+// `path` is the path of fields to `message`, with a dot at its end.
 absl::Status Check(const Message& message, const std::string& path) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
@@ -37,7 +37,7 @@ absl::Status Check(const Message& message, const std::string& path) {
           field->is_repeated() ? reflection.GetRepeatedStringReference(message, field, i, &copy)
                                : reflection.GetStringReference(message, field, &copy);
       if (const auto at = FirstInvalidUtf8(text); at.has_value()) {
-        return absl::InvalidArgumentError(absl::StrCat(name, " is no UTF-8 at byte ", *at));
+        return absl::InvalidArgumentError(absl::StrCat(name, " is not UTF-8 at byte ", *at));
       }
     }
   }

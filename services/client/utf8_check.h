@@ -1,5 +1,5 @@
-// gRPC refuses a message with a string that is no UTF-8 in words that help nobody. For the clients
-// of this folder.
+// CheckUtf8 names the field of a message that is not UTF-8. gRPC refuses such a message without
+// naming the field. It is for the clients of this folder.
 #ifndef FOLIO_SERVICES_CLIENT_UTF8_CHECK_H_
 #define FOLIO_SERVICES_CLIENT_UTF8_CHECK_H_
 
@@ -9,7 +9,7 @@
 
 namespace folio::client {
 
-// INVALID_ARGUMENT naming the first string field (nested ones too) that is no UTF-8, and where.
+// INVALID_ARGUMENT names the first string field (nested ones too) that is not UTF-8, and the byte.
 absl::Status CheckUtf8(const google::protobuf::Message& message);
 
 }  // namespace folio::client

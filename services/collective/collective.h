@@ -1,10 +1,11 @@
-// What the ranks of a tensor-parallel group tell each other. All ranks make the same calls in the
-// same order, each from one thread at a time; rank 0 leads.
+// Collective is the exchange between the ranks of a tensor-parallel group: sums, gathered pieces
+// and broadcasts. All ranks make the same calls in the same order, each from one thread at a time.
+// Rank 0 leads.
 //
-// A group fails as a whole. A call that cannot be completed ends the group: it returns why, and so
-// do all calls on all ranks, those under way and those still to come. UNAVAILABLE names a rank that
-// has gone, DEADLINE_EXCEEDED one that has not come; other codes are the caller's own, of Abort.
-// What the buffers of a failed call hold is not defined.
+// A group fails as a whole, because a rank that continued alone would compute with half a model. A
+// call that cannot be completed ends the group, and then every call on every rank returns the same
+// reason. UNAVAILABLE names a rank whose process has ended, DEADLINE_EXCEEDED names one that was
+// too late, and other codes are those given to Abort. The buffers of a failed call are undefined.
 #ifndef FOLIO_SERVICES_COLLECTIVE_COLLECTIVE_H_
 #define FOLIO_SERVICES_COLLECTIVE_COLLECTIVE_H_
 
@@ -15,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
 
 namespace folio::collective {
 
@@ -27,26 +28,28 @@ class Collective {
   virtual uint32_t size() const = 0;  // ranks
   bool leads() const { return rank() == Rank(0); }
 
-  // Every rank's `values` become the sum of all ranks', each added in the order of the ranks:
-  // the same bits on all ranks, and again with every run. As many values on all ranks.
+  // Every rank's `values` become the sum over all ranks, added in the order of the ranks. The
+  // result has the same bits on all ranks and in every run. All ranks give the same number of
+  // values.
   virtual absl::Status AllReduce(absl::Span<float> values, absl::Time deadline) = 0;
 
-  // `all` becomes what the ranks give as `mine`, one after another in their order. sizes[r] is the
-  // bytes of rank r, the same numbers on all ranks; `all` has room for their sum.
+  // `all` becomes every rank's `mine`, in the order of the ranks. sizes[r] is the number of bytes
+  // of rank r, with the same numbers on all ranks, and `all` has room for their sum.
   virtual absl::Status AllGather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
                                  absl::Span<std::byte> all, absl::Time deadline) = 0;
-  // The same for the leader alone; the other ranks leave `all` empty, and may be ahead of it when
-  // they return.
+  // The same for the leader alone. The other ranks leave `all` empty and do not wait for the
+  // leader.
   virtual absl::Status Gather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
                               absl::Span<std::byte> all, absl::Time deadline) = 0;
 
-  // `bytes` of the leader become those of all. The leader may be ahead when it returns.
+  // The leader's `bytes` become those of all ranks. The leader does not wait for the others.
   virtual absl::Status Broadcast(std::string& bytes, absl::Time deadline) = 0;
 
-  // Why the group has ended, or that a rank has gone: one that the leader sees, or the leader. For
-  // who waits for something else meanwhile; it does not end the group. Any thread.
+  // OK, or why the group has ended, or that a rank's process has ended (the leader sees all others,
+  // the others see the leader). It does not end the group. A thread that waits for something else
+  // calls it now and then. Any thread.
   virtual absl::Status Health() const = 0;
-  // Ends the group. The first reason stays. Any thread.
+  // Ends the group. The first reason is kept. Any thread.
   virtual void Abort(const absl::Status& why) = 0;
 };
 

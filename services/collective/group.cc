@@ -14,14 +14,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "services/base/check.h"
 #include "services/collective/shared_collective.h"
-#include "services/common/check.h"
-#include "services/common/unix_socket.h"
+#include "services/runtime/refusal_text.h"
+#include "services/runtime/unix_socket.h"
 
 namespace folio::collective {
 namespace {
 
-// "<greeting> <rank> <ranks>"; the answer is the greeting with the memory, or "<code> <message>".
+// A rank sends "<greeting> <rank> <ranks>". The answer is the greeting with the memory, or
+// a refusal (see RefusalText).
 constexpr absl::string_view kGreeting = "folio-group-1";
 constexpr absl::Duration kHelloTimeout = absl::Seconds(2);
 constexpr absl::Duration kRetry = absl::Milliseconds(20);
@@ -50,7 +52,7 @@ absl::StatusOr<Rank> ReadHello(absl::string_view text, uint32_t ranks,
   return Rank(rank);
 }
 
-// Takes one caller in, or tells it why not.
+// Accepts one caller, or tells it why it is refused.
 void Meet(UniqueFd connection, uint32_t ranks, std::vector<Peer>& present) {
   auto hello = ReceiveMessage(connection.get(), kHelloTimeout, 256, 0);
   if (!hello.ok()) return;
@@ -60,8 +62,7 @@ void Meet(UniqueFd connection, uint32_t ranks, std::vector<Peer>& present) {
     present.push_back({*rank, credentials.ok() ? credentials->pid : 0, std::move(connection)});
     return;
   }
-  (void)SendMessage(connection.get(), absl::StrCat(static_cast<int>(rank.status().code()), " ",
-                                                   rank.status().message()));
+  (void)SendMessage(connection.get(), RefusalText(rank.status()));
 }
 
 absl::Status Missing(uint32_t ranks, const std::vector<Peer>& present) {
@@ -74,7 +75,7 @@ absl::Status Missing(uint32_t ranks, const std::vector<Peer>& present) {
       absl::StrCat("of ", ranks, " ranks, these have not joined: ", absl::StrJoin(missing, ", ")));
 }
 
-// Drops those who went away while the others came.
+// Drops the ranks that left while the others came.
 void DropClosed(std::vector<Peer>& present) {
   std::erase_if(present, [](const Peer& peer) {
     pollfd polled = {peer.socket.get(), POLLIN | POLLRDHUP, 0};
@@ -82,22 +83,12 @@ void DropClosed(std::vector<Peer>& present) {
   });
 }
 
-absl::Status ReadRefusal(absl::string_view text) {
-  const size_t space = text.find(' ');
-  int code = 0;
-  if (space == absl::string_view::npos || !absl::SimpleAtoi(text.substr(0, space), &code) ||
-      code <= 0 || code > 16) {
-    return absl::UnavailableError("the leader has gone before the group was complete");
-  }
-  return absl::Status(static_cast<absl::StatusCode>(code), text.substr(space + 1));
-}
-
 }  // namespace
 
 absl::StatusOr<GroupSocket> GroupSocket::Listen(const std::string& path, uint32_t ranks) {
-  if (ranks < 2 || ranks > kMostRanks) {
+  if (ranks < 2 || ranks > kMaxRanks) {
     return absl::InvalidArgumentError(
-        absl::StrCat("ranks: ", ranks, " is not from 2 to ", kMostRanks));
+        absl::StrCat("ranks: ", ranks, " is not from 2 to ", kMaxRanks));
   }
   auto listening = ListenUnix(path);
   if (!listening.ok()) return listening.status();
@@ -116,7 +107,7 @@ GroupSocket::~GroupSocket() {
   if (!path_.empty()) unlink(path_.c_str());
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::Lead(
+absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::AcceptRanks(
     absl::Duration timeout, const std::function<absl::Status()>& check, size_t buffer_bytes) {
   const absl::Time deadline = absl::Now() + timeout;
   std::vector<Peer> present;
@@ -162,12 +153,15 @@ absl::StatusOr<std::unique_ptr<Collective>> JoinGroup(const std::string& path, R
   if (!socket.ok()) return socket.status();
   const std::string hello = absl::StrCat(kGreeting, " ", rank.value(), " ", ranks);
   if (absl::Status status = SendMessage(socket->get(), hello); !status.ok()) return status;
-  auto answer = ReceiveMessage(socket->get(), deadline - absl::Now(), 1024, 1);
+  auto answer = ReceiveMessage(socket->get(), deadline - absl::Now(), kMaxRefusalBytes, 1);
   if (!answer.ok()) {
     if (!absl::IsDeadlineExceeded(answer.status())) return answer.status();
     return absl::DeadlineExceededError("the group was not complete in time");
   }
-  if (answer->text != kGreeting || answer->fds.size() != 1) return ReadRefusal(answer->text);
+  if (answer->text != kGreeting || answer->fds.size() != 1) {
+    return ParseRefusal(answer->text)
+        .value_or(absl::UnavailableError("the leader has gone before the group was complete"));
+  }
   auto segment = SharedSegment::Map(answer->fds[0].get(), ranks);
   if (!segment.ok()) return segment.status();
   auto leader = GetPeerCredentials(socket->get());

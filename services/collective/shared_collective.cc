@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::collective {
 namespace {
 
-// How long one sleeps before looking after the peers, first and at most.
+// A rank sleeps this long before it checks that its peers are alive, at first and at most.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 constexpr absl::Duration kLastLook = absl::Milliseconds(200);
 
@@ -33,7 +33,7 @@ absl::Status Gone(const Peer& peer) {
 
 absl::Status SharedCollective::LookAfterPeers(uint32_t turn) const {
   for (const Peer& peer : peers_) {
-    // One that has done its part may go.
+    // A rank that has done its part may leave.
     if (Closed(peer) && !segment_.Posted(peer.rank, turn)) return Gone(peer);
   }
   return absl::OkStatus();

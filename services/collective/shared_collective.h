@@ -1,6 +1,7 @@
-// The collective over shared memory, for ranks that are processes (or threads) of one machine. What
-// is longer than a buffer goes in several turns. Any rank that waits looks after its peers now and
-// then: the leader after all, the others after the leader, which ends the group for everyone.
+// SharedCollective is the collective over shared memory, for ranks that are processes (or threads)
+// of one machine. Data that is longer than a buffer goes in several turns. A rank that waits checks
+// its peers now and then. The leader checks all and the others check the leader, which ends the
+// group for everyone.
 #ifndef FOLIO_SERVICES_COLLECTIVE_SHARED_COLLECTIVE_H_
 #define FOLIO_SERVICES_COLLECTIVE_SHARED_COLLECTIVE_H_
 
@@ -11,14 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "services/base/unique_fd.h"
 #include "services/collective/collective.h"
 #include "services/collective/shared_segment.h"
-#include "services/common/unique_fd.h"
 
 namespace folio::collective {
 
-// Another rank's end of a Unix socket over which nothing is sent: it closes when the rank's
-// process ends, however it ends.
+// A Unix socket to another rank. Nothing is sent over it, but it closes when that rank's process
+// ends, however it ends.
 struct Peer {
   Rank rank;
   pid_t pid = 0;
@@ -42,7 +43,7 @@ class SharedCollective final : public Collective {
   void Abort(const absl::Status& why) override;
 
  private:
-  // Begins a turn; with something to give, once the buffer is free.
+  // Begins a turn. If this rank sends something in it, waits until the buffer is free.
   absl::Status Begin(bool gives, absl::Time deadline);
   // This rank's buffer of the turn.
   std::byte* mine() const { return segment_.buffer(rank_, turn_).data(); }

@@ -18,21 +18,21 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "services/common/check.h"
-#include "services/common/spin_pause.h"
+#include "services/base/check.h"
+#include "services/base/spin_pause.h"
 
 namespace folio::collective {
 namespace {
 
 constexpr uint64_t kMagic = 0x316b6e61526f6c6f;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// A word is twice the turn, and odd once the group has ended: the end changes every word, so that
-// nobody can fall asleep over it.
+// A word is twice the turn, and odd once the group has ended. The end changes every word, so that a
+// rank cannot sleep through it.
 constexpr uint32_t kEnded = 1;
 constexpr uint32_t kTurn = 2;
 
-// How long a rank stays awake for another one. Ranks may be more than cores: all but the first
-// moments give way to whoever has work.
+// A rank spins this long for another one before it sleeps. There may be more ranks than cores, so
+// after the first moments it yields to threads that have work.
 constexpr int kSpins = 64;
 constexpr absl::Duration kAwake = absl::Microseconds(50);
 
@@ -64,7 +64,7 @@ struct SharedSegment::Layout {
   uint32_t end_length = 0;
   char end_message[500];
 
-  RankWord words[kMostRanks];
+  RankWord words[kMaxRanks];
 
   static size_t Bytes(uint32_t ranks, size_t buffer_bytes) {
     return sizeof(Layout) + size_t{2} * ranks * buffer_bytes;
@@ -73,7 +73,7 @@ struct SharedSegment::Layout {
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 absl::StatusOr<UniqueFd> SharedSegment::Create(uint32_t ranks, size_t buffer_bytes) {
-  FOLIO_CHECK(ranks >= 1 && ranks <= kMostRanks && buffer_bytes % 64 == 0 && buffer_bytes > 0);
+  FOLIO_CHECK(ranks >= 1 && ranks <= kMaxRanks && buffer_bytes % 64 == 0 && buffer_bytes > 0);
   const size_t bytes = Layout::Bytes(ranks, buffer_bytes);
   UniqueFd fd(memfd_create("folio-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "memfd_create");
@@ -95,7 +95,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Map(int fd, uint32_t ranks) {
   struct stat info = {};
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "the ranks' memory");
   const auto bytes = static_cast<size_t>(info.st_size);
-  absl::Status other = absl::FailedPreconditionError("this is no memory of such a group");
+  absl::Status other = absl::FailedPreconditionError("the memory does not belong to such a group");
   if ((fcntl(fd, F_GET_SEALS) & kSeals) != kSeals || bytes < sizeof(Layout)) return other;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot map the ranks' memory");
@@ -134,7 +134,7 @@ void SharedSegment::Post(Rank rank) {
 
 bool SharedSegment::Posted(Rank rank, uint32_t turn) const {
   const uint32_t word = layout_->words[rank.value()].turn.load(std::memory_order_acquire);
-  // Turns count round and round; a rank is never half of them ahead.
+  // Turns wrap around, and a rank is never half of the range ahead.
   return static_cast<int32_t>((word & ~kEnded) - turn * kTurn) >= 0;
 }
 
@@ -180,7 +180,7 @@ absl::Status SharedSegment::ended() const {
   const Layout& layout = *layout_;
   uint32_t state = layout.end_state.load(std::memory_order_acquire);
   if (state == Layout::kGoesOn) return absl::OkStatus();
-  // Who is about to tell needs a moment more, or has died over it.
+  // The rank that writes the reason needs a moment more, or has died while it wrote.
   for (int i = 0; i < 1000 && state == Layout::kBeingTold; ++i) {
     sched_yield();
     state = layout.end_state.load(std::memory_order_acquire);

@@ -1,9 +1,10 @@
-// Memory that all ranks of a group have mapped: per rank a word that says how far it has come, two
-// buffers for what it gives, and one place for the reason why the group has ended.
+// SharedSegment is memory that all ranks of a group have mapped. For each rank it has a word with
+// the rank's turn and two buffers for the data that the rank sends. It also has one place for the
+// reason why the group has ended.
 //
-// Time is counted in turns. A rank posts turn t when what it gives in t lies in its buffer t mod 2
-// and it has read all it wanted of the turns before: so a buffer may be written for turn t once
-// all ranks have posted t - 1.
+// Time is counted in turns. A rank posts turn t when its data of t is in its buffer t mod 2 and it
+// has read all it needs of the turns before. A buffer may therefore be written for turn t once all
+// ranks have posted t - 1.
 #ifndef FOLIO_SERVICES_COLLECTIVE_SHARED_SEGMENT_H_
 #define FOLIO_SERVICES_COLLECTIVE_SHARED_SEGMENT_H_
 
@@ -15,38 +16,38 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "services/common/ids.h"
-#include "services/common/unique_fd.h"
+#include "services/base/ids.h"
+#include "services/base/unique_fd.h"
 
 namespace folio::collective {
 
-inline constexpr uint32_t kMostRanks = 64;
+inline constexpr uint32_t kMaxRanks = 64;
 
-// One process's mapping. Any number of threads; a rank's own turns are posted by one.
+// One process's mapping. Any number of threads may use it, but only one posts a rank's turns.
 class SharedSegment {
  public:
   // New memory, sealed against resizing. `buffer_bytes` is a multiple of 64.
   static absl::StatusOr<UniqueFd> Create(uint32_t ranks, size_t buffer_bytes);
-  // FAILED_PRECONDITION when the descriptor is not such memory, or of another number of ranks.
+  // FAILED_PRECONDITION if the descriptor is not such memory, or has another number of ranks.
   static absl::StatusOr<SharedSegment> Map(int fd, uint32_t ranks);
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&&) = delete;
   ~SharedSegment();
 
   size_t buffer_bytes() const;
-  // What the rank gives in the turn.
+  // The buffer of the data that the rank sends in the turn.
   absl::Span<std::byte> buffer(Rank rank, uint32_t turn) const;
 
-  // The rank has come to its next turn; who waits for it wakes up.
+  // Posts the rank's next turn and wakes the ranks that wait for it.
   void Post(Rank rank);
   bool Posted(Rank rank, uint32_t turn) const;
-  // Waits for Posted or the end of the group, at most `longest`: first awake for some microseconds,
-  // giving way to other threads, then asleep.
+  // Waits for Posted or the end of the group, at most `longest`. It spins for some microseconds,
+  // then yields to other threads, then sleeps.
   void AwaitPost(Rank rank, uint32_t turn, absl::Duration longest);
 
-  // Ends the group for the first reason given; all who wait wake up.
+  // Ends the group and wakes all waiting ranks. The first reason given is kept.
   void End(const absl::Status& why);
-  // Why it has ended, or OK.
+  // OK, or the reason why the group has ended.
   absl::Status ended() const;
 
  private:

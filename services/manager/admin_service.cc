@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/grpc_status.h"
-#include "services/manager/convert.h"
+#include "services/cache/inspector.h"
+#include "services/grpc/grpc_status.h"
+#include "services/manager/admin_messages.h"
+#include "services/manager/cache_options.h"
+#include "services/manager/worker_name.h"
 
 namespace folio::manager {
 namespace {
@@ -23,12 +26,12 @@ grpc::Status NotAttached(uint64_t sequence) {
 grpc::Status AdminService::ListPools(grpc::ServerContext* context,
                                      const v1::ListPoolsRequest* request,
                                      v1::ListPoolsResponse* response) {
-  for (const DeviceState& device : roster_->pages().Devices()) {
+  for (const DeviceState& device : registry_->pages().Devices()) {
     *response->add_devices() = DeviceToProto(device);
   }
-  const Pool* pool = roster_->pool();
+  const Pool* pool = registry_->pool();
   if (pool == nullptr) return grpc::Status::OK;
-  const cache::PoolInfo info = pool->coordinator().pool();
+  const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
   v1::Pool* out = response->add_pools();
   out->set_pool_id(kPoolId);
   *out->mutable_layout() = pool->layout();
@@ -52,7 +55,7 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
     v1::AttachedWorker* attached = out->add_workers();
     attached->set_worker_id(WorkerName(worker.id));
     attached->set_name(worker.name);
-    attached->set_pid(roster_->ProcessOf(worker.id));
+    attached->set_pid(registry_->ProcessOf(worker.id));
     attached->set_sequences(worker.sequences);
     const int64_t left = absl::ToInt64Milliseconds(worker.lease_remaining);
     attached->set_lease_remaining_ms(static_cast<uint32_t>(std::max<int64_t>(left, 0)));
@@ -63,9 +66,9 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
 grpc::Status AdminService::ListSequences(grpc::ServerContext* context,
                                          const v1::ListSequencesRequest* request,
                                          v1::ListSequencesResponse* response) {
-  const Pool* pool = roster_->pool();
+  const Pool* pool = registry_->pool();
   if (pool == nullptr) return grpc::Status::OK;
-  std::vector<cache::SequenceInfo> sequences = pool->coordinator().sequences();
+  std::vector<cache::SequenceInfo> sequences = cache::Inspector(pool->coordinator()).sequences();
   std::sort(sequences.begin(), sequences.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
   for (const cache::SequenceInfo& info : sequences) {
@@ -77,9 +80,9 @@ grpc::Status AdminService::ListSequences(grpc::ServerContext* context,
 grpc::Status AdminService::GetSequence(grpc::ServerContext* context,
                                        const v1::GetSequenceRequest* request,
                                        v1::GetSequenceResponse* response) {
-  const Pool* pool = roster_->pool();
+  const Pool* pool = registry_->pool();
   if (pool == nullptr) return NotAttached(request->sequence_id());
-  auto detail = pool->coordinator().sequence(SequenceId(request->sequence_id()));
+  auto detail = cache::Inspector(pool->coordinator()).sequence(SequenceId(request->sequence_id()));
   if (!detail.ok()) return ToGrpcStatus(detail.status());
   *response = DetailToProto(*detail, pool->geometry());
   return grpc::Status::OK;
@@ -88,12 +91,12 @@ grpc::Status AdminService::GetSequence(grpc::ServerContext* context,
 grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
                                            const v1::ExplainEvictionRequest* request,
                                            v1::ExplainEvictionResponse* response) {
-  const Pool* pool = roster_->pool();
+  const Pool* pool = registry_->pool();
   if (pool == nullptr) return NotAttached(request->sequence_id());
   const SequenceId id(request->sequence_id());
   std::optional<policy::CacheConfig> cache;
   if (request->has_cache()) {
-    auto detail = pool->coordinator().sequence(id);
+    auto detail = cache::Inspector(pool->coordinator()).sequence(id);
     if (!detail.ok()) return ToGrpcStatus(detail.status());
     const CacheRules rules = {pool->geometry().page_tokens, pool->geometry().num_layers, budgets_};
     const RequestShape shape = {detail->info.prompt_tokens.value(),
@@ -102,7 +105,7 @@ grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
     if (!config.ok()) return ToGrpcStatus(config.status());
     cache = *std::move(config);
   }
-  auto explanation = pool->coordinator().Explain(id, cache);
+  auto explanation = cache::Inspector(pool->coordinator()).Explain(id, cache);
   if (!explanation.ok()) return ToGrpcStatus(explanation.status());
   *response = ExplanationToProto(*explanation);
   return grpc::Status::OK;

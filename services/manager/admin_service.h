@@ -1,19 +1,20 @@
-// gRPC edge of Admin: what the coordinator reports, as messages.
+// AdminService is the gRPC service for operators. It shows what the manager holds and for which
+// worker, and changes nothing.
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 
 #include "folio/v1/admin.grpc.pb.h"
-#include "services/manager/worker_roster.h"
+#include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
 
 namespace folio::manager {
 
-// Thread-safe. Changes nothing.
+// Thread-safe.
 class AdminService final : public v1::Admin::Service {
  public:
-  // `roster` is borrowed. `budgets` hold for the settings that are asked about too.
-  AdminService(const WorkerRoster* roster, const policy::BudgetRules& budgets)
-      : roster_(roster), budgets_(budgets) {}
+  // `registry` is borrowed. `budgets` also hold for the settings that ExplainEviction tries.
+  AdminService(const WorkerRegistry* registry, const policy::BudgetRules& budgets)
+      : registry_(registry), budgets_(budgets) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
                          v1::ListPoolsResponse* response) override;
@@ -26,7 +27,7 @@ class AdminService final : public v1::Admin::Service {
                                v1::ExplainEvictionResponse* response) override;
 
  private:
-  const WorkerRoster* const roster_;
+  const WorkerRegistry* const registry_;
   const policy::BudgetRules budgets_;
 };
 

@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
-#include "services/common/logging.h"
-#include "services/common/pool_socket.h"
+#include "services/base/check.h"
+#include "services/runtime/logging.h"
+#include "services/runtime/pool_socket.h"
 
 namespace folio::manager {
 namespace {
 
-// A worker has its token before it connects, so a slow one is not a worker.
+// A worker has its token before it connects, so a caller that is slower is not one.
 constexpr absl::Duration kTokenTimeout = absl::Seconds(2);
 
 }  // namespace
@@ -28,21 +28,21 @@ absl::Status CheckPeerUser(uid_t peer, uid_t own) {
 }
 
 absl::StatusOr<std::unique_ptr<ExportSocket>> ExportSocket::Start(const std::string& path,
-                                                                  WorkerRoster* roster) {
+                                                                  WorkerRegistry* registry) {
   auto listening = ListenUnix(path);
   if (!listening.ok()) return listening.status();
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop.valid()) return absl::ErrnoToStatus(errno, "eventfd");
   return std::unique_ptr<ExportSocket>(
-      new ExportSocket(path, *std::move(listening), std::move(stop), roster));
+      new ExportSocket(path, *std::move(listening), std::move(stop), registry));
 }
 
 ExportSocket::ExportSocket(std::string path, UniqueFd listening, UniqueFd stop,
-                           WorkerRoster* roster)
+                           WorkerRegistry* registry)
     : path_(std::move(path)),
       listening_(std::move(listening)),
       stop_(std::move(stop)),
-      roster_(roster),
+      registry_(registry),
       thread_([this] { Run(); }) {}
 
 ExportSocket::~ExportSocket() {
@@ -92,7 +92,7 @@ absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, const std::stri
   if (absl::Status status = CheckPeerUser(peer->uid, geteuid()); !status.ok()) return status;
   auto pidfd = OpenPeerPidfd(connection, *peer);
   if (!pidfd.ok()) return pidfd.status();
-  return roster_->RedeemExportToken(token, peer->pid, *std::move(pidfd));
+  return registry_->RedeemExportToken(token, peer->pid, *std::move(pidfd));
 }
 
 }  // namespace folio::manager

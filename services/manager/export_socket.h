@@ -1,5 +1,6 @@
-// The Unix socket that hands pool descriptors to workers. A caller must have our user id (or
-// root's) and a one-time token from Attach.
+// ExportSocket is the Unix socket that hands pool descriptors to workers. A caller must run as the
+// manager's user or as root and show a one-time token from Attach. gRPC cannot pass descriptors,
+// which is why this socket exists beside it.
 #ifndef FOLIO_SERVICES_MANAGER_EXPORT_SOCKET_H_
 #define FOLIO_SERVICES_MANAGER_EXPORT_SOCKET_H_
 
@@ -11,28 +12,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "services/common/unique_fd.h"
-#include "services/common/unix_socket.h"
-#include "services/manager/worker_roster.h"
+#include "services/base/unique_fd.h"
+#include "services/manager/worker_registry.h"
+#include "services/runtime/unix_socket.h"
 
 namespace folio::manager {
 
-// OK when a process of user `peer` may have what user `own` holds.
+// OK if a process of user `peer` may have the memory of user `own`.
 absl::Status CheckPeerUser(uid_t peer, uid_t own);
 
-// Serves on a thread of its own, one caller after the other, from Start until destruction, which
-// removes the socket file.
+// It serves one caller after the other on a thread of its own. Its destructor removes the socket
+// file.
 class ExportSocket {
  public:
-  // `roster` is borrowed. FAILED_PRECONDITION when another process listens on `path`.
+  // `registry` is borrowed. FAILED_PRECONDITION if another process listens on `path`.
   static absl::StatusOr<std::unique_ptr<ExportSocket>> Start(const std::string& path,
-                                                             WorkerRoster* roster);
+                                                             WorkerRegistry* registry);
   ~ExportSocket();
   ExportSocket(const ExportSocket&) = delete;
   ExportSocket& operator=(const ExportSocket&) = delete;
 
  private:
-  ExportSocket(std::string path, UniqueFd listening, UniqueFd stop, WorkerRoster* roster);
+  ExportSocket(std::string path, UniqueFd listening, UniqueFd stop, WorkerRegistry* registry);
 
   void Run();
   void Serve(int connection);
@@ -41,7 +42,7 @@ class ExportSocket {
   const std::string path_;
   const UniqueFd listening_;
   const UniqueFd stop_;  // eventfd
-  WorkerRoster* const roster_;
+  WorkerRegistry* const registry_;
   std::thread thread_;
 };
 

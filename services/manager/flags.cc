@@ -9,36 +9,42 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "services/common/default_addresses.h"
-#include "services/common/flags.h"
-#include "services/common/listen_address.h"
-#include "services/manager/pool_size.h"
+#include "services/base/default_addresses.h"
+#include "services/manager/memory/pool_size.h"
+#include "services/runtime/flags.h"
+#include "services/runtime/listen_address.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
-ABSL_FLAG(std::string, export_socket, "",
-          "Unix socket that hands pool memory to workers; empty: export.sock beside the first "
-          "unix: address of --listen");
-ABSL_FLAG(std::vector<std::string>, device, {"cpu"},
-          "memory that pages are in: cpu, or a GPU such as cuda:0; several with commas are one for "
-          "each rank of the worker");
-ABSL_FLAG(folio::manager::PoolSize, pool_bytes, {},
-          "memory for pages, all ranks' together, such as 2GiB, or a share of what is free, such "
-          "as 80%; 0: 25%");
+ABSL_FLAG(
+    std::string, export_socket, "",
+    "Unix socket that hands pool memory to workers; if empty, export.sock beside the first Unix "
+    "socket of --listen");
+ABSL_FLAG(
+    std::vector<std::string>, device, {"cpu"},
+    "where the pages are: cpu, or a GPU such as cuda:0, or one GPU for each rank of the worker, "
+    "such as cuda:0,cuda:1");
+ABSL_FLAG(
+    folio::manager::PoolSize, pool_bytes, {},
+    "memory for the pages of all ranks together, such as 2GiB, or a share of the free memory, "
+    "such as 80%; 0 means 25%");
 ABSL_FLAG(
     std::string, default_budget, "",
-    "for requests whose policy evicts and that give no budget: tokens, such as 1024, or a share "
-    "of the prompt, such as 0.25; empty: such requests are refused");
+    "budget of requests that give none and whose policy evicts, in tokens, such as 1024, or as a "
+    "share of the prompt, such as 0.25; if empty, such requests are refused");
+ABSL_FLAG(int, max_budget, 0,
+          "most tokens that a sequence may hold in a layer, a multiple of the page size; 0 means "
+          "no limit");
 ABSL_FLAG(
-    int, max_budget, 0,
-    "tokens that any sequence may hold in a layer, a multiple of the page size; 0: no ceiling");
-ABSL_FLAG(absl::Duration, lease_ttl, absl::Seconds(10),
-          "how long a silent worker keeps its sequences, from 100ms to 1h, such as 10s");
-ABSL_FLAG(absl::Duration, orphan_ttl, absl::Seconds(60),
-          "how long a sequence whose worker was lost keeps its pages for another worker to go on, "
-          "unless others need the room, from 0 (it ends at once) to 24h, such as 60s");
-ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
-          "how long running sequences may take to end after SIGTERM, from 0 to 24h, such as 30s");
+    absl::Duration, lease_ttl, absl::Seconds(10),
+    "how long a worker that sends nothing keeps its sequences, from 100ms to 1h, such as 10s");
+ABSL_FLAG(
+    absl::Duration, orphan_ttl, absl::Seconds(60),
+    "how long a sequence whose worker was lost keeps its pages, so that another worker can "
+    "continue it, unless other sequences need them; from 0 (it ends at once) to 24h, such as 60s");
+ABSL_FLAG(
+    absl::Duration, drain_timeout, absl::Seconds(30),
+    "how long running sequences may take to finish after SIGTERM, from 0 to 24h, such as 30s");
 
 namespace folio::manager {
 namespace {
@@ -84,7 +90,7 @@ absl::StatusOr<std::vector<int>> ReadDevices() {
 
 PoolSize ReadPoolSize() {
   const PoolSize given = absl::GetFlag(FLAGS_pool_bytes);
-  // A pool that nobody has sized leaves room for weights, and for whatever else runs there.
+  // The default leaves room for the worker's weights and for other programs of the machine.
   return given.bytes == 0 && given.share == 0 ? PoolSize{.share = 0.25} : given;
 }
 

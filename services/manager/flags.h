@@ -1,4 +1,4 @@
-// folio-manager's command line.
+// ManagerFlags is the command line of folio-manager, checked.
 #ifndef FOLIO_SERVICES_MANAGER_FLAGS_H_
 #define FOLIO_SERVICES_MANAGER_FLAGS_H_
 
@@ -11,13 +11,12 @@
 namespace folio::manager {
 
 struct ManagerFlags {
-  ServerOptions server;  // `clock` and `pages` are not set
-  std::vector<int>
-      devices;  // numbers of GPUs that pages are on, as given; empty: the host's memory
+  ServerOptions server;      // `clock` and `pages` are not set
+  std::vector<int> devices;  // numbers of the GPUs that pages are on, empty for host memory
   absl::Duration drain_timeout;
 };
 
-// Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.
+// Fills in defaults too. INVALID_ARGUMENT names the flag and the fix.
 absl::StatusOr<ManagerFlags> ReadFlags();
 
 }  // namespace folio::manager

@@ -3,15 +3,28 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "services/common/grpc_status.h"
+#include "services/grpc/grpc_status.h"
 #include "services/manager/session_translator.h"
+#include "services/wire/session.h"
 
 namespace folio::manager {
+
+grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
+                                            const v1::DescribePoolRequest* request,
+                                            v1::DescribePoolResponse* response) {
+  for (const DeviceState& device : registry_->pages().Devices()) {
+    v1::PoolDevice* out = response->add_devices();
+    out->set_uuid(device.uuid);
+    out->set_name(device.name);
+    for (const Rank rank : device.ranks) out->add_ranks(rank.value());
+  }
+  return grpc::Status::OK;
+}
 
 grpc::Status KvManagerService::Attach(grpc::ServerContext* context,
                                       const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
-  auto attached = roster_->Attach(*request);
+  auto attached = registry_->Attach(*request);
   if (!attached.ok()) return ToGrpcStatus(attached.status());
   *response = *std::move(attached);
   return grpc::Status::OK;
@@ -25,19 +38,23 @@ grpc::Status KvManagerService::Session(
     return {grpc::StatusCode::INVALID_ARGUMENT,
             "hello: the first request of a session must carry it"};
   }
-  auto worker = roster_->BeginSession(request.hello(), [context] { context->TryCancel(); });
+  auto worker = registry_->BeginSession(request.hello(), [context] { context->TryCancel(); });
   if (!worker.ok()) return ToGrpcStatus(worker.status());
-  const absl::Cleanup end = [this, &worker] { roster_->EndSession(*worker); };
+  const absl::Cleanup end = [this, &worker] { registry_->EndSession(*worker); };
 
-  const Pool& pool = *roster_->pool();
+  const Pool& pool = *registry_->pool();
   const CacheRules rules = {pool.geometry().page_tokens, pool.geometry().num_layers, budgets_};
   SessionTranslator translator(pool.coordinator(), *worker, rules,
-                               [this] { return roster_->MayOpen(); });
+                               [this] { return registry_->MayOpen(); });
   do {
-    auto reply = translator.Translate(request);
+    auto reply = translator.Translate(wire::FromProto(request));
     if (!reply.ok()) return ToGrpcStatus(reply.status());
-    if (!stream->Write(*reply)) break;
-  } while (stream->Read(&request));
+    if (!stream->Write(wire::ToProto(*reply)) || !stream->Read(&request)) break;
+    if (request.has_hello()) {
+      return {grpc::StatusCode::INVALID_ARGUMENT,
+              "hello: only the first request of a session carries it"};
+    }
+  } while (true);
   return grpc::Status::OK;
 }
 

@@ -1,26 +1,27 @@
-// folio-manager: owns the pages of a node.
+// The program folio-manager owns the pages of a node's KV cache.
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "services/common/clock.h"
-#include "services/common/flags.h"
-#include "services/common/listen_address.h"
-#include "services/common/logging.h"
-#include "services/common/signals.h"
-#include "services/common/version.h"
-#include "services/manager/device_memory.h"
+#include "services/base/clock.h"
 #include "services/manager/flags.h"
-#include "services/manager/host_memory.h"
+#include "services/manager/memory/device_memory.h"
+#include "services/manager/memory/host_memory.h"
 #include "services/manager/server.h"
+#include "services/runtime/flags.h"
+#include "services/runtime/listen_address.h"
+#include "services/runtime/logging.h"
+#include "services/runtime/signals.h"
+#include "services/runtime/version.h"
 
 namespace {
 
 constexpr absl::string_view kUsage =
     "folio-manager [flags]\n\n"
-    "Owns the pages of the KV cache: hands pool memory to workers, admits sequences, decides what\n"
-    "is evicted. SIGTERM or SIGINT drains, a second one ends at once.";
+    "Owns the pages of the KV cache. It hands pool memory to workers, admits sequences and "
+    "decides\n"
+    "what is evicted. SIGTERM or SIGINT lets running sequences finish. A second one ends at once.";
 
 absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
   for (const folio::ListenAddress& address : options.listen) {
@@ -40,7 +41,7 @@ int Run() {
   auto flags = folio::manager::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
   const folio::manager::PoolSize& pool_size = flags->server.pool_size;
-  folio::TerminationSignals signals;  // before any thread, and drivers have some
+  folio::TerminationSignals signals;  // before any thread starts, and drivers start some
   const auto pages = MakePageSource(flags->devices);
   if (!pages.ok()) {
     folio::log::Error("cannot start", {{"reason", pages.status()}});

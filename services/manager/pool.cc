@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/byte_size.h"
-#include "services/manager/convert.h"
+#include "services/cache/inspector.h"
+#include "services/runtime/byte_size.h"
+#include "services/wire/layout.h"
 
 namespace folio::manager {
 
@@ -18,20 +19,20 @@ Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks
       page_bytes_(page_bytes),
       memory_(std::move(memory)) {}
 
-absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
-                                                  const PageSource& source, const PoolSize& size,
-                                                  absl::Duration lease_ttl,
-                                                  absl::Duration orphan_ttl, const Clock* clock) {
-  auto geometry = GeometryFromProto(layout);
-  if (!geometry.ok()) return geometry.status();
-  const std::vector<CacheGeometry> ranks = RankGeometries(layout);
+absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout,
+                                                   const PageSource& source, const PoolSize& size,
+                                                   absl::Duration lease_ttl,
+                                                   absl::Duration orphan_ttl, const Clock* clock) {
+  if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
+  const CacheGeometry geometry = wire::GeometryOf(layout);
+  const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
   std::vector<uint64_t> rank_page_bytes;
   rank_page_bytes.reserve(ranks.size());
   for (const CacheGeometry& rank : ranks) rank_page_bytes.push_back(rank.page_bytes());
   const uint64_t page_bytes =
       std::accumulate(rank_page_bytes.begin(), rank_page_bytes.end(), uint64_t{0});
-  // Less than one page and one ahead per layer could not hold a single token's sequence.
-  const uint64_t least = uint64_t{2} * geometry->num_layers;
+  // A sequence of one token needs one page per layer and one ahead, so fewer pages are useless.
+  const uint64_t least = uint64_t{2} * geometry.num_layers;
   const auto fitting = source.PagesThatFit(size, rank_page_bytes, least);
   if (!fitting.ok()) return fitting.status();
   if (*fitting < least) {
@@ -41,13 +42,13 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
                      FormatByteSize({least * page_bytes}), " or more"));
   }
   const PageCount num_pages(static_cast<uint32_t>(*fitting));
-  auto memory = PoolExport::Create(source, *geometry, ranks, num_pages);
+  auto memory = PoolExport::Create(source, geometry, ranks, num_pages);
   if (!memory.ok()) return memory.status();
 
-  std::unique_ptr<Pool> pool(new Pool(layout, *geometry, static_cast<uint32_t>(ranks.size()),
+  std::unique_ptr<Pool> pool(new Pool(layout, geometry, static_cast<uint32_t>(ranks.size()),
                                       page_bytes, *std::move(memory)));
   cache::CoordinatorOptions options;
-  options.geometry = *geometry;
+  options.geometry = geometry;
   options.num_pages = num_pages;
   options.lease_ttl = lease_ttl;
   options.orphan_ttl = orphan_ttl;
@@ -55,6 +56,21 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Carve(const v1::ModelLayout& layout,
   options.clock = clock;
   pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
   return pool;
+}
+
+v1::PoolLayout Pool::Describe() const {
+  v1::PoolLayout layout;
+  layout.set_num_pages(cache::Inspector(*coordinator_).pool().total.value());
+  layout.set_page_bytes(page_bytes_);
+  layout.set_pool_bytes(memory_.pool_bytes());
+  layout.set_score_board_bytes(memory_.score_board_bytes());
+  for (uint32_t rank = 0; rank < memory_.ranks(); ++rank) {
+    const PagePlace& place = memory_.place(Rank(rank));
+    v1::PageMemory* memory = layout.add_rank_memory();
+    memory->set_device_uuid(place.device_uuid);
+    memory->set_bytes(place.bytes);
+  }
+  return layout;
 }
 
 }  // namespace folio::manager

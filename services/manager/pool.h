@@ -1,5 +1,9 @@
-// The node's pool: one layout, its memory, and the coordinator over it. A tensor-parallel rank has
-// page memory of its own; a page id means the same page in each of them.
+// Pool is the node's pool of pages: one model layout, the memory, and the coordinator that gives
+// its pages out. Each tensor-parallel rank has page memory of its own, and a page id names the same
+// page in all of them.
+//
+// The first worker that attaches creates the pool, because a page's size follows from the model and
+// only a worker knows the model. The manager never reads a model file.
 #ifndef FOLIO_SERVICES_MANAGER_POOL_H_
 #define FOLIO_SERVICES_MANAGER_POOL_H_
 
@@ -8,32 +12,33 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "folio/v1/types.pb.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "services/base/clock.h"
+#include "services/base/geometry.h"
 #include "services/cache/coordinator.h"
-#include "services/common/clock.h"
-#include "services/common/geometry.h"
-#include "services/manager/page_memory.h"
+#include "services/manager/memory/page_memory.h"
+#include "services/manager/memory/pool_size.h"
 #include "services/manager/pool_export.h"
-#include "services/manager/pool_size.h"
 
 namespace folio::manager {
 
-// Immutable but for the coordinator, which is thread-safe: any thread may use it.
+// Thread-safe. Only the coordinator changes.
 class Pool {
  public:
-  // As many pages of `layout` as PageSource::PagesThatFit says, in memory of `source`.
-  // INVALID_ARGUMENT for a layout no pool can have, FAILED_PRECONDITION when `size` is too little
-  // for it; others as of PageSource. `clock` is borrowed.
-  static absl::StatusOr<std::unique_ptr<Pool>> Carve(const v1::ModelLayout& layout,
-                                                     const PageSource& source, const PoolSize& size,
-                                                     absl::Duration lease_ttl,
-                                                     absl::Duration orphan_ttl, const Clock* clock);
+  // The pool has as many pages of `layout` as PageSource::PagesThatFit allows, in memory of
+  // `source`. INVALID_ARGUMENT for a layout that no pool can have, FAILED_PRECONDITION if `size` is
+  // too small for it, and the errors of PageSource. `clock` is borrowed.
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(
+      const v1::ModelLayout& layout, const PageSource& source, const PoolSize& size,
+      absl::Duration lease_ttl, absl::Duration orphan_ttl, const Clock* clock);
 
   const v1::ModelLayout& layout() const { return layout_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of the whole model
   uint64_t page_bytes() const { return page_bytes_; }          // of all ranks
   uint32_t ranks() const { return ranks_; }
   const PoolExport& memory() const { return memory_; }
+  // The answer to a worker that attaches.
+  v1::PoolLayout Describe() const;
   cache::Coordinator& coordinator() const { return *coordinator_; }
 
  private:
@@ -45,7 +50,7 @@ class Pool {
   const uint32_t ranks_;
   const uint64_t page_bytes_;
   const PoolExport memory_;
-  std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_: goes first
+  std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_, so it is destroyed first
 };
 
 }  // namespace folio::manager

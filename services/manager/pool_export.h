@@ -1,5 +1,6 @@
-// The memory of a pool: page memory of each tensor-parallel rank and one score board. The board is
-// a sealed memfd of the host wherever the pages are.
+// PoolExport is the memory of a pool: page memory for each tensor-parallel rank and one score board
+// for all of them. The board is a sealed memfd of the host even if the pages are on GPUs, because
+// the manager reads it for every decision and never touches a GPU's memory.
 #ifndef FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 #define FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 
@@ -10,22 +11,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "services/common/geometry.h"
-#include "services/common/ids.h"
-#include "services/manager/page_memory.h"
-#include "services/manager/sealed_memory.h"
+#include "services/base/geometry.h"
+#include "services/base/ids.h"
+#include "services/manager/memory/page_memory.h"
+#include "services/manager/memory/sealed_memory.h"
 
 namespace folio::manager {
 
-// Owns the memory. Immutable, so any thread may read it. The board is zero at first.
+// Owns the memory. Immutable, so any thread may read it. The board starts as zeros.
 class PoolExport {
  public:
-  // For each of `ranks` page memory of num_pages * page_bytes from `source`, the board of the whole
-  // `geometry`'s score_board_floats(num_pages). Errors as of PageSource::Allocate.
+  // Allocates num_pages * page_bytes from `source` for each of `ranks`, and a board of the whole
+  // geometry's score_board_floats(num_pages). The errors are those of PageSource::Allocate.
   static absl::StatusOr<PoolExport> Create(const PageSource& source, const CacheGeometry& geometry,
                                            absl::Span<const CacheGeometry> ranks,
                                            PageCount num_pages);
-  // Of one rank.
+  // The same for a pool of one rank.
   static absl::StatusOr<PoolExport> Create(const PageSource& source, const CacheGeometry& geometry,
                                            PageCount num_pages) {
     return Create(source, geometry, {&geometry, 1}, num_pages);
@@ -38,12 +39,13 @@ class PoolExport {
   int pool_fd(Rank rank = Rank(0)) const { return pools_[rank.value()]->fd(); }
   const PagePlace& place(Rank rank = Rank(0)) const { return pools_[rank.value()]->place(); }
   int score_board_fd() const { return board_.fd(); }
-  size_t pool_bytes() const { return pool_bytes_; }  // of the pages of all ranks
+  size_t pool_bytes() const { return pool_bytes_; }  // the pages of all ranks
   size_t score_board_bytes() const { return board_.bytes(); }
-  // What all ranks' page memory has at least.
+  // The least of all ranks' page memory.
   HugePages huge_pages() const;
 
-  // float importance[page][token][kv_head], as workers write it.
+  // float importance[channel][page][token][kv_head], as workers write it. CacheGeometry says how
+  // many channels there are.
   const float* score_board() const { return static_cast<const float*>(board_.address()); }
 
  private:

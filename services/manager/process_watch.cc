@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::manager {
 namespace {

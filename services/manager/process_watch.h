@@ -1,5 +1,6 @@
-// Tells when processes have ended, by pidfd: the proof that one cannot write its pages any more. A
-// pidfd becomes readable after the last thread has left the address space.
+// ProcessWatch tells when processes have ended, which proves that they cannot write their pages any
+// more. It polls pidfds. A pidfd becomes readable only after the last thread has left the address
+// space, and unlike a process id it never comes to mean another process.
 #ifndef FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
 #define FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
 
@@ -10,9 +11,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "services/common/ids.h"
-#include "services/common/unique_fd.h"
-#include "services/common/unix_socket.h"
+#include "services/base/ids.h"
+#include "services/base/unique_fd.h"
+#include "services/runtime/unix_socket.h"
 
 namespace folio::manager {
 
@@ -23,12 +24,12 @@ struct WorkerProcess {
   friend auto operator<=>(const WorkerProcess&, const WorkerProcess&) = default;
 };
 
-// The process at the other end of a connected Unix socket. FAILED_PRECONDITION when it has gone or
-// is not visible from our PID namespace.
+// The process at the other end of a connected Unix socket. FAILED_PRECONDITION if it has ended or
+// is not visible from the manager's PID namespace.
 absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer);
 
-// Thread-safe. One thread of its own, on which `ended` is called, once per watched process and with
-// no lock held; `ended` may call Watch and Unwatch.
+// Thread-safe. It calls `ended` on a thread of its own, once per watched process and without
+// holding a lock, so `ended` may call Watch and Unwatch.
 class ProcessWatch {
  public:
   explicit ProcessWatch(std::function<void(WorkerProcess)> ended);
@@ -37,7 +38,7 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   void Watch(WorkerProcess process, UniqueFd pidfd);
-  // All processes of the worker. `ended` may still be on its way.
+  // Forgets all processes of the worker. A call of `ended` may already be under way.
   void Unwatch(WorkerId worker);
 
  private:

@@ -4,25 +4,25 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "services/common/logging.h"
+#include "services/runtime/logging.h"
 
 namespace folio::manager {
 namespace {
 
-// What running calls get to end by themselves. Sessions never do.
+// How long running calls may take to finish by themselves. Sessions never do.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 
 }  // namespace
 
 Server::Server(const ServerOptions& options)
-    : roster_({options.pages, options.pool_size, options.lease_ttl, options.orphan_ttl,
-               options.export_socket, options.clock}),
-      kv_manager_(&roster_, options.budgets),
-      admin_(&roster_, options.budgets) {}
+    : registry_({options.pages, options.pool_size, options.lease_ttl, options.orphan_ttl,
+                 options.export_socket, options.clock}),
+      kv_manager_(&registry_, options.budgets),
+      admin_(&registry_, options.budgets) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(options));
-  auto export_socket = ExportSocket::Start(options.export_socket, &server->roster_);
+  auto export_socket = ExportSocket::Start(options.export_socket, &server->registry_);
   if (!export_socket.ok()) return export_socket.status();
   server->export_socket_ = *std::move(export_socket);
 
@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::~Server() {
-  // Nobody new first, then the sessions (which end in the roster), then what looks after them.
+  // First no new workers, then the sessions, which end in the registry, then the lease expiry.
   export_socket_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
   stop_.Notify();
@@ -50,17 +50,18 @@ Server::~Server() {
 }
 
 void Server::ExpiryLoop(absl::Duration period) {
-  while (!stop_.WaitForNotificationWithTimeout(period)) roster_.ExpireLeases();
+  while (!stop_.WaitForNotificationWithTimeout(period)) registry_.ExpireLeases();
 }
 
-bool Server::Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& hurry) {
-  roster_.StartDraining();
+bool Server::Drain(absl::Duration timeout,
+                   const std::function<bool(absl::Duration)>& should_abort) {
+  registry_.StartDraining();
   grpc_->SetServing(false);
-  log::Info("draining", {{"sequences", roster_.RunningSequences()}, {"timeout", timeout}});
+  log::Info("draining", {{"sequences", registry_.RunningSequences()}, {"timeout", timeout}});
   const absl::Time deadline = absl::Now() + timeout;
-  uint32_t left = roster_.RunningSequences();
-  while (left != 0 && absl::Now() < deadline && !hurry(absl::Milliseconds(20))) {
-    left = roster_.RunningSequences();
+  uint32_t left = registry_.RunningSequences();
+  while (left != 0 && absl::Now() < deadline && !should_abort(absl::Milliseconds(20))) {
+    left = registry_.RunningSequences();
   }
   log::Info("drained", {{"sequences_left", left}});
   return left == 0;

@@ -1,5 +1,5 @@
-// The whole manager in one object: roster, export socket, gRPC services, lease expiry. What main
-// runs, and what tests run in their own process.
+// Server is the whole manager in one object: registry, export socket, gRPC services and lease
+// expiry. The program runs one, and so do tests, in their own process.
 #ifndef FOLIO_SERVICES_MANAGER_SERVER_H_
 #define FOLIO_SERVICES_MANAGER_SERVER_H_
 
@@ -12,16 +12,16 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "services/common/clock.h"
-#include "services/common/grpc_server.h"
-#include "services/common/listen_address.h"
+#include "services/base/clock.h"
+#include "services/grpc/grpc_server.h"
 #include "services/manager/admin_service.h"
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
-#include "services/manager/page_memory.h"
-#include "services/manager/pool_size.h"
-#include "services/manager/worker_roster.h"
+#include "services/manager/memory/page_memory.h"
+#include "services/manager/memory/pool_size.h"
+#include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
+#include "services/runtime/listen_address.h"
 
 namespace folio::manager {
 
@@ -31,33 +31,35 @@ struct ServerOptions {
   const PageSource* pages = nullptr;  // borrowed
   PoolSize pool_size;
   absl::Duration lease_ttl = absl::Seconds(10);
-  absl::Duration orphan_ttl;     // 0: sequences end with their worker
-  const Clock* clock = nullptr;  // borrowed; of leases
+  absl::Duration orphan_ttl;     // 0 if sequences end with their worker
+  const Clock* clock = nullptr;  // borrowed, for leases
   policy::BudgetRules budgets;
 };
 
 // Thread-safe.
 class Server {
  public:
-  // Serves when it returns. Errors as of GrpcServer::Start and ExportSocket::Start.
+  // The server answers when this returns. The errors are those of GrpcServer::Start and
+  // ExportSocket::Start.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
-  // At once: running calls are cancelled, socket files removed.
+  // Cancels running calls and removes the socket files.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Health says NOT_SERVING, Attach and Open refuse; then waits until no sequence runs, at most
-  // `timeout`, and asks `hurry` now and then whether to stop waiting. True when none was left.
-  bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& hurry);
+  // Turns health to NOT_SERVING and makes Attach and Open refuse. Then waits up to `timeout` until
+  // no sequence runs. `should_abort` waits for the given time and returns true to stop waiting.
+  // Returns true if no sequence was left.
+  bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& should_abort);
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
-  const WorkerRoster& roster() const { return roster_; }
+  const WorkerRegistry& registry() const { return registry_; }
 
  private:
   explicit Server(const ServerOptions& options);
   void ExpiryLoop(absl::Duration period);
 
-  WorkerRoster roster_;
+  WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;
   std::unique_ptr<ExportSocket> export_socket_;

@@ -3,56 +3,87 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/logging.h"
-#include "services/manager/convert.h"
+#include "services/base/invalid_argument.h"
+#include "services/manager/open_request.h"
+#include "services/manager/worker_name.h"
+#include "services/runtime/logging.h"
+#include "services/wire/sequence.h"
 
 namespace folio::manager {
 namespace {
 
-void AddError(uint64_t sequence, const absl::Status& status, v1::SessionReply& reply) {
-  v1::SequenceError* error = reply.add_failed();
-  error->set_sequence_id(sequence);
-  error->set_code(static_cast<int>(status.code()));
-  error->set_message(std::string(status.message()));
-}
-
-void AddOutcome(uint64_t sequence, const absl::StatusOr<cache::Outcome>& outcome,
-                v1::SessionReply& reply) {
+void AddOutcome(SequenceId sequence, const absl::StatusOr<cache::Outcome>& outcome,
+                SessionReply& reply) {
   if (!outcome.ok()) {
-    AddError(sequence, outcome.status(), reply);
+    reply.failed.push_back({sequence, outcome.status()});
     return;
   }
-  if (!outcome->granted.empty()) {
-    *reply.add_granted() = GrantToProto(SequenceId(sequence), outcome->granted);
-  }
-  if (outcome->plan.has_value()) *reply.add_plans() = PlanToProto(*outcome->plan);
+  if (!outcome->granted.empty()) reply.granted.push_back({sequence, outcome->granted});
+  if (outcome->plan.has_value()) reply.plans.push_back(*outcome->plan);
 }
 
-const char* ReasonName(v1::CloseReason reason) {
+ResolvedCache Resolve(const policy::CacheConfig& config) {
+  return wire::FromProto(CacheConfigToProto(config));
+}
+
+OpenResult ResultOf(cache::Opened opened) {
+  OpenResult result;
+  result.sequence = opened.sequence;
+  result.lease_epoch = opened.lease_epoch;
+  result.cache = Resolve(opened.cache);
+  result.pages = std::move(opened.pages);
+  result.scores = opened.scores;
+  result.prompt_scores = opened.prompt_scores;
+  return result;
+}
+
+ClaimResult ResultOf(cache::Claimed claimed) {
+  ClaimResult result;
+  result.sequence = claimed.sequence;
+  result.lease_epoch = claimed.lease_epoch;
+  result.cache = Resolve(claimed.cache);
+  result.sampling = claimed.sampling;
+  result.output = std::move(claimed.output);
+  result.label = std::move(claimed.label);
+  result.max_new_tokens = claimed.max_new_tokens;
+  result.prompt_tokens = claimed.prompt_tokens;
+  result.tokens = std::move(claimed.tokens);
+  result.logical_length = claimed.logical_length;
+  for (cache::LayerTableInfo& table : claimed.layers) {
+    result.layers.push_back({std::move(table.pages), std::move(table.kept)});
+  }
+  result.evicted_pages = claimed.evicted_pages;
+  result.scores = claimed.scores;
+  result.prompt_scores = claimed.prompt_scores;
+  result.plan = std::move(claimed.plan);
+  return result;
+}
+
+const char* ReasonName(CloseReason reason) {
   switch (reason) {
-    case v1::CLOSE_REASON_FINISHED:
+    case CloseReason::kFinished:
       return "finished";
-    case v1::CLOSE_REASON_CANCELLED:
+    case CloseReason::kCancelled:
       return "cancelled";
-    case v1::CLOSE_REASON_DEADLINE:
+    case CloseReason::kDeadline:
       return "deadline";
-    case v1::CLOSE_REASON_ERROR:
+    case CloseReason::kError:
       return "error";
-    default:
-      return "unspecified";
+    case CloseReason::kUnspecified:
+      break;
   }
+  return "unspecified";
 }
 
-// An end that nobody wanted is worth a line; the others are as many as there are requests.
-void LogClosed(const v1::CloseSequence& close, WorkerId worker) {
-  const bool error = close.reason() == v1::CLOSE_REASON_ERROR;
+// Only a sequence that ended by an error is worth a line: the others are as many as the requests.
+void LogClosed(const CloseSequence& close, WorkerId worker) {
+  const bool error = close.reason == CloseReason::kError;
   const log::Level level = error ? log::Level::kInfo : log::Level::kDebug;
   if (!log::Enabled(level)) return;
   log::Write(level, "sequence closed",
-             {{"sequence", close.sequence_id()},
+             {{"sequence", close.sequence},
               {"worker", WorkerName(worker)},
-              {"reason", ReasonName(close.reason())}});
+              {"reason", ReasonName(close.reason)}});
 }
 
 }  // namespace
@@ -62,92 +93,87 @@ SessionTranslator::SessionTranslator(cache::Coordinator& coordinator, WorkerId w
                                      std::function<absl::Status()> may_open)
     : coordinator_(coordinator), worker_(worker), rules_(rules), may_open_(std::move(may_open)) {}
 
-absl::StatusOr<v1::SessionReply> SessionTranslator::Translate(const v1::SessionRequest& request) {
-  if (last_step_.has_value() && request.step() <= *last_step_) {
-    return absl::InvalidArgumentError(absl::StrCat("step: ", request.step(), " does not follow ",
-                                                   *last_step_, "; it must grow strictly"));
-  }
-  if (last_step_.has_value() && request.has_hello()) {
-    return absl::InvalidArgumentError("hello: only the first request of a session carries it");
+absl::StatusOr<SessionReply> SessionTranslator::Translate(const SessionRequest& request) {
+  if (last_step_.has_value() && request.step <= *last_step_) {
+    return InvalidArgument("step: ", request.step, " does not follow ", *last_step_,
+                           "; it must grow strictly");
   }
   if (absl::Status status = coordinator_.Renew(worker_); !status.ok()) return status;
-  last_step_ = request.step();
+  last_step_ = request.step;
 
-  v1::SessionReply reply;
-  reply.set_step(request.step());
-  for (const v1::AckPlan& ack : request.ack()) Ack(ack, reply);
-  for (const v1::CommitTokens& commit : request.commit()) Commit(commit, reply);
-  for (const v1::CloseSequence& close : request.close()) Close(close, reply);
-  for (const v1::ClaimSequence& claim : request.claim()) *reply.add_claimed() = Claim(claim);
-  for (const v1::OpenSequence& open : request.open()) *reply.add_opened() = Open(open);
+  SessionReply reply;
+  reply.step = request.step;
+  for (const AckPlan& ack : request.ack) Ack(ack, reply);
+  for (const CommitTokens& commit : request.commit) Commit(commit, reply);
+  for (const CloseSequence& close : request.close) Close(close, reply);
+  for (const ClaimSequence& claim : request.claim) reply.claimed.push_back(Claim(claim));
+  for (const OpenSequence& open : request.open) reply.opened.push_back(Open(open));
   return reply;
 }
 
-void SessionTranslator::Ack(const v1::AckPlan& ack, v1::SessionReply& reply) {
-  AddOutcome(ack.sequence_id(),
-             coordinator_.Ack(worker_, SequenceId(ack.sequence_id()), LeaseEpoch(ack.lease_epoch()),
-                              PlanEpoch(ack.plan_epoch())),
+void SessionTranslator::Ack(const AckPlan& ack, SessionReply& reply) {
+  AddOutcome(ack.sequence, coordinator_.Ack(worker_, ack.sequence, ack.lease_epoch, ack.plan_epoch),
              reply);
 }
 
-void SessionTranslator::Commit(const v1::CommitTokens& commit, v1::SessionReply& reply) {
-  AddOutcome(commit.sequence_id(), coordinator_.Commit(CommitFromProto(commit, worker_)), reply);
+void SessionTranslator::Commit(const CommitTokens& commit, SessionReply& reply) {
+  AddOutcome(commit.sequence,
+             coordinator_.Commit({.worker = worker_,
+                                  .sequence = commit.sequence,
+                                  .lease_epoch = commit.lease_epoch,
+                                  .logical_length = commit.logical_length,
+                                  .sampled = commit.sampled,
+                                  .filled = commit.filled}),
+             reply);
 }
 
-void SessionTranslator::Close(const v1::CloseSequence& close, v1::SessionReply& reply) {
-  const absl::Status status =
-      coordinator_.Close(worker_, SequenceId(close.sequence_id()), LeaseEpoch(close.lease_epoch()));
+void SessionTranslator::Close(const CloseSequence& close, SessionReply& reply) {
+  const absl::Status status = coordinator_.Close(worker_, close.sequence, close.lease_epoch);
   if (!status.ok()) {
-    AddError(close.sequence_id(), status, reply);
+    reply.failed.push_back({close.sequence, status});
     return;
   }
   LogClosed(close, worker_);
 }
 
-v1::OpenResult SessionTranslator::Open(const v1::OpenSequence& open) {
+OpenResult SessionTranslator::Open(const OpenSequence& open) {
   const auto attempt = [&]() -> absl::StatusOr<cache::Opened> {
-    if (may_open_) {
-      if (absl::Status status = may_open_(); !status.ok()) return status;
-    }
-    auto request = OpenFromProto(open, worker_, rules_);
+    if (absl::Status status = MayOpen(); !status.ok()) return status;
+    auto request = MakeOpenRequest(open, worker_, rules_);
     if (!request.ok()) return request.status();
     return coordinator_.Open(*request);
   };
-  const absl::StatusOr<cache::Opened> opened = attempt();
-  v1::OpenResult result;
+  absl::StatusOr<cache::Opened> opened = attempt();
+  OpenResult result;
   if (opened.ok()) {
-    result = OpenedToProto(*opened);
     for (const SequenceId id : opened->ended) {
       log::Info("orphan ended", {{"sequence", id}, {"why", "others need its pages"}});
     }
+    result = ResultOf(*std::move(opened));
   } else {
-    result.set_code(static_cast<int>(opened.status().code()));
-    result.set_message(std::string(opened.status().message()));
+    result.status = opened.status();
   }
-  result.set_request_tag(open.request_tag());
+  result.request_tag = open.request_tag;
   return result;
 }
 
-v1::ClaimResult SessionTranslator::Claim(const v1::ClaimSequence& claim) {
+ClaimResult SessionTranslator::Claim(const ClaimSequence& claim) {
   const auto attempt = [&]() -> absl::StatusOr<cache::Claimed> {
-    if (may_open_) {
-      if (absl::Status status = may_open_(); !status.ok()) return status;
-    }
-    return coordinator_.Claim(ClaimFromProto(claim, worker_));
+    if (absl::Status status = MayOpen(); !status.ok()) return status;
+    return coordinator_.Claim({worker_, claim.sequence, claim.resume_token});
   };
-  const absl::StatusOr<cache::Claimed> claimed = attempt();
-  v1::ClaimResult result;
+  absl::StatusOr<cache::Claimed> claimed = attempt();
+  ClaimResult result;
   if (claimed.ok()) {
-    result = ClaimedToProto(*claimed);
     log::Info("orphan claimed", {{"sequence", claimed->sequence},
                                  {"worker", WorkerName(worker_)},
                                  {"lease_epoch", claimed->lease_epoch},
                                  {"length", claimed->logical_length}});
+    result = ResultOf(*std::move(claimed));
   } else {
-    result.set_code(static_cast<int>(claimed.status().code()));
-    result.set_message(std::string(claimed.status().message()));
+    result.status = claimed.status();
   }
-  result.set_request_tag(claim.request_tag());
+  result.request_tag = claim.request_tag;
   return result;
 }
 

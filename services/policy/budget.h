@@ -1,4 +1,5 @@
-// From what a request says of its budget to one budget per layer. Pure functions; any thread.
+// ResolveBudget turns the budget of a request, with the operator's rules, into one budget per
+// layer. All functions here are pure and may be called from any thread.
 #ifndef FOLIO_SERVICES_POLICY_BUDGET_H_
 #define FOLIO_SERVICES_POLICY_BUDGET_H_
 
@@ -6,12 +7,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "services/common/ids.h"
-#include "services/policy/registry.h"
+#include "services/base/ids.h"
+#include "services/policy/cache_config.h"
 
 namespace folio::policy {
 
-// How a budget is spread over the layers. The sum over the layers is the same for all.
+// BudgetSchedule says how a budget is spread over the layers. The sum over all layers is the same
+// for each schedule.
 enum class BudgetSchedule {
   kUniform,
   // After PyramidKV (arXiv 2406.02069): falls evenly from 1.5 times the budget in the first layer
@@ -19,20 +21,20 @@ enum class BudgetSchedule {
   kPyramid,
 };
 
-// At most one of the three may be given.
+// BudgetRequest is the budget as a client gives it. At most one of the first three may be given.
 struct BudgetRequest {
-  TokenCount tokens;                  // 0: not given
-  double share = 0;                   // of the prompt, in (0, 1]; 0: not given
-  std::vector<TokenCount> per_layer;  // empty: not given
+  TokenCount tokens;                  // 0 if not given
+  double share = 0;                   // of the prompt, in (0, 1], or 0 if not given
+  std::vector<TokenCount> per_layer;  // empty if not given
   BudgetSchedule schedule = BudgetSchedule::kUniform;
 };
 
-// What an operator says for every sequence of a manager.
+// BudgetRules are an operator's settings for every sequence of a manager.
 struct BudgetRules {
-  TokenCount default_tokens;  // for a request that gives no budget; 0: none
-  double default_share = 0;   // the same as a share of the prompt; 0: none
-  // No sequence may hold more tokens in a layer; 0: none. A share is cut down to it, everything
-  // else above it is refused.
+  TokenCount default_tokens;  // for a request without a budget, or 0 for none
+  double default_share = 0;   // the same as a share of the prompt, or 0
+  // The most tokens that a sequence may hold in a layer, or 0 for no ceiling. A share is cut down
+  // to it, and any other budget above it is refused.
   TokenCount ceiling;
 };
 
@@ -43,14 +45,14 @@ struct SequenceShape {
   uint32_t page_tokens = 16;
 };
 
-// Fills in `config`'s budgets from the request and the rules; the rest of `config` must be set.
-// INVALID_ARGUMENT names the field and the fix; the result still needs Validate.
+// Fills in `config`'s budgets from the request and the rules. The rest of `config` must be set.
+// INVALID_ARGUMENT names the field and the fix. The result still needs Validate.
 absl::Status ResolveBudget(const BudgetRequest& request, const BudgetRules& rules,
                            const SequenceShape& shape, CacheConfig* config);
 
-// One budget per layer in whole pages, none below `least` (a multiple of the page), none missing
-// from or added to the sum unless `least` demands it.
-std::vector<TokenCount> Pyramid(TokenCount budget, TokenCount least, uint32_t num_layers,
+// Spreads a budget over the layers in whole pages. No layer gets less than `min_budget`, a multiple
+// of the page. The sum is exact unless `min_budget` raises it.
+std::vector<TokenCount> Pyramid(TokenCount budget, TokenCount min_budget, uint32_t num_layers,
                                 uint32_t page_tokens);
 
 }  // namespace folio::policy

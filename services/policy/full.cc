@@ -1,18 +1,18 @@
 #include "services/policy/full.h"
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::policy {
 
-std::vector<SlotIndex> Full::SelectPrefill(const LayerScores& scores, const Limits&) const {
-  std::vector<SlotIndex> keep;
+std::vector<TokenSlot> Full::SelectPrefill(const LayerScores& scores, const Limits&) const {
+  std::vector<TokenSlot> keep;
   keep.reserve(scores.tokens.value());
-  for (SlotIndex slot(0); slot.value() < scores.tokens.value(); ++slot) keep.push_back(slot);
+  for (TokenSlot slot(0); slot.value() < scores.tokens.value(); ++slot) keep.push_back(slot);
   return keep;
 }
 
-BlockIndex Full::SelectDecode(const LayerScores&, const Limits&) const {
-  FOLIO_CHECK(evicts());
+BlockIndex Full::SelectDecode(const LayerScores&, const Limits&, KeptScores*) const {
+  FOLIO_CHECK(traits().evicts);
   return BlockIndex(0);
 }
 

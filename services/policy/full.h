@@ -1,20 +1,30 @@
-// Keeps every token: the cache without eviction, and the reference the others are measured against.
+// Full is the policy that keeps every token: a cache without eviction, and the reference that the
+// other policies are measured against.
 #ifndef FOLIO_SERVICES_POLICY_FULL_H_
 #define FOLIO_SERVICES_POLICY_FULL_H_
 
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "services/policy/policy.h"
 
 namespace folio::policy {
 
 class Full final : public Policy {
  public:
-  absl::string_view name() const override { return "full"; }
-  bool evicts() const override { return false; }
-  // Every slot.
-  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  Full() : Policy({.name = "full", .evicts = false}) {}
+  // Returns every slot.
+  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
-  // Must not be called: there is no block to give.
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
+  // Ends the process: `full` must not be asked for a block.
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
+                          KeptScores* kept) const override;
+};
+
+struct FullSpec {
+  absl::Status Check() const { return absl::OkStatus(); }
+  std::shared_ptr<const Policy> Make() const { return std::make_shared<const Full>(); }
 };
 
 }  // namespace folio::policy

@@ -1,9 +1,10 @@
-// What is kept of one layer's full blocks from one decision in decode to the next: the score of
-// each, and where its tokens stand with each KV head if the policy asks. Scores that are written
-// once change no more once a block is full, so a decision reads the blocks that filled since the
-// last one, and no other.
+// KeptScores is a cache of the scores of one layer's full blocks, from one decision in decode to
+// the next. Scores of a kind that is written once do not change after a block has filled, so a
+// decision reads only the blocks that filled since the last one. It changes the cost of a decision
+// and never its outcome.
 //
-// Blocks are in the order of the table: who edits that edits this. Thread-compatible.
+// Blocks are in the order of the layer's block table, so an edit of the table must be repeated
+// here. Thread-compatible. A cache::Sequence owns one for each layer.
 #ifndef FOLIO_SERVICES_POLICY_KEPT_SCORES_H_
 #define FOLIO_SERVICES_POLICY_KEPT_SCORES_H_
 
@@ -12,33 +13,36 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "services/common/ids.h"
-#include "services/policy/head_ranks.h"
+#include "services/base/ids.h"
+#include "services/policy/head_order.h"
 #include "services/policy/policy.h"
 
 namespace folio::policy {
 
 class KeptScores {
  public:
-  // Holds all full blocks of `scores` afterwards: reads those behind the ones it holds, or all if
-  // the policy's scores are written anew for each decision. `policy` is always the same, reads
-  // scores, and gives a block a score by its rows alone.
-  void Follow(const Policy& policy, const LayerScores& scores);
-  // The table lost a block. What this moves is moved by the next Follow, which reads it anyway.
+  // Brings the cache up to date with all full blocks of `scores`. It reads the blocks behind those
+  // it already holds, or all blocks if the policy's scores are written again for each decision.
+  // `policy` must be the same in every call, must need scores, and must score a block by its rows
+  // alone.
+  void Update(const Policy& policy, const LayerScores& scores);
+  // The table lost a block. The entries behind it are moved by the next Update, which touches them
+  // anyway, and not here under the coordinator's lock.
   void Drop(BlockIndex block);
-  // Everything in the table moved.
+  // All tokens of the table moved.
   void Clear();
 
-  // After Follow: the policy's BlockScores.
+  // The policy's BlockScores. Valid after Update.
   absl::Span<const float> block_scores() const { return block_scores_; }
-  // After Follow: all tokens of the full blocks. Empty unless the policy ranks_heads.
-  HeadRanks& ranks() { return ranks_; }
+  // All tokens of the full blocks, if the policy's traits say `sorts_heads`, else empty. Valid
+  // after Update. It is mutable because a search remembers where it ended.
+  HeadOrder& head_order() { return head_order_; }
 
  private:
-  void CarryOutDrop();
+  void ApplyDrop();
 
   std::vector<float> block_scores_;
-  HeadRanks ranks_;
+  HeadOrder head_order_;
   std::optional<BlockIndex> dropped_;
   uint32_t page_tokens_ = 0;
 };

@@ -1,11 +1,11 @@
 #include "services/policy/kv_crush.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
+#include "services/base/invalid_argument.h"
 #include "services/policy/kept_scores.h"
 #include "services/policy/ranking.h"
 #include "services/policy/split_mix.h"
@@ -18,15 +18,15 @@ std::vector<uint32_t> Columns(const Signatures& all) {
   const uint32_t bits = all.bits();
   std::vector<uint32_t> ones(bits);
   for (uint32_t item = 0; item < all.count(); ++item) {
-    // Bytes could be anybody's memory: the compiler is told that they are not the sums'.
-    const uint8_t* __restrict from = all.of(item).data();
+    // Bytes may alias anything, so the compiler is told that these do not alias the sums.
+    const uint8_t* __restrict from = all.row(item).data();
     uint32_t* __restrict to = ones.data();
     for (uint32_t bit = 0; bit < bits; ++bit) to[bit] += from[bit];
   }
   return ones;
 }
 
-// `heads` and the signatures' length tell which bit is whose; anchors count them token by token.
+// Anchors count bits token by token, whereas signatures are laid out head by head.
 Signatures MakeAnchor(const KvCrush::Options& options, const Signatures& all, uint32_t heads) {
   Signatures point(1, all.bits());
   SplitMix64 random(options.seed);
@@ -60,7 +60,8 @@ Signatures MakeAnchor(const KvCrush::Options& options, const Signatures& all, ui
 // The signatures by (distance to the anchor, index).
 std::vector<uint32_t> ByDistance(const Signatures& all, const Signatures& anchor) {
   std::vector<uint32_t> distance(all.count());
-  std::vector<uint32_t> place(all.bits() + 2);  // [distance]; first how many, then where the next
+  // [distance]: first a count of the signatures, then where the next one goes.
+  std::vector<uint32_t> place(all.bits() + 2);
   for (uint32_t i = 0; i < all.count(); ++i) {
     distance[i] = all.Distance(i, anchor);
     ++place[distance[i] + 1];
@@ -71,11 +72,11 @@ std::vector<uint32_t> ByDistance(const Signatures& all, const Signatures& anchor
   return sorted;
 }
 
-// The `lowest` items of the lowest score, ascending; equal scores: the older goes first.
+// The `lowest` items with the lowest scores, ascending. If scores are equal the older is lower.
 std::vector<uint32_t> Lowest(absl::Span<const float> scores, uint32_t lowest) {
   std::vector<int32_t> keys(scores.size());
-  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = RankKey(scores[i]);
-  RankGuess guess;
+  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = SortKey(scores[i]);
+  SearchGuess guess;
   const auto others = static_cast<uint32_t>(scores.size()) - lowest;
   const Highest higher = FindHighest(keys, others, guess);
   std::vector<uint32_t> items(scores.size() + 1);
@@ -90,28 +91,42 @@ std::vector<uint32_t> Lowest(absl::Span<const float> scores, uint32_t lowest) {
 
 }  // namespace
 
+absl::Status KvCrushSpec::Check() const {
+  // Written so that NaN fails too.
+  if (!(options.share >= 0 && options.share < 1)) {
+    return InvalidArgument("kv_crush.share ", options.share, " must be at least 0 and below 1");
+  }
+  return std::visit([](const auto& spec) { return spec.Check(); }, base);
+}
+
+std::shared_ptr<const Policy> KvCrushSpec::Make() const {
+  std::shared_ptr<const RankingPolicy> made =
+      std::visit([](const auto& spec) { return spec.Make(); }, base);
+  return std::make_shared<const KvCrush>(std::move(made), options);
+}
+
 KvCrush::KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options)
-    : base_(std::move(base)),
-      options_(options),
-      name_(absl::StrCat("kv_crush(", base_->name(), ")")) {
+    : Policy({.name = absl::StrCat("kv_crush(", base->traits().name, ")"),
+              .scores = base->traits().scores,
+              .sorts_heads = !options.prefill_only,
+              .own_recent = base->traits().own_recent,
+              .representative_share = options.share}),
+      base_(std::move(base)),
+      options_(options) {
   FOLIO_CHECK(options_.share >= 0 && options_.share < 1);
 }
 
-TokenCount KvCrush::Representatives(TokenCount budget) const {
-  return TokenCount(Share(budget.value()));
-}
-
 uint32_t KvCrush::Share(uint32_t budget) const {
-  return static_cast<uint32_t>(std::floor(double{options_.share} * budget));
+  return traits().Representatives(TokenCount(budget)).value();
 }
 
-std::vector<uint32_t> KvCrush::Unrepresented(HeadRanks& ranks, RankedItems range,
+std::vector<uint32_t> KvCrush::Unrepresented(HeadOrder& order, ItemRange range,
                                              absl::Span<const float> item_scores, uint32_t lowest,
                                              uint32_t reps) const {
   const std::vector<uint32_t> candidates = Lowest(item_scores, lowest);
   range.items = candidates;
-  const Signatures all = RankSignatures(ranks, range);
-  const Signatures anchor = MakeAnchor(options_, all, ranks.heads());
+  const Signatures all = RankSignatures(order, range);
+  const Signatures anchor = MakeAnchor(options_, all, order.heads());
   std::vector<bool> stays(candidates.size());
   for (const uint32_t i : EvenlySpaced(ByDistance(all, anchor), reps)) stays[i] = true;
   std::vector<uint32_t> go;
@@ -122,7 +137,7 @@ std::vector<uint32_t> KvCrush::Unrepresented(HeadRanks& ranks, RankedItems range
   return go;
 }
 
-std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
+std::vector<TokenSlot> KvCrush::SelectPrefill(const LayerScores& scores,
                                               const Limits& limits) const {
   const Limits own = base_->PrefillLimits(limits);
   const uint32_t begin = own.sink.value();
@@ -133,11 +148,11 @@ std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
 
   const std::vector<float> token_scores = base_->TokenScores(scores);
   const absl::Span<const float> middle(&token_scores[begin], end - begin);
-  HeadRanks ranks;
-  ranks.Append(scores, begin, end);
+  HeadOrder order;
+  order.Append(scores, begin, end);
   const std::vector<uint32_t> go =
-      Unrepresented(ranks, {.begin = 0, .end = end - begin}, middle, over + reps, reps);
-  std::vector<SlotIndex> keep;
+      Unrepresented(order, {.begin = 0, .end = end - begin}, middle, over + reps, reps);
+  std::vector<TokenSlot> keep;
   keep.reserve(own.budget.value());
   auto gone = go.begin();
   for (uint32_t slot = 0; slot < scores.tokens.value(); ++slot) {
@@ -150,20 +165,21 @@ std::vector<SlotIndex> KvCrush::SelectPrefill(const LayerScores& scores,
   return keep;
 }
 
-BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits) const {
-  if (options_.prefill_only) return base_->SelectDecode(scores, limits);
+BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits,
+                                 KeptScores* kept) const {
+  if (options_.prefill_only) return base_->SelectDecode(scores, limits, kept);
   const uint32_t page_tokens = scores.page_tokens;
-  KeptScores read;
-  if (scores.kept == nullptr) read.Follow(*this, scores);
-  KeptScores& kept = scores.kept == nullptr ? read : *scores.kept;
-  const absl::Span<const float> blocks = kept.block_scores();
+  KeptScores fresh;
+  if (kept == nullptr) fresh.Update(*this, scores);
+  KeptScores& known = kept == nullptr ? fresh : *kept;
+  const absl::Span<const float> blocks = known.block_scores();
   const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
   const uint32_t unprotected = range.end - range.begin;
   const uint32_t reps = std::min(Share(limits.budget.value() / page_tokens), unprotected - 1);
-  // One goes: what is not represented of one more than may be.
-  const RankedItems items = {range.begin * page_tokens, range.end * page_tokens, page_tokens};
-  const std::vector<uint32_t> go =
-      Unrepresented(kept.ranks(), items, blocks.subspan(range.begin, unprotected), reps + 1, reps);
+  // One block goes: the candidates are one more than the representatives.
+  const ItemRange items = {range.begin * page_tokens, range.end * page_tokens, page_tokens};
+  const std::vector<uint32_t> go = Unrepresented(
+      known.head_order(), items, blocks.subspan(range.begin, unprotected), reps + 1, reps);
   FOLIO_CHECK(go.size() == 1);
   return BlockIndex(range.begin + go[0]);
 }

@@ -1,27 +1,33 @@
-// KVCrush (arXiv 2503.00022): a part of the budget goes to representatives of what a base policy
-// would evict, so that what is lost is spread and not of one kind.
+// KvCrush is the policy of KVCrush (arXiv 2503.00022). It decorates a base policy: a part of the
+// budget goes to representatives of the tokens that the base would evict, so that the loss is
+// spread over all kinds of tokens.
 //
-// A token has one bit per KV head: 1 when that head ranks it in the upper half of the unprotected
-// tokens (upper floor(n / 2), ties to the newer). A page's signature is its tokens' bits, oldest
-// token first. With `reps` = floor(share * budget), in tokens after prefill and in pages in decode:
-// the base keeps all that may stay but `reps`, and what it leaves are candidates. They are sorted
-// by (Hamming distance of the signature to the anchor, slot), and representative i of k is entry
-// floor(i * (n - 1) / (k - 1)) of the n sorted ones: both ends, and evenly between (k = 1: the
-// first). Anchors are taken over the candidates' signatures. With `prefill_only` decode is the
-// base's.
+// A token has one bit per KV head, which is 1 when that head ranks it in the upper half of the
+// unprotected tokens (upper floor(n / 2), ties to the newer). A page's signature is its tokens'
+// bits, oldest token first. Let `reps` be floor(share * budget), in tokens after prefill and in
+// pages in decode. The base keeps all that may stay except `reps`, and the others are candidates.
+// They are sorted by (Hamming distance of the signature to the anchor, slot), and representative i
+// of k is entry floor(i * (n - 1) / (k - 1)) of the n sorted ones. That is both ends and evenly
+// between them, or the first if k = 1. Anchors are taken over the candidates' signatures. With
+// `prefill_only` the base decides alone in decode.
 //
-// Cost: the upper half of each KV head's scores, by a few passes of counting, and the candidates
-// sorted, all on the manager; nothing from the worker but the base's scores. In decode the manager
-// holds four bytes per resident token and KV head beside each sequence.
+// Cost: the manager finds the upper half of each KV head's scores by a few passes of counting and
+// sorts the candidates. The worker writes only the base's scores. In decode the manager keeps four
+// bytes per resident token and KV head for each sequence.
 #ifndef FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 #define FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 
 #include <memory>
-#include <string>
+#include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "services/policy/inverse_key_norm.h"
+#include "services/policy/key_diff.h"
+#include "services/policy/paged_eviction.h"
 #include "services/policy/ranking_policy.h"
 #include "services/policy/signature.h"
+#include "services/policy/snap_kv.h"
 
 namespace folio::policy {
 
@@ -38,25 +44,20 @@ class KvCrush final : public Policy {
   struct Options {
     float share = 0.25F;  // in [0, 1)
     CrushAnchor anchor = CrushAnchor::kMean;
-    uint64_t seed = 0;  // of CrushAnchor::kRandom
+    uint64_t seed = 0;  // for CrushAnchor::kRandom
     bool prefill_only = false;
   };
 
-  // `base` reads scores per head.
+  // `base` must read scores per head. The policy's name is, for example,
+  // "kv_crush(paged_eviction)".
   KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options);
 
-  absl::string_view name() const override { return name_; }  // "kv_crush(paged_eviction)"
-  bool evicts() const override { return true; }
-  ScoreNeed score_need() const override { return base_->score_need(); }
-  bool ranks_heads() const override { return !options_.prefill_only; }
-  TokenCount own_recent() const override { return base_->own_recent(); }
-  TokenCount Representatives(TokenCount budget) const override;
-
-  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
+                          KeptScores* kept) const override;
 
-  // The base's.
+  // The base's scores.
   std::vector<float> TokenScores(const LayerScores& scores) const override {
     return base_->TokenScores(scores);
   }
@@ -67,15 +68,24 @@ class KvCrush final : public Policy {
  private:
   // floor(share * budget).
   uint32_t Share(uint32_t budget) const;
-  // Of the items of `range`, those that go: the `lowest` by their scores but for `reps` that stay
-  // for them. Ascending.
-  std::vector<uint32_t> Unrepresented(HeadRanks& ranks, RankedItems range,
+  // Takes the `lowest` items of `range` by their scores and lets `reps` of them stay to represent
+  // the others. Returns those that go, ascending.
+  std::vector<uint32_t> Unrepresented(HeadOrder& order, ItemRange range,
                                       absl::Span<const float> item_scores, uint32_t lowest,
                                       uint32_t reps) const;
 
   const std::shared_ptr<const RankingPolicy> base_;
   const Options options_;
-  const std::string name_;
+};
+
+struct KvCrushSpec {
+  // The policies that score each KV head.
+  using Base = std::variant<PagedEvictionSpec, InverseKeyNormSpec, KeyDiffSpec, SnapKvSpec>;
+  Base base = PagedEvictionSpec{};
+  KvCrush::Options options = {};
+
+  absl::Status Check() const;
+  std::shared_ptr<const Policy> Make() const;
 };
 
 }  // namespace folio::policy

@@ -1,146 +1,138 @@
-// An eviction policy: a pure function from scores to a decision. No clock, lock, device or I/O, so
-// any thread may call it and the same view always gives the same answer.
+// Policy is the interface of an eviction policy, which decides which tokens of a layer stay in the
+// cache and which go. services/cache/decision.cc calls it, without the coordinator's lock.
 //
-// The policy sees one layer at a time. Protected tokens (sinks, recent ones) are part of the view's
-// counts; every policy must keep them. Ties break towards the older slot being evicted.
+// A policy is a pure function of its arguments. It has no clock, lock, device or I/O, so any thread
+// may call it, the same arguments always give the same answer, and a test needs only a table of
+// scores. It reads the scores that its traits name, the counts in the view and its own parameters.
 //
-// A policy says what it needs from the worker (`score_need`) and is told nothing else: what is not
-// on the board, in the view or in its own parameters cannot decide anything.
+// A policy sees one layer at a time and must keep the tokens that `Limits` protects. Among tokens
+// with equal scores the older one is evicted.
 #ifndef FOLIO_SERVICES_POLICY_POLICY_H_
 #define FOLIO_SERVICES_POLICY_POLICY_H_
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "services/common/ids.h"
+#include "services/base/ids.h"
+#include "services/base/score_kind.h"
 
 namespace folio::policy {
 
+// These names are for callers that still write policy::ScoreNeed and the like.
+using folio::ScoreKind;
+using folio::ScoreNeed;
+using folio::ScoreTime;
+using folio::WrittenOnce;
+
 class KeptScores;
 
-// The importance scores of one layer's resident tokens, read page by page from the score board.
-// `pages[b]` points at `float[page_tokens][kv_heads]` of block b; only the first `tokens` rows
-// counted over all blocks are meaningful. Views borrow: the memory must outlive the call.
+// LayerScores is a view of one layer's resident tokens and of their scores, page by page as they
+// lie on the score board. `pages[b]` points at `float[page_tokens][kv_heads]` of block b, and only
+// the first `tokens` rows over all blocks have a meaning. The memory must outlive the call.
 struct LayerScores {
   absl::Span<const float* const> pages = {};
-  // The same of the board's second plane, for prompt_score_need(); empty but for the decision that
-  // follows the prompt.
+  // The board's second channel, for PolicyTraits::prompt_scores. It is filled for the decision at
+  // the prompt's end and empty afterwards.
   absl::Span<const float* const> prompt_pages = {};
   uint32_t page_tokens = 16;
   uint32_t kv_heads = 1;
   TokenCount tokens = {};
-  // How many of them, the oldest, have a row on the board: all, or those of the prompt where scores
-  // are written at its end, or those of full pages where they are written when one fills.
+  // How many of the oldest tokens have a row on the board. These are the prompt's tokens if scores
+  // are written at its end, the tokens of full pages if they are written when a page fills, and all
+  // tokens otherwise.
   TokenCount scored = {};
   LayerIndex layer = {};
-  // Tokens that the model has seen: differs at every decision of a sequence in decode.
+  // Tokens that the model has seen. In decode it differs at every decision of a sequence.
   TokenCount logical_length = {};
-  // In decode, what is kept of the layer's full blocks, all of them, or null. Makes an answer
-  // cheaper, and never another one.
-  KeptScores* kept = nullptr;
 
-  // The view of the second plane.
+  // The same view, of the second channel.
   LayerScores prompt() const {
     LayerScores second = *this;
     second.pages = prompt_pages;
     return second;
   }
 
-  // Row of slot `slot`: `kv_heads` floats.
-  absl::Span<const float> row(SlotIndex slot) const {
+  // The row of a slot: `kv_heads` floats.
+  absl::Span<const float> row(TokenSlot slot) const {
     const float* page = pages[slot.value() / page_tokens];
     return {page + size_t{slot.value() % page_tokens} * kv_heads, kv_heads};
   }
 };
 
-// Limits that hold for every policy, in tokens; all multiples of the page size.
+// Limits are what every policy must respect in a layer, in tokens. All are multiples of the page.
 struct Limits {
   TokenCount budget;
-  TokenCount sink;
-  TokenCount recent;
+  TokenCount sink;    // the first tokens, always kept
+  TokenCount recent;  // the last tokens, always kept
 };
 
-// The importance that a worker writes to the score board; the protocol's ScoreKind.
-enum class ScoreKind : uint8_t {
-  kNone,
-  kNormRatio,        // ||V||2 / ||K||2
-  kInverseKeyNorm,   // 1 / ||K||2
-  kKeyDifference,    // -cos(K, mean of the resident tokens' normalised keys)
-  kWindowAttention,  // attention mass from the prompt's last queries, max-pooled
-  // -cos(K, mean of a sample's normalised keys), with their rotation undone
-  kUnrotatedDifference,
-};
+// PolicyTraits is what a policy says about itself before it sees a score. Workers write exactly the
+// scores named here, and validation reads the rest.
+struct PolicyTraits {
+  std::string name;              // as in the protocol, for example "snap_kv"
+  bool evicts = true;            // if false every token is kept and no decision is ever made
+  ScoreNeed scores = {};         // read from LayerScores::pages
+  ScoreNeed prompt_scores = {};  // read from LayerScores::prompt_pages, by SelectPrefill alone
+  bool sorts_heads = false;      // SelectDecode reads KeptScores::head_order()
+  // The last tokens of the prompt that SelectPrefill keeps regardless of their scores. The larger
+  // of this and Limits::recent applies.
+  TokenCount own_recent = {};
+  // The share of the budget, in [0, 1), that goes to other tokens than the highest.
+  float representative_share = 0;
 
-// When it is written; the protocol's ScoreTime.
-enum class ScoreTime : uint8_t { kNever, kAppend, kPromptEnd, kDecision, kPageFill };
-
-// What is on the board for a full page stays as it is.
-constexpr bool WrittenOnce(ScoreTime time) {
-  switch (time) {
-    case ScoreTime::kAppend:
-    case ScoreTime::kPromptEnd:
-    case ScoreTime::kPageFill:
-      return true;
-    case ScoreTime::kNever:
-    case ScoreTime::kDecision:
-      break;
+  bool needs_scores() const { return scores.kind != ScoreKind::kNone; }
+  // The part of a budget that `sink` and `recent` must leave to representatives.
+  TokenCount Representatives(TokenCount budget) const {
+    const double share = representative_share;
+    return TokenCount(static_cast<uint32_t>(std::floor(share * budget.value())));
   }
-  return false;
+};
+
+// The need for scores of `kind`, at the time when that kind is written.
+constexpr ScoreNeed Need(ScoreKind kind, uint32_t window = 0, uint32_t pool = 0) {
+  return {kind, TraitsOf(kind).time, window, pool};
 }
 
-struct ScoreNeed {
-  ScoreKind kind = ScoreKind::kNone;
-  ScoreTime time = ScoreTime::kNever;
-  uint32_t window = 0;  // queries, for kWindowAttention
-  uint32_t pool = 0;    // neighbours that it takes the maximum of, odd
-  friend constexpr bool operator==(const ScoreNeed&, const ScoreNeed&) = default;
-};
-
-// Thread-compatible and stateless after construction.
+// Immutable after construction.
 class Policy {
  public:
   virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
 
-  virtual absl::string_view name() const = 0;
+  const PolicyTraits& traits() const { return traits_; }
 
-  // False: every token is kept, and the functions below are not called.
-  virtual bool evicts() const = 0;
-
-  // What it reads from LayerScores rows; with kNone they are not there, and the worker scores
-  // nothing.
-  virtual ScoreNeed score_need() const { return {}; }
-  // What only SelectPrefill reads, at the prompt's end, from LayerScores::prompt().
-  virtual ScoreNeed prompt_score_need() const { return {}; }
-  bool needs_scores() const { return score_need().kind != ScoreKind::kNone; }
-
-  // SelectDecode compares the tokens by each KV head: LayerScores::kept holds that too.
-  virtual bool ranks_heads() const { return false; }
-
-  // Tokens per layer, at the end, that it keeps by its own definition, whatever they score; it
-  // keeps the more of this and `limits.recent`.
-  virtual TokenCount own_recent() const { return TokenCount(0); }
-
-  // Budget that goes to other tokens than the highest: what `sink` and `recent` must leave room
-  // for.
-  virtual TokenCount Representatives(TokenCount /*budget*/) const { return TokenCount(0); }
-
-  // After prefill with scores.tokens > limits.budget: the slots to keep, ascending, exactly
-  // `limits.budget` of them, the first `sink` and the last `recent` slots among them.
-  virtual std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  // Decides after prefill. Returns the slots to keep in ascending order, exactly `limits.budget` of
+  // them, with the first `sink` and the last `recent` slots among them. Precondition: more tokens
+  // than the budget.
+  virtual std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                                const Limits& limits) const = 0;
 
-  // In decode, with all blocks full and more than the budget resident: the one block to drop, not
-  // among the first `sink` and the newest `recent` tokens' blocks. Precondition: a candidate exists
-  // (budget >= sink + recent guarantees it).
-  virtual BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const = 0;
+  // Decides in decode, when all blocks are full and more than the budget is resident. Returns the
+  // one block to drop, outside the blocks of the first `sink` and the newest `recent` tokens.
+  // `kept` may hold the scores of the layer's full blocks, brought up to date by
+  // KeptScores::Update. It makes the answer cheaper and never changes it.
+  virtual BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
+                                  KeptScores* kept) const = 0;
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const {
+    return SelectDecode(scores, limits, nullptr);
+  }
 
-  // What it chooses by, high is kept: one number per token, and one per full block. Empty for a
-  // policy that goes by position alone.
+  // The numbers it chooses by, one per token and one per full block. Tokens and blocks with high
+  // numbers are kept. Both are empty for a policy that goes by position alone.
   virtual std::vector<float> TokenScores(const LayerScores& /*scores*/) const { return {}; }
   virtual std::vector<float> BlockScores(const LayerScores& /*scores*/) const { return {}; }
+
+ protected:
+  explicit Policy(PolicyTraits traits) : traits_(std::move(traits)) {}
+
+ private:
+  const PolicyTraits traits_;
 };
 
 }  // namespace folio::policy

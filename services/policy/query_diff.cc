@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "services/base/invalid_argument.h"
+#include "services/policy/parameters.h"
 #include "services/policy/ranking.h"
 
 namespace folio::policy {
@@ -22,15 +24,32 @@ std::vector<float> Smooth(absl::Span<const float> values) {
 
 }  // namespace
 
+absl::Status QueryDiffSpec::Check() const {
+  const auto& [share, window, pool] = options;
+  // Written so that NaN fails too.
+  if (!(share >= 0 && share <= 1)) {
+    return InvalidArgument("query_diff.share ", share, " must be at least 0 and at most 1");
+  }
+  return CheckWindow("query_diff", window, pool);
+}
+
+QueryDiff::QueryDiff(const Options& options)
+    : RankingPolicy(
+          {.name = "query_diff",
+           .scores = Need(ScoreKind::kUnrotatedDifference),
+           .prompt_scores = Need(ScoreKind::kWindowAttention, options.window, options.pool),
+           .own_recent = TokenCount(options.window)}),
+      share_(options.share) {}
+
 std::vector<float> QueryDiff::TokenScores(const LayerScores& scores) const {
   const std::vector<float> own = HeadMeans(scores);
   std::vector<float> smooth = Smooth(absl::MakeConstSpan(own).first(scores.scored.value()));
-  // Tokens of a page that is not full yet: their time has not come.
+  // Tokens of a page that is not full yet have no score and must be kept.
   smooth.resize(own.size(), std::numeric_limits<float>::infinity());
   return smooth;
 }
 
-std::vector<SlotIndex> QueryDiff::SelectPrefill(const LayerScores& scores,
+std::vector<TokenSlot> QueryDiff::SelectPrefill(const LayerScores& scores,
                                                 const Limits& limits) const {
   const Limits own = PrefillLimits(limits);
   std::vector<float> merit = TokenScores(scores);
@@ -39,8 +58,8 @@ std::vector<SlotIndex> QueryDiff::SelectPrefill(const LayerScores& scores,
     const TokenCount held = own.sink + own.recent;
     const uint32_t unprotected = (own.budget - held).value();
     asked.budget =
-        held + TokenCount(static_cast<uint32_t>(std::floor(double{options_.share} * unprotected)));
-    for (const SlotIndex slot : KeepHighest(HeadMeans(scores.prompt()), asked)) {
+        held + TokenCount(static_cast<uint32_t>(std::floor(double{share_} * unprotected)));
+    for (const TokenSlot slot : KeepHighest(HeadMeans(scores.prompt()), asked)) {
       merit[slot.value()] = std::numeric_limits<float>::infinity();
     }
   }

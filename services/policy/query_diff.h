@@ -1,27 +1,31 @@
-// QueryDiff, Folio's own: one half of the cache for what the prompt's end asks about, the other for
-// what is unlike the rest, so that a question asked later finds it too.
+// QueryDiff is Folio's own policy. One half of the cache goes to the tokens that the prompt's end
+// asks about. The other half goes to tokens that are unlike the rest, so that a question asked
+// later finds its answer too.
 //
 // At the prompt's end `share` of the unprotected budget goes, as in SnapKV (arXiv 2404.14469), to
 // the tokens that the last `window` queries attend to most (mean over queries and heads, max-pooled
-// over `pool` tokens); the window's own tokens are kept. The rest goes to the tokens whose key
-// differs most from the mean key, as in KeyDiff (arXiv 2504.15364), with two changes: keys are
-// compared with their rotation undone, so that two tokens are alike by what they say and not by
-// where they stand; and a token's difference is the mean over itself and two neighbours on each
-// side, since what is worth keeping is rarely one token.
+// over `pool` tokens). The window's own tokens are kept. The rest goes to the tokens whose key
+// differs most from the mean key, as in KeyDiff (arXiv 2504.15364), with two changes. Keys are
+// compared with their rotation undone, so that two tokens are alike by their content and not by
+// their position. A token's difference is the mean over itself and two neighbours on each side,
+// because useful information is rarely one token long.
 //
-// In decode a page's importance is the mean difference of its tokens; what the prompt's end asked
-// for counts no more. A token is judged once, so that pages do not gain by what leaves the cache:
-// those of the prompt at its end, against all its keys behind the first page; others when their
-// page fills, against the last key of every resident page but the first, or of every n-th such page
-// where they would be more than 16. Where there is no such key all differences are 0.
+// In decode a page's importance is the mean difference of its tokens, and attention from the
+// prompt's end no longer counts. A token is scored once, so that pages do not gain when others
+// leave the cache. Tokens of the prompt are compared at its end with all its keys behind the first
+// page. Later tokens are compared when their page fills with the last key of every resident page
+// except the first, or of every n-th such page if there are more than 16. Without any such key all
+// differences are 0.
 //
-// Cost: at the prompt's end two passes over its keys, and one more attention of `window` queries if
-// anything must go; when a page fills, its own keys and 16 others.
+// Cost: two passes over the prompt's keys at its end, and one more attention of `window` queries if
+// anything must go. When a page fills, its own keys and 16 others are read.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 #define FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 
+#include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "services/policy/ranking_policy.h"
 
 namespace folio::policy {
@@ -30,29 +34,28 @@ class QueryDiff final : public RankingPolicy {
  public:
   struct Options {
     float share = 0.5F;    // in [0, 1]
-    uint32_t window = 16;  // >= 1
+    uint32_t window = 16;  // at least 1
     uint32_t pool = 31;    // odd
   };
 
-  explicit QueryDiff(const Options& options) : options_(options) {}
+  explicit QueryDiff(const Options& options);
 
-  absl::string_view name() const override { return "query_diff"; }
-  ScoreNeed score_need() const override {
-    return {ScoreKind::kUnrotatedDifference, ScoreTime::kPageFill};
-  }
-  ScoreNeed prompt_score_need() const override {
-    return {ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, options_.window, options_.pool};
-  }
-  TokenCount own_recent() const override { return TokenCount(options_.window); }
-
-  // Where the view has no prompt scores any more (a dry run in decode), all goes by difference.
-  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  // Without prompt scores in the view, as in a dry run during decode, the whole budget goes by
+  // difference.
+  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
   // Differences, smoothed over neighbouring slots.
   std::vector<float> TokenScores(const LayerScores& scores) const override;
 
  private:
-  const Options options_;
+  const float share_;
+};
+
+struct QueryDiffSpec {
+  QueryDiff::Options options = {};
+
+  absl::Status Check() const;
+  std::shared_ptr<const Policy> Make() const { return std::make_shared<const QueryDiff>(options); }
 };
 
 }  // namespace folio::policy

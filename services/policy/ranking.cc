@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <limits>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::policy {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// `sum` is the float32 sum of `values`. Where it is no finite number it may have overflowed, and is
+// `sum` is the float32 sum of `values`. If it is not finite it may have overflowed, so the sum is
 // taken again in double.
 float Mean(float sum, absl::Span<const float> values) {
   if (std::isfinite(sum)) [[likely]] {
@@ -23,8 +23,9 @@ float Mean(float sum, absl::Span<const float> values) {
   return std::isnan(wide) ? kLowest : static_cast<float>(wide / static_cast<double>(values.size()));
 }
 
-// Float32 sum that folds the upper half onto the lower until one value is left. Pages whose means
-// are equal but for rounding are told apart by the order of additions, so it is part of the rule.
+// Float32 sum that folds the upper half onto the lower until one value is left. The order of
+// additions is part of the definition, because it decides between pages whose means differ only by
+// rounding.
 float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
   scratch.assign(values.begin(), values.end());
   for (size_t n = scratch.size(); n > 1;) {
@@ -59,27 +60,27 @@ std::vector<float> HeadMeans(const LayerScores& scores) {
   return means;
 }
 
-std::vector<SlotIndex> KeepHighest(absl::Span<const float> token_scores, const Limits& limits) {
+std::vector<TokenSlot> KeepHighest(absl::Span<const float> token_scores, const Limits& limits) {
   const auto tokens = static_cast<uint32_t>(token_scores.size());
   const uint32_t budget = limits.budget.value();
   const uint32_t sink = limits.sink.value();
   const uint32_t recent = limits.recent.value();
   FOLIO_CHECK(uint64_t{sink} + recent <= budget && budget <= tokens);
 
-  std::vector<SlotIndex> keep;
+  std::vector<TokenSlot> keep;
   keep.reserve(tokens);
-  for (uint32_t slot = 0; slot < tokens - recent; ++slot) keep.push_back(SlotIndex(slot));
-  // Middle slots, the best first; equal scores: the newer is the better one.
+  for (uint32_t slot = 0; slot < tokens - recent; ++slot) keep.push_back(TokenSlot(slot));
+  // The middle slots, the best first. If scores are equal the newer is better.
   const auto middle = keep.begin() + sink;
   const auto kept_end = middle + (budget - sink - recent);
-  std::nth_element(middle, kept_end, keep.end(), [&](SlotIndex a, SlotIndex b) {
+  std::nth_element(middle, kept_end, keep.end(), [&](TokenSlot a, TokenSlot b) {
     const float score_a = token_scores[a.value()];
     const float score_b = token_scores[b.value()];
     return score_a != score_b ? score_a > score_b : a > b;
   });
   keep.erase(kept_end, keep.end());
   std::sort(keep.begin() + sink, keep.end());
-  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.push_back(SlotIndex(slot));
+  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.push_back(TokenSlot(slot));
   return keep;
 }
 

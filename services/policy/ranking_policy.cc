@@ -8,19 +8,19 @@
 namespace folio::policy {
 
 Limits RankingPolicy::PrefillLimits(const Limits& limits) const {
-  return {limits.budget, limits.sink, std::max(limits.recent, own_recent())};
+  return {limits.budget, limits.sink, std::max(limits.recent, traits().own_recent)};
 }
 
-std::vector<SlotIndex> RankingPolicy::SelectPrefill(const LayerScores& scores,
+std::vector<TokenSlot> RankingPolicy::SelectPrefill(const LayerScores& scores,
                                                     const Limits& limits) const {
   return KeepHighest(TokenScores(scores), PrefillLimits(limits));
 }
 
-BlockIndex RankingPolicy::SelectDecode(const LayerScores& scores, const Limits& limits) const {
-  const std::vector<float> read =
-      scores.kept == nullptr ? BlockScores(scores) : std::vector<float>();
+BlockIndex RankingPolicy::SelectDecode(const LayerScores& scores, const Limits& limits,
+                                       KeptScores* kept) const {
+  const std::vector<float> computed = kept == nullptr ? BlockScores(scores) : std::vector<float>();
   const absl::Span<const float> blocks =
-      scores.kept == nullptr ? absl::MakeConstSpan(read) : scores.kept->block_scores();
+      kept == nullptr ? absl::MakeConstSpan(computed) : kept->block_scores();
   return LowestBlock(blocks,
                      Candidates(static_cast<uint32_t>(blocks.size()), scores.page_tokens, limits));
 }

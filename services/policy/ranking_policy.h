@@ -1,8 +1,10 @@
-// A policy that gives each token and each block a number and keeps the highest: all but `full` and
-// `streaming_llm`. What derives from it says where the numbers come from.
+// RankingPolicy is the base of the policies that give each token and each block a number and keep
+// the highest. All policies except `full` and `streaming_llm` are of this kind, and a subclass says
+// where the numbers come from.
 #ifndef FOLIO_SERVICES_POLICY_RANKING_POLICY_H_
 #define FOLIO_SERVICES_POLICY_RANKING_POLICY_H_
 
+#include <utility>
 #include <vector>
 
 #include "services/policy/policy.h"
@@ -11,22 +13,24 @@ namespace folio::policy {
 
 class RankingPolicy : public Policy {
  public:
-  bool evicts() const final { return true; }
-
-  // The highest TokenScores between what is protected.
-  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  // Keeps the tokens with the highest TokenScores between the protected ones.
+  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
-  // The candidate of the lowest BlockScores.
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
+  // Drops the unprotected block with the lowest BlockScores.
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
+                          KeptScores* kept) const override;
 
-  // Float32 means of the board's rows over the KV heads; +inf for tokens without one.
+  // Float32 means of the board's rows over the KV heads, and +inf for tokens without a row.
   std::vector<float> TokenScores(const LayerScores& scores) const override;
   // Means of the rows' means over each full block.
   std::vector<float> BlockScores(const LayerScores& scores) const override;
 
-  // `limits` with own_recent() taken in: what it protects in prefill. In decode the block that a
-  // protected token of the prompt lies in has had its time, and `limits` itself holds.
+  // `limits` with traits().own_recent taken in. This holds in prefill only: in decode the prompt's
+  // last tokens are no longer protected, and `limits` applies unchanged.
   Limits PrefillLimits(const Limits& limits) const;
+
+ protected:
+  explicit RankingPolicy(PolicyTraits traits) : Policy(std::move(traits)) {}
 };
 
 }  // namespace folio::policy

@@ -1,6 +1,6 @@
-// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the
-// generator of everything random in a policy, small enough to be named in a document and to repeat
-// everywhere.
+// SplitMix64 is the generator of all random numbers in a policy. It is small enough to be specified
+// in a sentence and gives the same numbers on every machine. Its source is Steele, Lea and Flood,
+// "Fast Splittable Pseudorandom Number Generators", 2014.
 #ifndef FOLIO_SERVICES_POLICY_SPLIT_MIX_H_
 #define FOLIO_SERVICES_POLICY_SPLIT_MIX_H_
 
@@ -13,7 +13,7 @@ class SplitMix64 {
  public:
   explicit constexpr SplitMix64(uint64_t seed) : state_(seed) {}
 
-  // A stream of its own for each list of keys.
+  // A separate stream for each list of keys.
   static constexpr SplitMix64 Of(std::initializer_list<uint64_t> keys) {
     uint64_t state = 0;
     for (uint64_t key : keys) state = SplitMix64(state ^ key).Next();

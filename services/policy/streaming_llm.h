@@ -1,19 +1,28 @@
-// StreamingLLM (arXiv 2309.17453): the first tokens (attention sinks) and the most recent ones
-// stay. Reads no scores.
+// StreamingLlm is the policy of StreamingLLM (arXiv 2309.17453): the first tokens, which serve as
+// attention sinks, and the most recent ones stay. It reads no scores.
 #ifndef FOLIO_SERVICES_POLICY_STREAMING_LLM_H_
 #define FOLIO_SERVICES_POLICY_STREAMING_LLM_H_
 
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "services/policy/policy.h"
 
 namespace folio::policy {
 
 class StreamingLlm final : public Policy {
  public:
-  absl::string_view name() const override { return "streaming_llm"; }
-  bool evicts() const override { return true; }
-  std::vector<SlotIndex> SelectPrefill(const LayerScores& scores,
+  StreamingLlm() : Policy({.name = "streaming_llm"}) {}
+  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
                                        const Limits& limits) const override;
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits) const override;
+  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
+                          KeptScores* kept) const override;
+};
+
+struct StreamingLlmSpec {
+  absl::Status Check() const { return absl::OkStatus(); }
+  std::shared_ptr<const Policy> Make() const { return std::make_shared<const StreamingLlm>(); }
 };
 
 }  // namespace folio::policy

@@ -9,38 +9,41 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "kernels/cpu/thread_pool.h"
-#include "services/common/byte_size.h"
-#include "services/common/default_addresses.h"
-#include "services/common/flags.h"
+#include "kernels/threads/thread_pool.h"
+#include "services/base/default_addresses.h"
+#include "services/runtime/byte_size.h"
+#include "services/runtime/flags.h"
 
 ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
-ABSL_FLAG(std::string, model_name, "", "what the model is called; empty: what its file says");
+ABSL_FLAG(std::string, model_name, "", "name of the model; empty for the name in its file");
 ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
           "gRPC address of the manager on this node, unix:/path or host:port");
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
-ABSL_FLAG(std::string, device, "cpu",
-          "what computes: cpu, cuda (the GPU that the manager's pages are on, for each rank its "
-          "own), or that GPU by its number, such as cuda:0");
+ABSL_FLAG(
+    std::string, device, "cpu",
+    "the device that computes: cpu, cuda (each rank takes the GPU that holds its pages), or that "
+    "GPU by its number, such as cuda:0");
 ABSL_FLAG(folio::ByteSize, gpu_memory, {},
-          "with --device=cuda, GPU memory for weights and activations, such as 20GiB; pages are "
-          "the manager's and not in it; 0: all that is free");
+          "with --device=cuda, GPU memory for weights and activations, such as 20GiB, without the "
+          "manager's pages; 0 is all free memory");
 ABSL_FLAG(std::string, compute, "bfloat16",
           "arithmetic: bfloat16 (fast) or float32 (the plain reference, on the CPU)");
-ABSL_FLAG(std::string, kernels, "auto",
-          "the CPU's family of bfloat16 kernels, named for instruction sets; auto: the fastest "
-          "here");
 ABSL_FLAG(
-    int, threads, 0,
-    "threads that compute, or with --device=cuda load weights; 0: the cores this process may use, "
-    "shared with the ranks it starts");
+    std::string, kernels, "auto",
+    "the CPU's family of bfloat16 kernels, named after its instruction set; auto is the fastest "
+    "on this machine");
+ABSL_FLAG(int, threads, 0,
+          "threads that compute, or with --device=cuda load weights; 0 is the cores that this "
+          "process may "
+          "use, shared with the ranks it starts");
 ABSL_FLAG(int, prefill_chunk, 512,
           "prompt tokens per step while nothing decodes, from 16 to 65536");
-ABSL_FLAG(int, prefill_chunk_beside_decodes, 128,
-          "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk: "
-          "less holds up the streams less, more ends the prompt sooner");
+ABSL_FLAG(
+    int, prefill_chunk_beside_decodes, 128,
+    "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk; a "
+    "smaller chunk delays the streams less, a larger one ends the prompt sooner");
 ABSL_FLAG(int, max_batch, 64, "sequences that run at a time, from 1 to 1024; others queue");
 ABSL_FLAG(int, page_tokens, 16, "tokens per page, from 1 to 256; equal for all workers of a pool");
 ABSL_FLAG(absl::Duration, attach_timeout, absl::Seconds(60),
@@ -49,11 +52,12 @@ ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running requests may take to end after SIGTERM, from 0 to 24h, such as 30s");
 ABSL_FLAG(int, tp, 1,
           "tensor-parallel ranks, from 1 to 64: processes that share the model's heads and work");
-ABSL_FLAG(int, rank, 0, "which of them this is; 0 leads and serves, the others follow it");
-ABSL_FLAG(
-    std::string, group, "",
-    "path of the Unix socket where the ranks meet, for ranks that are started apart, each with "
-    "its --rank; empty: the leader starts the others itself");
+ABSL_FLAG(int, rank, 0,
+          "index of this rank, 0 to tp-1; rank 0 leads and serves, the others follow it");
+ABSL_FLAG(std::string, group, "",
+          "path of the Unix socket where the ranks meet, for ranks that are started separately, "
+          "each with "
+          "its --rank; if empty, the leader starts the others itself");
 ABSL_FLAG(absl::Duration, group_timeout, absl::Minutes(5),
           "how long ranks wait for each other at the start, from 0 to 24h, such as 30s");
 ABSL_FLAG(int, leader_pid, 0,
@@ -84,21 +88,21 @@ absl::Status CheckNumbers() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RankOptions> ReadRanks() {
-  RankOptions ranks;
-  ranks.of = {Rank(static_cast<uint32_t>(absl::GetFlag(FLAGS_rank))),
-              static_cast<uint32_t>(absl::GetFlag(FLAGS_tp))};
-  ranks.group = absl::GetFlag(FLAGS_group);
-  ranks.timeout = absl::GetFlag(FLAGS_group_timeout);
-  ranks.leader_pid = absl::GetFlag(FLAGS_leader_pid);
-  if (ranks.of.ranks == 1 && !ranks.group.empty()) {
-    return BadFlag("group", ranks.group, "one rank is no group; give --tp too");
+absl::StatusOr<GroupOptions> ReadGroup() {
+  GroupOptions group;
+  group.self = {Rank(static_cast<uint32_t>(absl::GetFlag(FLAGS_rank))),
+                static_cast<uint32_t>(absl::GetFlag(FLAGS_tp))};
+  group.socket = absl::GetFlag(FLAGS_group);
+  group.timeout = absl::GetFlag(FLAGS_group_timeout);
+  group.leader_pid = absl::GetFlag(FLAGS_leader_pid);
+  if (group.self.ranks == 1 && !group.socket.empty()) {
+    return BadFlag("group", group.socket, "needs several ranks; give --tp too");
   }
-  if (ranks.of.rank != Rank(0) && ranks.group.empty()) {
-    return BadFlag("rank", absl::StrCat(ranks.of.rank.value()),
+  if (group.self.rank != Rank(0) && group.socket.empty()) {
+    return BadFlag("rank", absl::StrCat(group.self.rank.value()),
                    "needs --group, the socket at which it meets its leader");
   }
-  return ranks;
+  return group;
 }
 
 absl::StatusOr<DeviceChoice> ReadDevice() {
@@ -122,13 +126,13 @@ absl::StatusOr<DeviceChoice> ReadDevice() {
   return device;
 }
 
-// What cannot be with what computes.
+// Refuses settings that do not fit the device.
 absl::Status CheckCompute(const WorkerFlags& flags) {
   if (!flags.device.cuda) return MakeOps(flags.compute).status();
-  if (flags.device.number.has_value() && flags.ranks.of.ranks > 1 && flags.ranks.group.empty()) {
+  if (flags.device.number.has_value() && flags.group.self.ranks > 1 && flags.group.socket.empty()) {
     return BadFlag("device", flags.device.ToString(),
                    "is one GPU, and --tp starts ranks that need one each; give --device=cuda, with "
-                   "which each takes its own of the manager's");
+                   "which each rank takes the GPU that holds its pages");
   }
   if (flags.compute.compute != "bfloat16") {
     return BadFlag("compute", flags.compute.compute,
@@ -162,13 +166,13 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.compute.compute = absl::GetFlag(FLAGS_compute);
   flags.compute.kernels = absl::GetFlag(FLAGS_kernels);
   flags.compute.threads = absl::GetFlag(FLAGS_threads);
-  auto ranks = ReadRanks();
-  if (!ranks.ok()) return ranks.status();
-  flags.ranks = *std::move(ranks);
+  auto group = ReadGroup();
+  if (!group.ok()) return group.status();
+  flags.group = *std::move(group);
   if (flags.compute.threads == 0) {
     // Ranks that the leader starts share its cores.
-    const int sharers = flags.ranks.group.empty() ? static_cast<int>(flags.ranks.of.ranks) : 1;
-    flags.compute.threads = std::max(1, kernels::cpu::AvailableCores() / sharers);
+    const int sharers = flags.group.socket.empty() ? static_cast<int>(flags.group.self.ranks) : 1;
+    flags.compute.threads = std::max(1, kernels::AvailableCores() / sharers);
   }
   auto device = ReadDevice();
   if (!device.ok()) return device.status();
@@ -177,7 +181,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = absl::StrCat("folio-worker-", getpid());
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
-  flags.serving.prompt_chunk = {
+  flags.serving.token_budget = {
       .alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk)),
       .beside_decodes = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk_beside_decodes))};
   flags.serving.max_batch = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_batch));

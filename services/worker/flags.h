@@ -1,4 +1,4 @@
-// folio-worker's command line.
+// WorkerFlags is folio-worker's command line.
 #ifndef FOLIO_SERVICES_WORKER_FLAGS_H_
 #define FOLIO_SERVICES_WORKER_FLAGS_H_
 
@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/common/listen_address.h"
-#include "services/worker/gpu_choice.h"
-#include "services/worker/loaded_model.h"
-#include "services/worker/rank_leader.h"
+#include "services/runtime/listen_address.h"
+#include "services/worker/device/loaded_model.h"
+#include "services/worker/pool/gpu_choice.h"
+#include "services/worker/ranks/rendezvous.h"
 #include "services/worker/serving.h"
 
 namespace folio::worker {
@@ -22,7 +22,7 @@ struct WorkerFlags {
   uint32_t page_tokens = 16;
   ComputeOptions compute;
   DeviceChoice device;
-  RankOptions ranks;
+  GroupOptions group;
   ServingOptions serving;
   std::vector<ListenAddress> listen;
   absl::Duration drain_timeout;

@@ -6,19 +6,20 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "services/common/flags.h"
-#include "services/common/grpc_server.h"
-#include "services/common/logging.h"
-#include "services/common/signals.h"
-#include "services/common/version.h"
+#include "services/grpc/grpc_server.h"
+#include "services/runtime/flags.h"
+#include "services/runtime/logging.h"
+#include "services/runtime/signals.h"
+#include "services/runtime/version.h"
+#include "services/worker/device/gpu.h"
+#include "services/worker/device/loaded_model.h"
+#include "services/worker/device/rank_group.h"
 #include "services/worker/flags.h"
-#include "services/worker/gpu.h"
-#include "services/worker/gpu_choice.h"
-#include "services/worker/inference_service.h"
-#include "services/worker/loaded_model.h"
-#include "services/worker/manager_channel.h"
-#include "services/worker/rank_group.h"
-#include "services/worker/rank_leader.h"
+#include "services/worker/link/manager_channel.h"
+#include "services/worker/pool/gpu_choice.h"
+#include "services/worker/ranks/rank_follower.h"
+#include "services/worker/ranks/rank_leader.h"
+#include "services/worker/rpc/inference_service.h"
 #include "services/worker/serving.h"
 
 namespace {
@@ -33,8 +34,8 @@ constexpr absl::string_view kUsage =
     "Runs a model of the Llama family on pages that the manager of this node owns, and serves\n"
     "the Inference API. SIGTERM or SIGINT drains, a second one ends at once.\n\n"
     "With --tp=N the model is cut over N processes. The first one leads: it serves, starts the\n"
-    "others, and ends when one of them does. Where something else starts the processes, each is\n"
-    "given --tp, its --rank and the same --group.";
+    "others, and ends when one of them does. If something else starts the processes, give each\n"
+    "--tp, its --rank and the same --group.";
 
 int Fail(const absl::Status& why) {
   folio::log::Error("cannot start", {{"reason", why}});
@@ -45,20 +46,22 @@ bool Signalled(folio::TerminationSignals& signals) {
   return signals.Wait(absl::ZeroDuration()).has_value();
 }
 
-// Null: the CPU computes. A driver does not survive a fork: all processes have been started.
+// Returns null if the CPU computes. The other ranks must have been started before, because a CUDA
+// driver does not survive a fork.
 absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
                                              folio::TerminationSignals& signals) {
   if (!flags.device.cuda) return nullptr;
   const auto gpus = folio::worker::BuiltInGpus();
-  auto gpu = folio::worker::OpenGpu(
-      *gpus, flags.device, flags.ranks.of, folio::worker::MakeManagerChannel(flags.serving.manager),
-      flags.serving.attach_timeout, [&] { return Signalled(signals); });
+  auto gpu =
+      folio::worker::OpenGpu(*gpus, flags.device, flags.group.self,
+                             folio::worker::MakeManagerChannel(flags.serving.manager),
+                             flags.serving.attach_timeout, [&] { return Signalled(signals); });
   if (!gpu.ok()) return gpu;
-  const folio::worker::GpuFacts& facts = (*gpu)->facts();
-  folio::log::Info("GPU chosen", {{"device", facts.ToString()},
-                                  {"uuid", facts.uuid},
-                                  {"free_bytes", facts.free_bytes},
-                                  {"total_bytes", facts.total_bytes}});
+  const folio::worker::DeviceInfo& info = (*gpu)->info();
+  folio::log::Info("GPU chosen", {{"device", info.ToString()},
+                                  {"uuid", info.uuid},
+                                  {"free_bytes", info.free_bytes},
+                                  {"total_bytes", info.total_bytes}});
   return gpu;
 }
 
@@ -68,14 +71,14 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
   const absl::Time start = absl::Now();
   int shown = 0;
   const auto progress = [&](int percent) {
-    // Nothing is held yet that would need an orderly end.
+    // The process holds nothing yet that needs an orderly end.
     if (Signalled(signals)) std::_Exit(0);
     if (percent < shown + 10) return;
     shown = percent;
     folio::log::Info("loading the model", {{"percent", percent}});
   };
   auto model = LoadedModel::Load(flags.model_path, flags.model_name, flags.page_tokens,
-                                 flags.compute, progress, flags.ranks.of, gpu);
+                                 flags.compute, progress, flags.group.self, gpu);
   if (!model.ok()) return model;
   const folio::v1::GetModelResponse& said = (*model)->description();
   folio::log::Info("model loaded", {{"model", said.layout().model()},
@@ -90,7 +93,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
   return model;
 }
 
-// Until a signal and the drain after it, or until serving cannot go on.
+// Serves until a signal and the drain after it, or until serving fails.
 absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
                            folio::TerminationSignals& signals, absl::Duration drain_timeout) {
   bool healthy = true, draining = false;
@@ -115,7 +118,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
     return absl::IsCancelled(status) ? 0 : Fail(status);
   }
-  // Only then listen: who can connect can be served.
+  // Listen only now, so that every client that can connect is served.
   while (!serving.serving()) {
     if (signalled()) return 0;
     if (std::optional<absl::Status> end = serving.Wait(absl::Milliseconds(1))) return Fail(*end);
@@ -134,34 +137,34 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
     folio::log::Info("listening", {{"address", address.ToString()}});
   }
   const absl::Status end = ServeUntilEnd(serving, **server, signals, flags.drain_timeout);
-  // Answers are on their way; give clients a moment to take them.
+  // Give clients a moment to receive their last responses.
   (*server)->Shutdown(absl::Seconds(1));
-  if (!end.ok()) folio::log::Error("cannot go on; start me anew", {{"reason", end}});
+  if (!end.ok()) folio::log::Error("unrecoverable error; restart the worker", {{"reason", end}});
   folio::log::Info("folio-worker ended");
   return end.ok() ? 0 : 1;
 }
 
-// A rank that does not lead: neither serves nor drains, and lives as long as its leader.
+// Runs a rank that does not lead. It neither serves nor drains, and lives as long as its leader.
 int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
-  if (auto s = folio::worker::EndWithLeader(flags.ranks); !s.ok()) return Fail(s);
+  if (auto s = folio::worker::EndWithLeader(flags.group); !s.ok()) return Fail(s);
   const auto gpu = FindGpu(flags, signals);
   if (absl::IsCancelled(gpu.status())) return 0;
   if (!gpu.ok()) return Fail(gpu.status());
   auto model = Load(flags, signals, gpu->get());
   if (!model.ok()) return Fail(model.status());
-  // While it waits for a leader a signal ends it; later that is the leader's to do.
+  // A signal ends this rank while it waits for its leader. Later the leader ends it.
   std::atomic<bool> joined = false;
   std::thread waiting([&] {
     while (!joined) {
       if (signals.Wait(absl::Milliseconds(100)) && !joined) std::_Exit(0);
     }
   });
-  const absl::Status end = folio::worker::RunRank(flags.ranks, **model, flags.serving.max_rows(),
-                                                  [&joined] { joined = true; });
+  const absl::Status end = folio::worker::RunFollower(
+      flags.group, **model, flags.serving.max_rows(), [&joined] { joined = true; });
   joined = true;
   waiting.join();
-  if (!end.ok()) folio::log::Error("the rank cannot go on", {{"reason", end}});
-  folio::log::Info("folio-worker ended", {{"rank", flags.ranks.of.rank.value()}});
+  if (!end.ok()) folio::log::Error("unrecoverable error of this rank", {{"reason", end}});
+  folio::log::Info("folio-worker ended", {{"rank", flags.group.self.rank.value()}});
   return end.ok() ? 0 : 1;
 }
 
@@ -171,9 +174,9 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
   }
   absl::StatusOr<std::unique_ptr<Gpu>> gpu = nullptr;
-  std::unique_ptr<folio::worker::RankLeader> ranks;  // goes after the model: the others end with it
-  if (flags.ranks.of.ranks > 1) {
-    auto leader = folio::worker::RankLeader::Start(flags.ranks, flags.compute.threads);
+  std::unique_ptr<folio::worker::RankLeader> ranks;  // destroyed after the model
+  if (flags.group.self.ranks > 1) {
+    auto leader = folio::worker::RankLeader::Start(flags.group, flags.compute.threads);
     if (!leader.ok()) return Fail(leader.status());
     ranks = *std::move(leader);
   }
@@ -184,7 +187,7 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
   if (!model.ok()) return Fail(model.status());
   if (ranks != nullptr) {
     absl::Status status =
-        ranks->Meet(**model, flags.serving.max_rows(), [&] { return Signalled(signals); });
+        ranks->InitGroup(**model, flags.serving.max_rows(), [&] { return Signalled(signals); });
     if (absl::IsCancelled(status)) return 0;
     if (!status.ok()) return Fail(status);
   }
@@ -197,10 +200,10 @@ int Run() {
   folio::TerminationSignals signals;
   folio::LogForGrpc();
   folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()},
-                                           {"rank", flags->ranks.of.rank.value()},
-                                           {"ranks", flags->ranks.of.ranks}});
-  return flags->ranks.of.rank == folio::Rank(0) ? RunAsLeader(*flags, signals)
-                                                : RunAsRank(*flags, signals);
+                                           {"rank", flags->group.self.rank.value()},
+                                           {"ranks", flags->group.self.ranks}});
+  return flags->group.self.rank == folio::Rank(0) ? RunAsLeader(*flags, signals)
+                                                  : RunAsRank(*flags, signals);
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "services/common/logging.h"
-#include "services/worker/grpc_manager_link.h"
-#include "services/worker/manager_channel.h"
-#include "services/worker/rank_life.h"
+#include "services/runtime/logging.h"
+#include "services/worker/link/grpc_manager_link.h"
+#include "services/worker/link/manager_channel.h"
+#include "services/worker/ranks/rank_leader.h"
 
 namespace folio::worker {
 
@@ -26,14 +26,15 @@ Serving::~Serving() {
 }
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
-  // As long as it is mapped here, the last manager's pool takes memory that the next one wants.
+  // While the last manager's pool is mapped here, its memory stays allocated, and the next manager
+  // may need it.
   attachment_.reset();
   auto attachment = AttachWithRetry(channel_, options_.worker_name, model_->pool_user(),
                                     options_.attach_timeout, stop);
   if (!attachment.ok()) return attachment.status();
   attachment_ = *std::move(attachment);
   if (group_ != nullptr) {
-    absl::Status status = TellRanksToAttach(*group_->host, attachment_->response());
+    absl::Status status = AttachRanks(*group_->host, attachment_->response());
     if (!status.ok()) return status;
   }
   log::Info("attached to the manager", {{"manager", options_.manager},
@@ -59,10 +60,10 @@ void Serving::Run() {
   for (;;) {
     const absl::Time start = absl::Now();
     status = Serve();
-    // Only a lost connection can be mended here. A fenced worker must end: until its process is
-    // gone the manager cannot give its pages to anyone.
+    // Only a lost connection can be repaired here. A fenced worker must end, because the manager
+    // cannot reuse its pages before the process is gone.
     if (status.ok() || !absl::IsUnavailable(status) || draining()) break;
-    log::Error("the manager was lost", {{"reason", status}});
+    log::Error("lost the connection to the manager", {{"reason", status}});
     if (absl::Now() - start < absl::Seconds(1)) absl::SleepFor(absl::Milliseconds(500));
     if (status = Attach([this] { return draining(); }); !status.ok()) break;
   }
@@ -75,14 +76,14 @@ void Serving::Run() {
 }
 
 absl::Status Serving::Serve() {
-  // First, and last to go: an executor takes longer to make than the lease waits for us, and when
-  // we say goodbye nothing touches the pages any more.
+  // Declared first so that heartbeats run while the executor is built, which may take longer than
+  // the lease, and destroyed last so that the session closes only after the pages are out of use.
   GrpcManagerLink link(channel_, attachment_->session());
   auto executor = model_->MakeExecutor(attachment_->view(), options_.max_rows(), group_);
   if (!executor.ok()) return executor.status();
   const EngineOptions engine_options = {.geometry = attachment_->geometry(),
                                         .num_pages = attachment_->view().num_pages,
-                                        .prompt_chunk = options_.prompt_chunk,
+                                        .token_budget = options_.token_budget,
                                         .max_batch = options_.max_batch};
   Engine engine(engine_options, executor->get(), &link, queue_, &model_->tokenizer());
   {

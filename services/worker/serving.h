@@ -1,4 +1,4 @@
-// The worker's life with managers: attach, serve, and attach again when the manager is lost.
+// Serving attaches a worker to its manager, serves, and attaches again when the manager is lost.
 #ifndef FOLIO_SERVICES_WORKER_SERVING_H_
 #define FOLIO_SERVICES_WORKER_SERVING_H_
 
@@ -17,10 +17,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "services/worker/engine.h"
-#include "services/worker/loaded_model.h"
-#include "services/worker/pool_attachment.h"
-#include "services/worker/request_queue.h"
+#include "services/worker/device/loaded_model.h"
+#include "services/worker/engine/engine.h"
+#include "services/worker/engine/request_queue.h"
+#include "services/worker/pool/pool_attachment.h"
 
 namespace folio::worker {
 
@@ -28,18 +28,18 @@ struct ServingOptions {
   std::string manager;  // gRPC address
   std::string worker_name;
   absl::Duration attach_timeout;
-  PromptChunk prompt_chunk;
+  TokenBudget token_budget;
   uint32_t max_batch = 64;
-  uint32_t max_rows() const { return prompt_chunk.alone + max_batch; }
+  uint32_t max_rows() const { return token_budget.alone + max_batch; }
 };
 
-// One thread of its own: the step loop's. Thread-safe.
+// It has one thread, which runs the step loop. Thread-safe.
 class Serving {
  public:
-  // Borrows model and queue, and as the leader of several ranks their group.
+  // All pointers are borrowed. `group` is set in the leader of several ranks.
   Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
           const RankGroup* group = nullptr);
-  // Ends at once what still runs.
+  // Ends running requests at once.
   ~Serving();
 
   // Attaches, waiting for the manager up to the timeout or until `stop` says so, and starts to
@@ -50,8 +50,8 @@ class Serving {
   bool serving() const { return serving_; }
   // Lets running requests finish until `deadline`. May be called again to shorten it.
   void Drain(absl::Time deadline);
-  // Waits for the end: OK after Drain; otherwise why it cannot go on, and the process must start
-  // anew. Nothing once `timeout` has passed.
+  // Waits for the end of serving, or returns nothing after `timeout`. OK after Drain. Any other
+  // status is an error after which the process must be restarted.
   std::optional<absl::Status> Wait(absl::Duration timeout);
 
  private:
@@ -64,7 +64,7 @@ class Serving {
   const ServingOptions options_;
   const LoadedModel* const model_;
   RequestQueue* const queue_;
-  const RankGroup* const group_;  // null: the only rank
+  const RankGroup* const group_;  // null for a worker of one rank
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
   std::atomic<bool> serving_ = false;

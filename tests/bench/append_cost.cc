@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/ops.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 #include "tests/bench/machine_limits.h"
 
 namespace folio::bench {
@@ -34,7 +34,7 @@ class Append {
     view_.scores = board_.data();
   }
 
-  void Run(kernels::cpu::ThreadPool& pool, kernels::ScoreKind score) {
+  void Run(kernels::ThreadPool& pool, kernels::ScoreKind score) {
     std::vector<kernels::AppendSlot> slots(kRows);
     const uint32_t page_tokens = view_.geometry.page_tokens;
     for (uint32_t i = 0; i < kRows; ++i) slots[i] = {i / page_tokens, i % page_tokens, i, score};
@@ -59,7 +59,7 @@ double ScoringMicros(const model::ModelConfig& config, int threads, const std::s
                      kernels::ScoreKind score) {
   auto ops = kernels::cpu::MakeFastOps(kernels);
   if (!ops.ok()) return 0;
-  kernels::cpu::ThreadPool pool(threads);
+  kernels::ThreadPool pool(threads);
   Append append(config, **ops);
   // In turn, on the same memory: what the machine does meanwhile happens to both.
   constexpr int kTurns = 400;

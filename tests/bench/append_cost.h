@@ -1,11 +1,11 @@
-// What scores that are written with each token cost, timed alone.
+// ScoringMicros times the scores that are written with each token, alone.
 #ifndef FOLIO_TESTS_BENCH_APPEND_COST_H_
 #define FOLIO_TESTS_BENCH_APPEND_COST_H_
 
 #include <string>
 
 #include "kernels/views.h"
-#include "services/model/model_source.h"
+#include "services/model/source/model_source.h"
 
 namespace folio::bench {
 

@@ -15,7 +15,7 @@
 #include <flashinfer/attention/scheduler.cuh>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/runtime/cuda_status.h"
 
 namespace folio::bench {
 namespace {

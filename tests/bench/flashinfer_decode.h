@@ -1,5 +1,6 @@
-// FlashInfer's own decode over its own default layout, as a peer of kernels/cuda/attention.h, which
-// uses its prefill kernel over our pages. Without tensor cores, as is its default.
+// FlashInferDecode runs FlashInfer's own decode over its own default layout. It is a peer of
+// kernels/cuda/attention/attention.h, which uses FlashInfer's prefill kernel over our pages. It
+// does not use tensor cores, as is its default.
 #ifndef FOLIO_TESTS_BENCH_FLASHINFER_DECODE_H_
 #define FOLIO_TESTS_BENCH_FLASHINFER_DECODE_H_
 
@@ -9,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 namespace folio::bench {
 
-// One row of each of so many sequences.
+// One row of each of `batch` sequences.
 struct FlashInferPlan {
   std::array<int64_t, 10> numbers{};
   kernels::AttentionShape shape;
@@ -30,18 +31,18 @@ struct FlashInferPages {
   const int32_t* last_tokens = nullptr;  // [batch]
 };
 
-// Whether its kernels are made for so many query heads per KV head, of head_dim 64 or 128.
+// True if there are kernels for this number of query heads per KV head, with head_dim 64 or 128.
 bool FlashInferServes(const kernels::AttentionShape& shape);
 
-// `page_starts` [batch + 1] on the host. The copy from page-locked memory is enqueued.
-// RESOURCE_EXHAUSTED: the memory is too small; INTERNAL carries CUDA's words.
+// `page_starts` [batch + 1] is on the host. The copy from page-locked memory is enqueued.
+// RESOURCE_EXHAUSTED if the memory is too small. INTERNAL carries CUDA's words.
 absl::StatusOr<FlashInferPlan> PlanFlashInfer(kernels::cuda::Stream stream,
                                               absl::Span<const int32_t> page_starts,
                                               const kernels::AttentionShape& shape,
                                               uint32_t page_tokens,
                                               const kernels::cuda::AttentionMemory& memory);
 
-// q and out [batch, heads * head_dim] bf16, rows without a gap. Enqueues.
+// q and out are [batch, heads * head_dim] bf16 with contiguous rows. Enqueues.
 absl::Status RunFlashInfer(kernels::cuda::Stream stream, const FlashInferPlan& plan, const void* q,
                            const FlashInferPages& pages,
                            const kernels::cuda::AttentionMemory& memory, void* out);

@@ -20,12 +20,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "folio/v1/types.pb.h"
-#include "kernels/cpu/thread_pool.h"
-#include "tests/bench/loaded_rig.h"
+#include "kernels/threads/thread_pool.h"
+#include "tests/bench/loaded_harness.h"
 #include "tests/bench/machine_limits.h"
 #include "tests/bench/or_die.h"
 #include "tests/bench/policy_costs.h"
-#include "tests/bench/serving_rig.h"
+#include "tests/bench/serving_harness.h"
 #include "tests/bench/step_costs.h"
 
 ABSL_FLAG(std::string, model, "", "GGUF file or Hugging Face directory");
@@ -82,7 +82,7 @@ class Program {
   }
 
   void MeasureMachine() {
-    kernels::cpu::ThreadPool pool(threads_);
+    kernels::ThreadPool pool(threads_);
     bandwidth_ = ReadBandwidth(pool);
     peak_ = PeakFlops(pool);
     std::printf("machine: %d threads, read bandwidth %.1f GB/s, multiply-add peak %.0f GFLOP/s\n",
@@ -91,14 +91,14 @@ class Program {
                 model_->description().kernels().c_str(), step_bytes_ * 1e-6);
   }
 
-  void Prefill(ServingRig& rig, const std::vector<uint32_t>& prompts, uint32_t budget) {
+  void Prefill(ServingHarness& harness, const std::vector<uint32_t>& prompts, uint32_t budget) {
     std::printf(
         "prefill                tokens/s   GFLOP/s  of peak   time in: products  attention  append "
         "and score  scoring on demand  rest\n");
     for (const uint32_t length : prompts) {
       Measured run;
       for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
-        Measured other = OrDie(rig.Run({.context = length, .cache = Cache(budget)}));
+        Measured other = OrDie(harness.Run({.context = length, .cache = Cache(budget)}));
         if (i == 0 || other.prefill_seconds < run.prefill_seconds) run = other;
       }
       const double best = run.prefill_seconds;
@@ -119,14 +119,14 @@ class Program {
     std::printf("\n");
   }
 
-  Measured Decode(ServingRig& rig, const Case& c) {
+  Measured Decode(ServingHarness& harness, const Case& c) {
     Measured best;
     for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
       Workload work = {.sequences = c.sequences,
                        .context = c.context,
                        .decode_steps = absl::GetFlag(FLAGS_decode_steps),
                        .cache = Cache(c.budget)};
-      const Measured run = OrDie(rig.Run(work));
+      const Measured run = OrDie(harness.Run(work));
       if (i == 0 || Speed(run) > Speed(best)) best = run;
     }
     return best;
@@ -209,7 +209,7 @@ std::string ManagerBinary() {
 
 int Main() {
   int threads = absl::GetFlag(FLAGS_threads);
-  if (threads <= 0) threads = kernels::cpu::AvailableCores();
+  if (threads <= 0) threads = kernels::AvailableCores();
   const auto model = OrDie(worker::LoadedModel::Load(
       absl::GetFlag(FLAGS_model), "", 16,
       {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = threads},
@@ -223,13 +223,13 @@ int Main() {
     return OrDie(MakeManagerSide(kind, model->layout(), kPoolBytes, ManagerBinary()));
   };
   const auto start = [&](std::unique_ptr<ManagerSide> manager) {
-    return OrDie(StartRig(*model, std::move(manager), chunk));
+    return OrDie(StartHarness(*model, std::move(manager), chunk));
   };
   {
-    const auto rig = start(make(ManagerKind::kProcess));
-    OrDie(rig->Run({.context = 256, .decode_steps = 4}));  // warm-up
-    program.Prefill(*rig, Numbers(absl::GetFlag(FLAGS_prompts)), 0);
-    if (absl::GetFlag(FLAGS_peer_cases)) program.Prefill(*rig, {2048}, 1024);
+    const auto harness = start(make(ManagerKind::kProcess));
+    OrDie(harness->Run({.context = 256, .decode_steps = 4}));  // warm-up
+    program.Prefill(*harness, Numbers(absl::GetFlag(FLAGS_prompts)), 0);
+    if (absl::GetFlag(FLAGS_peer_cases)) program.Prefill(*harness, {2048}, 1024);
     program.PrintDecodeHead();
     std::vector<Case> cases;
     if (absl::GetFlag(FLAGS_peer_cases)) {
@@ -242,7 +242,7 @@ int Main() {
             if (budget <= context) cases.push_back({batch, context, budget});
     }
     for (const Case& c : cases) {
-      const Measured run = program.Decode(*rig, c);
+      const Measured run = program.Decode(*harness, c);
       program.PrintDecode(c, run);
       program.Keep(absl::StrCat("decode ", c.sequences, " x ", c.context,
                                 c.budget == 0      ? ""

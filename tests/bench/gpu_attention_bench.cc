@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "tests/bench/flashinfer_decode.h"
 #include "tests/bench/or_die.h"
 #include "tests/gpu/need_device.h"
@@ -200,7 +200,7 @@ std::string PeerJson(const Step& step, const AttentionMemory& memory, const Memo
   return json;
 }
 
-void Run(size_t least_bytes) {
+void Run(size_t min_bytes) {
   cudaDeviceProp device{};
   Check(cudaGetDeviceProperties(&device, 0), "device");
   const Memory flush(kFlushBytes);
@@ -222,7 +222,7 @@ void Run(size_t least_bytes) {
       for (const uint32_t context : {512U, 1024U, 4096U, 8192U, 32768U}) {
         const Step step(model, batch, context, random);
         const size_t bytes = step.pages.size() * step.geometry().page_bytes();
-        if (bytes < least_bytes || bytes > (size_t{24} << 30)) continue;
+        if (bytes < min_bytes || bytes > (size_t{24} << 30)) continue;
         const double seconds = AttentionSeconds(step, memory, flush);
         const double rate = static_cast<double>(bytes) / seconds;
         std::printf(

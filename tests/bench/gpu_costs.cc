@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/ops.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/cuda/uploads.h"
+#include "kernels/cuda/ops/ops.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/runtime/uploads.h"
 #include "tests/bench/random_fill.h"
 
 namespace folio::bench {
@@ -83,28 +83,28 @@ absl::StatusOr<double> CompactSeconds(GpuModel& model, uint32_t tokens, uint32_t
     return absl::ResourceExhaustedError("the pool is too small for the compaction");
   }
   model::Executor& executor = model.executor();
-  std::vector<std::vector<PageRef>> pages(geometry.num_layers);
-  std::vector<std::vector<SlotIndex>> keep(geometry.num_layers);
+  std::vector<ClaimedLayer> layers(geometry.num_layers);
+  std::vector<std::vector<TokenSlot>> keep(geometry.num_layers);
   uint32_t next = 0;
   for (uint32_t layer = 0; layer < geometry.num_layers; ++layer) {
     for (uint32_t i = 0; i < pages_of_each; ++i) {
-      pages[layer].push_back({PageId(next++), Generation(1)});
+      layers[layer].pages.push_back({PageId(next++), Generation(1)});
     }
     for (uint32_t i = 0; i < budget; ++i) {
       keep[layer].emplace_back(static_cast<uint32_t>(uint64_t{i} * tokens / budget));
     }
   }
-  const std::vector<std::vector<model::PositionRun>> positions(geometry.num_layers,
-                                                               {{Position(0), Position(tokens)}});
+  for (ClaimedLayer& layer : layers) layer.positions = {{Position(0), Position(tokens)}};
+  const CompactAction compact{keep, std::vector<PageCount>(geometry.num_layers, PageCount(1))};
   std::vector<double> times;
   for (const bool compacts : {true, false, true, false, true, false}) {
-    const model::SlotId slot = executor.Acquire(ScoreKind::kNormRatio);
-    executor.Restore(slot, pages, positions);
+    const model::SequenceSlot slot = executor.tables().Acquire(ScoreKind::kNormRatio);
+    executor.tables().Restore(slot, layers);
     const absl::Time start = absl::Now();
-    if (compacts) executor.Compact(slot, keep, std::vector<uint32_t>(geometry.num_layers, 1));
+    if (compacts) executor.Compact(slot, compact);
     const model::StepOutput output = executor.Collect(executor.Enqueue({}));
     times.push_back(absl::ToDoubleSeconds(absl::Now() - start));
-    executor.Release(slot);
+    executor.tables().Release(slot);
     if (!output.status.ok()) return output.status;
   }
   const double with = std::min({times[0], times[2], times[4]});
@@ -120,10 +120,10 @@ void RunPrefill(const SpeedRun& run, uint32_t tokens, uint32_t budget) {
   if (PutIfLate(run, json)) return;
   Measured best;
   {
-    const auto rig = run.model.Serve(Prompts::kComputed);
+    const auto harness = run.model.Serve(Prompts::kComputed);
     for (int i = 0; i < 3; ++i) {  // the first warms up
       const auto measured =
-          rig->Run({.context = tokens, .decode_steps = 4, .cache = CacheOf(budget)});
+          harness->Run({.context = tokens, .decode_steps = 4, .cache = CacheOf(budget)});
       if (!measured.ok()) return PutFailure(run, json, measured.status());
       if (i == 1 || (i > 1 && measured->prefill_seconds < best.prefill_seconds)) best = *measured;
     }
@@ -161,9 +161,9 @@ void RunCosts(const SpeedRun& run, const DecodeCell& cell) {
   if (PutIfLate(run, json)) return;
   absl::StatusOr<Measured> pipelined, synchronous;
   {
-    const auto rig = run.model.Serve(Prompts::kSynthetic);
-    pipelined = MeasureDecode(run, *rig, cell);
-    synchronous = MeasureDecode(run, *rig, cell, /*synchronous=*/true);
+    const auto harness = run.model.Serve(Prompts::kSynthetic);
+    pipelined = MeasureDecode(run, *harness, cell);
+    synchronous = MeasureDecode(run, *harness, cell, /*synchronous=*/true);
   }
   const auto scoring = ScoringSeconds(run.model, cell.batch);
   for (const absl::Status& status : {pipelined.status(), synchronous.status(), scoring.status()}) {

@@ -65,8 +65,8 @@ folio::v1::CacheOptions CacheOf(uint32_t budget, bool synchronous) {
   return cache;
 }
 
-absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingRig& rig, const DecodeCell& cell,
-                                       bool synchronous) {
+absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingHarness& harness,
+                                       const DecodeCell& cell, bool synchronous) {
   Workload work = {.sequences = cell.batch,
                    .context = cell.context,
                    .decode_steps = run.steps,
@@ -79,7 +79,12 @@ absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingRig& rig, con
   const auto together = Together(run, cell, measured + work.spare_tokens);
   if (!together.ok()) return together.status();
   work.together = *together;
-  return rig.Run(work);
+  auto result = harness.Run(work);
+  if (result.ok() && result->steps == 0) {
+    return absl::FailedPreconditionError(
+        "no step was measured: the first sequences ended while others were still being opened");
+  }
+  return result;
 }
 
 double LimitSeconds(const SpeedRun& run, double batch, double resident_tokens) {
@@ -90,7 +95,7 @@ double LimitSeconds(const SpeedRun& run, double batch, double resident_tokens) {
 }
 
 void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
-  const auto rig = run.model.Serve(Prompts::kSynthetic);
+  const auto harness = run.model.Serve(Prompts::kSynthetic);
   for (const DecodeCell& cell : cells) {
     Json json = CellRecord(run, "decode", cell);
     if (cell.budget > cell.context) {
@@ -104,7 +109,7 @@ void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
       run.put(json);
       continue;
     }
-    const auto measured = MeasureDecode(run, *rig, cell);
+    const auto measured = MeasureDecode(run, *harness, cell);
     if (!measured.ok()) {
       PutFailure(run, json, measured.status());
       continue;

@@ -1,4 +1,5 @@
-// Decode steps of a GPU model through the whole worker, cell by cell of a grid.
+// This header measures decode steps of a GPU model through the whole worker, cell by cell of a
+// grid.
 #ifndef FOLIO_TESTS_BENCH_GPU_DECODE_H_
 #define FOLIO_TESTS_BENCH_GPU_DECODE_H_
 
@@ -12,7 +13,7 @@
 #include "absl/time/time.h"
 #include "tests/bench/gpu_limits.h"
 #include "tests/bench/gpu_model.h"
-#include "tests/bench/serving_rig.h"
+#include "tests/bench/serving_harness.h"
 
 namespace folio::bench {
 
@@ -24,7 +25,7 @@ struct DecodeCell {
   uint32_t budget = 0;  // 0: the full cache
 };
 
-// What the sections of a run share.
+// The state that the sections of a run share.
 struct SpeedRun {
   GpuModel& model;
   GpuLimits limits;
@@ -33,24 +34,24 @@ struct SpeedRun {
   std::function<void(const Json&)> put;  // one record
 
   bool late() const { return absl::Now() >= deadline; }
-  // {"record": record, "model": its name}
+  // Starts a record with its kind and the name of the model.
   Json Record(const std::string& record) const;
 };
 
-// Budget of PagedEviction; 0: none.
+// The budget of PagedEviction, or 0 for none.
 folio::v1::CacheOptions CacheOf(uint32_t budget, bool synchronous = false);
 
-// One cell over synthetic prompts. RESOURCE_EXHAUSTED: the pool is too small for it.
-absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingRig& rig, const DecodeCell& cell,
-                                       bool synchronous = false);
+// Measures one cell over synthetic prompts. RESOURCE_EXHAUSTED if the pool is too small for it.
+absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingHarness& harness,
+                                       const DecodeCell& cell, bool synchronous = false);
 
-// The least seconds of a step of `batch` sequences with so many resident tokens in all.
+// The fewest seconds that a step of `batch` sequences with this many resident tokens can take.
 double LimitSeconds(const SpeedRun& run, double batch, double resident_tokens);
 
-// A record of each cell, measured or not.
+// Writes a record of each cell, measured or not.
 void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells);
 
-// The same steps without a service around them; see plain_decode.h.
+// Measures the same steps without a service around them (see plain_decode.h).
 void RunPeer(const SpeedRun& run, const std::vector<DecodeCell>& cells);
 
 }  // namespace folio::bench

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/bench/random_fill.h"
 
 namespace folio::bench {

@@ -1,4 +1,4 @@
-// What a GPU can do at most, measured; and the time of enqueued work.
+// This header measures the limits of a GPU, and the time of enqueued work.
 #ifndef FOLIO_TESTS_BENCH_GPU_LIMITS_H_
 #define FOLIO_TESTS_BENCH_GPU_LIMITS_H_
 
@@ -17,11 +17,11 @@ struct GpuLimits {
   double flops = 0;       // per second of a bf16 product
 };
 
-// By a copy of `copy_bytes` and a square product of `side`.
+// Measures a copy of `copy_bytes` and a square product of `side`.
 absl::StatusOr<GpuLimits> MeasureGpu(size_t copy_bytes, uint32_t side);
 
-// Seconds that one `work` takes of the stream when `times` are enqueued behind each other, the best
-// of three.
+// Seconds of the stream per call of `work`, when `times` calls are enqueued behind each other. The
+// best of three runs.
 absl::StatusOr<double> SecondsEach(kernels::cuda::Stream stream, int times,
                                    absl::FunctionRef<absl::Status()> work);
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/stream.h"
-#include "services/model/cuda_executor.h"
-#include "services/model/cuda_model.h"
-#include "services/model/rope.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/model/cuda/cuda_executor.h"
+#include "services/model/cuda/cuda_model.h"
+#include "services/model/executor/rope.h"
 #include "tests/bench/random_fill.h"
 #include "tests/bench/synthetic_prompts.h"
 #include "tests/bench/timed_link.h"
@@ -21,7 +21,7 @@ using cuda::DataType;
 
 constexpr uint32_t kPageTokens = 16;
 
-// A session of one rig with the coordinator. Its sequences are closed when it goes.
+// A session of one harness with the coordinator. Its sequences are closed when it goes.
 class CoordinatorSide final : public ManagerSide {
  public:
   CoordinatorSide(cache::Coordinator& coordinator, const kernels::PoolView& pool)
@@ -95,15 +95,15 @@ absl::Status GpuModel::MakePool(uint64_t free_bytes) {
   const auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
   absl::Status status =
-      cuda::InOrder({[&] {
-                       return FillRandom(stream->get(), pages_.as<>(), pages_.bytes() / 2,
-                                         DataType::kBf16, {-1, 1, 101});
-                     },
-                     [&] {
-                       return FillRandom(stream->get(), board_.on_device<float>(), floats,
-                                         DataType::kFloat32, {0.5f, 2, 102});
-                     },
-                     [&] { return cuda::WaitFor(stream->get()); }});
+      cuda::RunAll({[&] {
+                      return FillRandom(stream->get(), pages_.as<>(), pages_.bytes() / 2,
+                                        DataType::kBf16, {-1, 1, 101});
+                    },
+                    [&] {
+                      return FillRandom(stream->get(), board_.on_device<float>(), floats,
+                                        DataType::kFloat32, {0.5f, 2, 102});
+                    },
+                    [&] { return cuda::WaitFor(stream->get()); }});
   if (!status.ok()) return status;
   cache::CoordinatorOptions options;
   options.geometry = geometry;
@@ -133,17 +133,17 @@ absl::Status GpuModel::MakeAngles() {
   return status;
 }
 
-std::unique_ptr<ServingRig> GpuModel::Serve(Prompts prompts) {
+std::unique_ptr<ServingHarness> GpuModel::Serve(Prompts prompts) {
   std::shared_ptr<model::Executor> executor = executor_;
   worker::EngineOptions options;
   options.max_batch = options_.max_batch;
-  options.prompt_chunk = {options_.max_rows, options_.max_rows};
+  options.token_budget = {options_.max_rows, options_.max_rows};
   if (prompts == Prompts::kSynthetic) {
-    executor = std::make_shared<SyntheticPrompts>(executor_, config().num_layers, kPageTokens);
-    options.prompt_chunk = {uint32_t{1} << 29, uint32_t{1} << 29};
+    executor = std::make_shared<SyntheticPrompts>(executor_);
+    options.token_budget = {uint32_t{1} << 29, uint32_t{1} << 29};
   }
-  return ServingRig::Start(std::make_unique<CoordinatorSide>(*coordinator_, host_pool_),
-                           std::move(executor), tokenizer_.get(), config().vocab, options);
+  return ServingHarness::Start(std::make_unique<CoordinatorSide>(*coordinator_, host_pool_),
+                               std::move(executor), tokenizer_.get(), config().vocab, options);
 }
 
 }  // namespace folio::bench

@@ -1,5 +1,5 @@
-// A large model of random weights on a GPU (or its emulation), with its pool, a coordinator in this
-// process and the worker's own step loop over both. For benchmarks.
+// GpuModel is a large model of random weights on a GPU (or on the emulator), with its pool, a
+// coordinator in this process and the worker's own step loop over both. It is for benchmarks.
 #ifndef FOLIO_TESTS_BENCH_GPU_MODEL_H_
 #define FOLIO_TESTS_BENCH_GPU_MODEL_H_
 
@@ -7,18 +7,18 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/cuda/memory.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "services/base/clock.h"
 #include "services/cache/coordinator.h"
-#include "services/common/clock.h"
-#include "services/model/executor.h"
-#include "services/model/tokenizer.h"
+#include "services/model/executor/executor.h"
+#include "services/model/tokenizer/tokenizer.h"
 #include "tests/bench/random_source.h"
-#include "tests/bench/serving_rig.h"
+#include "tests/bench/serving_harness.h"
 
 namespace folio::bench {
 
 struct GpuModelOptions {
-  uint64_t pool_bytes = 0;   // at most; 0: what the weights and the steps leave
+  uint64_t pool_bytes = 0;   // at most, or 0 for the rest beside weights and steps
   uint32_t max_rows = 2048;  // of a step
   uint32_t max_batch = 160;  // sequences at a time
 };
@@ -28,24 +28,24 @@ enum class Prompts {
   kSynthetic,  // see synthetic_prompts.h
 };
 
-// Pages and scores are random numbers at first, so that what was never computed can be attended to
-// and be decided by.
+// Pages and scores are random numbers at first, so that attention and policies can read prompts
+// that were never computed.
 class GpuModel {
  public:
-  // Errors are MakeCudaExecutor's; RESOURCE_EXHAUSTED: the pool would have no room.
+  // Errors are those of MakeCudaExecutor. RESOURCE_EXHAUSTED if there is no room for the pool.
   static absl::StatusOr<std::unique_ptr<GpuModel>> Make(const model::ModelConfig& config,
                                                         const GpuModelOptions& options);
 
-  // One at a time. The step loop is a fresh one, on the same executor and pool.
-  std::unique_ptr<ServingRig> Serve(Prompts prompts);
+  // Only one may live at a time. Its step loop is new, on the same executor and pool.
+  std::unique_ptr<ServingHarness> Serve(Prompts prompts);
 
   const model::ModelConfig& config() const { return source_.config(); }
   const ModelCosts& costs() const { return costs_; }
   const kernels::cuda::DevicePool& pool() const { return pool_; }
-  // As the device has them.
+  // The views as the device addresses them.
   const model::DeviceWeights& weights() const { return source_.filled(); }
   const kernels::RopeTable& angles() const { return angles_; }
-  // While no rig serves.
+  // Call it only while no harness serves.
   model::Executor& executor() { return *executor_; }
 
  private:

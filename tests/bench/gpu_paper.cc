@@ -36,13 +36,13 @@ double StepAt(const std::map<double, double>& steps, double resident) {
 }
 
 absl::StatusOr<double> PromptSeconds(const SpeedRun& run, const PaperSetting& setting) {
-  const auto rig = run.model.Serve(Prompts::kComputed);
+  const auto harness = run.model.Serve(Prompts::kComputed);
   double seconds = 0;
   for (int i = 0; i < 2; ++i) {  // the first warms up
-    const auto measured = rig->Run({.sequences = setting.sequences,
-                                    .context = setting.input,
-                                    .decode_steps = 2,
-                                    .spare_tokens = 2 * setting.sequences + 64});
+    const auto measured = harness->Run({.sequences = setting.sequences,
+                                        .context = setting.input,
+                                        .decode_steps = 2,
+                                        .spare_tokens = 2 * setting.sequences + 64});
     if (!measured.ok()) return measured.status();
     seconds = measured->prompts_seconds;
   }
@@ -54,7 +54,7 @@ absl::StatusOr<double> PromptSeconds(const SpeedRun& run, const PaperSetting& se
 void RunPaper(const SpeedRun& run, const PaperSetting& setting) {
   absl::StatusOr<double> prompts = 0;
   if (!run.late()) prompts = PromptSeconds(run, setting);
-  const auto rig = run.model.Serve(Prompts::kSynthetic);
+  const auto harness = run.model.Serve(Prompts::kSynthetic);
   for (const uint32_t budget : setting.budgets) {
     Json json = run.Record("paper");
     json["sequences"] = setting.sequences;
@@ -73,7 +73,7 @@ void RunPaper(const SpeedRun& run, const PaperSetting& setting) {
       if (!failed.ok() || run.late()) break;
       // A prompt of less than the input is one that a smaller budget has cut.
       const uint32_t context = std::max(length, setting.input);
-      const auto measured = MeasureDecode(run, *rig, {setting.sequences, context, budget});
+      const auto measured = MeasureDecode(run, *harness, {setting.sequences, context, budget});
       if (!measured.ok()) {
         failed = measured.status();
         break;

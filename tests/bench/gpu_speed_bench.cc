@@ -15,7 +15,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/bench/gpu_costs.h"
 #include "tests/bench/gpu_decode.h"
 #include "tests/bench/or_die.h"

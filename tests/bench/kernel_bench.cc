@@ -17,9 +17,8 @@
 namespace folio::bench {
 namespace {
 
-using kernels::bf16;
-using kernels::Matrix;
-using namespace kernels::cpu;  // NOLINT: the subject of this program
+using namespace kernels;       // NOLINT: the subject of this program
+using namespace kernels::cpu;  // NOLINT: likewise
 
 constexpr uint32_t kLayers = 30, kHidden = 576, kFfn = 1536, kVocab = 49152;
 constexpr uint32_t kHeads = 9, kKvHeads = 3, kDim = 64, kQkv = (kHeads + 2 * kKvHeads) * kDim;
@@ -115,7 +114,7 @@ class KernelBench {
     MakePages(layers * batch * per_sequence);
     const double seconds = FastestSeconds(8, [&] {
       for (uint32_t l = 0; l < layers; ++l) {
-        std::vector<kernels::AttentionRun> runs;
+        std::vector<kernels::AttentionItem> runs;
         for (uint32_t b = 0; b < batch; ++b) {
           runs.push_back({b, 1, &table_[(size_t{l} * batch + b) * per_sequence], context});
         }
@@ -132,7 +131,7 @@ class KernelBench {
     Reserve(chunk);
     const double seconds = FastestSeconds(6, [&] {
       for (uint32_t done = 0; done < prompt; done += chunk) {
-        const kernels::AttentionRun run{0, chunk, table_.data(), done + chunk};
+        const kernels::AttentionItem run{0, chunk, table_.data(), done + chunk};
         ops_->Attention(pool_, {0, chunk}, A(chunk), {&run, 1}, kShape, pages_, C(chunk));
       }
     });

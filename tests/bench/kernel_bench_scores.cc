@@ -16,8 +16,10 @@
 namespace folio::bench {
 namespace {
 
+using kernels::AttentionShape;
 using kernels::bf16;
 using kernels::ScoreKind;
+using kernels::ThreadPool;
 using namespace kernels::cpu;  // NOLINT: the subject of this program
 
 constexpr uint32_t kLayers = 30, kHeads = 9, kKvHeads = 3, kDim = 64;
@@ -86,7 +88,7 @@ void KeyDifference(const CpuOps& ops, ThreadPool& threads, double bandwidth, uin
   const Pages pages(sequences * kLayers * per_layer);
   const double seconds = FastestSeconds(8, [&] {
     for (uint32_t s = 0; s < sequences; ++s) {
-      std::vector<kernels::ResidentRun> runs;
+      std::vector<kernels::ResidentItem> runs;
       for (uint32_t l = 0; l < kLayers; ++l) {
         runs.push_back({pages.table((s * kLayers + l) * per_layer), context});
       }
@@ -109,11 +111,11 @@ void Unrotated(const CpuOps& ops, ThreadPool& threads, double bandwidth, uint32_
   std::vector<uint32_t> positions(context);
   std::iota(positions.begin(), positions.end(), 0u);
   const std::vector<float> angles(size_t{context} * kDim / 2, 0.5f);
-  const kernels::cpu::RopeTable rope = {angles.data(), angles.data(), context};
+  const kernels::RopeTable rope = {angles.data(), angles.data(), context};
   const uint32_t first = page ? context - 16 : 0;
   const double seconds = FastestSeconds(8, [&] {
     for (uint32_t s = 0; s < sequences; ++s) {
-      std::vector<kernels::UnrotatedRun> runs;
+      std::vector<kernels::UnrotatedItem> runs;
       for (uint32_t l = 0; l < kLayers; ++l) {
         runs.push_back({pages.table((s * kLayers + l) * per_layer), positions.data(), context,
                         first, page ? 16U : 1U});
@@ -146,7 +148,7 @@ double BenchWindow(const CpuOps& ops, ThreadPool& threads, uint32_t window, uint
   std::vector<float> q(size_t{window} * kHeads * kDim, 0.25f);  // either family reads small numbers
   const double seconds = FastestSeconds(6, [&] {
     for (uint32_t l = 0; l < kLayers; ++l) {
-      const kernels::WindowRun run{{0, window, pages.table(l * per_layer), context}, 3, 0};
+      const kernels::WindowItem run{{0, window, pages.table(l * per_layer), context}, 3, 0};
       ops.ScoreWindow(threads, {q.data(), window, kHeads * kDim}, {&run, 1}, kShape, pages.view());
     }
   });

@@ -1,4 +1,4 @@
-// The scoring kernels' share of what they are part of, at the shapes of the reference model.
+// This header measures the scoring kernels' share of a step, at the shapes of the reference model.
 #ifndef FOLIO_TESTS_BENCH_KERNEL_BENCH_SCORES_H_
 #define FOLIO_TESTS_BENCH_KERNEL_BENCH_SCORES_H_
 
@@ -6,14 +6,13 @@
 
 namespace folio::bench {
 
-// Prints what scores at append cost a row, and what a refresh of key differences costs beside the
+// Prints the cost per row of scores at append, and the cost of new key differences beside the
 // machine's read `bandwidth` (bytes/s).
-void BenchScores(const kernels::cpu::CpuOps& ops, kernels::cpu::ThreadPool& threads,
-                 double bandwidth);
+void BenchScores(const kernels::cpu::CpuOps& ops, kernels::ThreadPool& threads, double bandwidth);
 
-// Seconds that `window` queries over `context` tokens cost, all layers; prints them.
-double BenchWindow(const kernels::cpu::CpuOps& ops, kernels::cpu::ThreadPool& threads,
-                   uint32_t window, uint32_t context);
+// Prints and returns the seconds that `window` queries over `context` tokens take, in all layers.
+double BenchWindow(const kernels::cpu::CpuOps& ops, kernels::ThreadPool& threads, uint32_t window,
+                   uint32_t context);
 
 }  // namespace folio::bench
 

@@ -60,7 +60,7 @@ __attribute__((target("avx2,fma"))) float SpinFma() {
 
 }  // namespace
 
-double ReadBandwidth(kernels::cpu::ThreadPool& pool) {
+double ReadBandwidth(kernels::ThreadPool& pool) {
   constexpr size_t kPiece = size_t{1} << 20;
   constexpr int kPieces = 384;
   constexpr size_t kBytes = kPiece * kPieces;
@@ -79,7 +79,7 @@ double ReadBandwidth(kernels::cpu::ThreadPool& pool) {
   return static_cast<double>(kBytes) / seconds;
 }
 
-double PeakFlops(kernels::cpu::ThreadPool& pool) {
+double PeakFlops(kernels::ThreadPool& pool) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool bf16 = __builtin_cpu_supports("avx512bf16");

@@ -1,15 +1,16 @@
-// What this machine can do at most, measured: the denominators of a benchmark's shares.
+// This header measures the limits of this machine, which are the denominators of a benchmark's
+// shares.
 #ifndef FOLIO_TESTS_BENCH_MACHINE_LIMITS_H_
 #define FOLIO_TESTS_BENCH_MACHINE_LIMITS_H_
 
 #include <chrono>
 #include <limits>
 
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace folio::bench {
 
-// Seconds of the fastest of `repeats` calls: what the code can do when nobody disturbs it.
+// Seconds of the fastest of `repeats` calls, which other programs on the machine disturbed least.
 template <typename Body>
 double FastestSeconds(int repeats, Body body) {
   double best = std::numeric_limits<double>::infinity();
@@ -22,13 +23,13 @@ double FastestSeconds(int repeats, Body body) {
   return best;
 }
 
-// Bytes per second read from memory by all threads of the pool: a sum over an array far larger than
-// the caches, as in STREAM (McCalpin), but reading only.
-double ReadBandwidth(kernels::cpu::ThreadPool& pool);
+// Bytes per second that all threads of the pool read from memory. It sums an array that is far
+// larger than the caches, as in STREAM (McCalpin), but only reads.
+double ReadBandwidth(kernels::ThreadPool& pool);
 
-// FLOP per second of all threads in the widest multiply-add there is: vdpbf16ps where the CPU has
-// it, else float32 FMA, else 0 (unknown).
-double PeakFlops(kernels::cpu::ThreadPool& pool);
+// FLOP per second of all threads with the widest multiply-add of the CPU, which is vdpbf16ps,
+// float32 FMA, or 0 if it has neither (unknown).
+double PeakFlops(kernels::ThreadPool& pool);
 
 }  // namespace folio::bench
 

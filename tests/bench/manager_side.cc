@@ -1,4 +1,4 @@
-// The two managers a ServingRig can have.
+// The two managers a ServingHarness can have.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/common/clock.h"
-#include "services/manager/host_memory.h"
+#include "services/base/clock.h"
+#include "services/cache/inspector.h"
+#include "services/manager/memory/host_memory.h"
 #include "services/manager/pool.h"
-#include "services/worker/grpc_manager_link.h"
-#include "services/worker/pool_attachment.h"
-#include "tests/bench/serving_rig.h"
+#include "services/worker/link/grpc_manager_link.h"
+#include "services/worker/pool/pool_attachment.h"
+#include "tests/bench/serving_harness.h"
 #include "tests/bench/timed_link.h"
 #include "tests/testing/in_process_link.h"
 
@@ -80,8 +81,8 @@ class InProcessSide final : public ManagerSide {
   static absl::StatusOr<std::unique_ptr<ManagerSide>> Start(const folio::v1::ModelLayout& layout,
                                                             uint64_t pool_bytes) {
     std::unique_ptr<InProcessSide> side(new InProcessSide());
-    auto pool = manager::Pool::Carve(layout, manager::HostMemory(), {.bytes = pool_bytes},
-                                     absl::Hours(1), absl::ZeroDuration(), &side->clock_);
+    auto pool = manager::Pool::Create(layout, manager::HostMemory(), {.bytes = pool_bytes},
+                                      absl::Hours(1), absl::ZeroDuration(), &side->clock_);
     if (!pool.ok()) return pool.status();
     side->pool_ = *std::move(pool);
     const manager::PoolExport& memory = side->pool_->memory();
@@ -94,7 +95,7 @@ class InProcessSide final : public ManagerSide {
     side->board_ = std::make_unique<worker::SharedMapping>(*std::move(board));
     side->view_.pages = side->pages_->data();
     side->view_.scores = reinterpret_cast<float*>(side->board_->data());
-    side->view_.num_pages = side->pool_->coordinator().pool().total.value();
+    side->view_.num_pages = cache::Inspector(side->pool_->coordinator()).pool().total.value();
     side->view_.geometry = side->pool_->geometry();
     side->link_ = std::make_unique<TimedLink>(std::make_unique<testing::InProcessLink>(
         side->pool_->coordinator(), side->pool_->coordinator().AddWorker("bench"),

@@ -1,4 +1,4 @@
-// How a benchmark ends when something it needs fails.
+// OrDie ends a benchmark when something that it needs fails.
 #ifndef FOLIO_TESTS_BENCH_OR_DIE_H_
 #define FOLIO_TESTS_BENCH_OR_DIE_H_
 
@@ -10,7 +10,7 @@
 
 namespace folio::bench {
 
-// An error goes to stderr, with exit code 1.
+// Prints an error to stderr and exits with code 1.
 inline void OrDie(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "benchmark: %s\n", status.ToString().c_str());

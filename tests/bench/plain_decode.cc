@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/ops.h"
-#include "kernels/cuda/step.h"
+#include "kernels/cuda/ops/ops.h"
+#include "kernels/cuda/ops/step.h"
 
 namespace folio::bench {
 namespace {
@@ -63,7 +63,7 @@ absl::Status PlainDecode::Allocate() {
     *to = *std::move(memory);
     return absl::OkStatus();
   };
-  absl::Status status = cuda::InOrder({
+  absl::Status status = cuda::RunAll({
       [&] { return MakeBuffer(DataType::kFloat32, c.hidden, &hidden_); },
       [&] { return MakeBuffer(DataType::kBf16, c.hidden, &normed_); },
       [&] { return MakeBuffer(DataType::kFloat32, heads + 2 * c.kv_heads * c.head_dim, &qkv_); },
@@ -89,7 +89,7 @@ absl::Status PlainDecode::Allocate() {
                         bool add) {
     return gemm_->Tune(stream_->get(), in.tensor, weight, out.tensor, add);
   };
-  return cuda::InOrder(
+  return cuda::RunAll(
       {[&] { return space().uploads.Flush(stream_->get()); },
        [&] { return cuda::FeedTokens(stream_->get(), ids, nullptr, ids_.as<uint32_t>()); },
        [&] { return tune(normed_, w.qkv, qkv_, false); },
@@ -111,7 +111,7 @@ absl::Status PlainDecode::MakeSpaces() {
 }
 
 // Every sequence's tables grow at the same steps. Those before may still be read.
-absl::Status PlainDecode::LayTables(uint32_t pages) {
+absl::Status PlainDecode::BuildTables(uint32_t pages) {
   if (absl::Status status = Finish(); !status.ok()) return status;
   tables_on_device_->Clear();
   const uint32_t layers = model_.config().num_layers;
@@ -131,7 +131,7 @@ absl::Status PlainDecode::LayTables(uint32_t pages) {
   return tables_on_device_->Flush(stream_->get());
 }
 
-absl::Status PlainDecode::Lay() {
+absl::Status PlainDecode::Build() {
   cuda::Uploads& uploads = space().uploads;
   if (absl::Status status = space().done.Wait(); !status.ok()) return status;
   uploads.Clear();
@@ -139,7 +139,7 @@ absl::Status PlainDecode::Lay() {
   const uint32_t page_tokens = pool_.view.geometry.page_tokens;
   const uint32_t pages = pool_.view.geometry.pages_for(context_ + 1);
   if (pages != laid_pages_) {
-    if (absl::Status status = LayTables(pages); !status.ok()) return status;
+    if (absl::Status status = BuildTables(pages); !status.ok()) return status;
   }
   std::vector<int32_t> row_starts, page_starts;
   for (uint32_t i = 0; i <= batch_; ++i) {
@@ -189,7 +189,7 @@ absl::Status PlainDecode::RunLayer(uint32_t layer) {
                             bool add) {
     return gemm_->Multiply(stream, in.tensor, weight, out.tensor, add);
   };
-  return cuda::InOrder({
+  return cuda::RunAll({
       [&] {
         return cuda::AddRmsNorm(stream, hidden_.tensor, {}, w.attention_norm, eps, normed_.tensor);
       },
@@ -215,7 +215,7 @@ absl::Status PlainDecode::RunLayer(uint32_t layer) {
 absl::Status PlainDecode::SampleNext() {
   const cuda::Stream stream = stream_->get();
   auto* sampled = sampled_.as<cuda::SampledToken>();
-  return cuda::InOrder({
+  return cuda::RunAll({
       [&] {
         return cuda::AddRmsNorm(stream, hidden_.tensor, {}, weights_.final_norm,
                                 model_.config().norm_eps, normed_.tensor);
@@ -242,9 +242,9 @@ absl::Status PlainDecode::Step() {
       pool_.view.geometry.pages_for(context_ + 1) > pages_of_each_) {
     return absl::FailedPreconditionError("no room for another step");
   }
-  absl::Status status = cuda::InOrder({[&] { return Lay(); }, [&] { return RunLayers(); },
-                                       [&] { return SampleNext(); },
-                                       [&] { return space().done.Record(stream_->get()); }});
+  absl::Status status = cuda::RunAll({[&] { return Build(); }, [&] { return RunLayers(); },
+                                      [&] { return SampleNext(); },
+                                      [&] { return space().done.Record(stream_->get()); }});
   ++context_;
   ++steps_;
   return status;

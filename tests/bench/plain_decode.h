@@ -1,6 +1,6 @@
-// The peer of the whole service: a decode loop over the same kernels (cuBLASLt's products,
-// FlashInfer's attention) with nothing around it. Every sequence has its pages one after another,
-// nobody else's, for as long as it lives; there is no manager, no eviction, no score, no client.
+// PlainDecode is a peer of the whole service. It is a decode loop over the same kernels (cuBLASLt's
+// products, FlashInfer's attention) without manager, eviction, scores or clients. Every sequence
+// has contiguous pages of its own as long as it lives.
 #ifndef FOLIO_TESTS_BENCH_PLAIN_DECODE_H_
 #define FOLIO_TESTS_BENCH_PLAIN_DECODE_H_
 
@@ -11,28 +11,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/sampling.h"
-#include "kernels/cuda/stream.h"
-#include "kernels/cuda/uploads.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/ops/sampling.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/runtime/uploads.h"
 #include "tests/bench/gpu_model.h"
 
 namespace folio::bench {
 
 class PlainDecode {
  public:
-  // `batch` sequences of `context` tokens, which are whatever the pool's pages hold, with room for
-  // `steps` more. The model is borrowed, and no rig serves on it meanwhile. RESOURCE_EXHAUSTED: the
-  // pool is too small.
+  // Makes `batch` sequences of `context` tokens, whose K and V are the present contents of the
+  // pool's pages, with room for `steps` more. The model is borrowed, and no harness may serve on it
+  // meanwhile. RESOURCE_EXHAUSTED if the pool is too small.
   static absl::StatusOr<std::unique_ptr<PlainDecode>> Make(const GpuModel& model, uint32_t batch,
                                                            uint32_t context, uint32_t steps);
 
-  // Enqueues a step: each sequence is fed its last token, and its likeliest next one is kept. Waits
-  // for the step before the last one.
+  // Enqueues a step, in which each sequence is fed its last token and keeps the likeliest next one.
+  // Waits for the step before the last one.
   absl::Status Step();
-  // Until all steps are done.
+  // Waits until all steps are done.
   absl::Status Finish() { return kernels::cuda::WaitFor(stream_->get()); }
 
  private:
@@ -41,11 +41,11 @@ class PlainDecode {
   absl::Status RunLayers();
   absl::Status RunLayer(uint32_t layer);
   absl::Status SampleNext();
-  // What the step needs: places of the rows, lengths, and the tables when they have grown.
-  absl::Status Lay();
-  absl::Status LayTables(uint32_t pages);
+  // Sends the inputs of the step: places of the rows, lengths, and tables that have grown.
+  absl::Status Build();
+  absl::Status BuildTables(uint32_t pages);
 
-  // What a step needs of the host until it is done.
+  // The host memory that a step uses until it is done.
   struct Space {
     Space(kernels::cuda::DeviceMemory& memory, kernels::cuda::PinnedBuffer plan,
           kernels::cuda::Event done)
@@ -79,7 +79,7 @@ class PlainDecode {
   uint64_t steps_ = 0;
   Buffer hidden_, normed_, qkv_, q_, attended_, gate_up_, ffn_, logits_;
   kernels::cuda::DeviceBuffer ids_, sampled_, parts_, plan_memory_, gemm_space_;
-  // Of the step, on the device.
+  // Memory of the step on the device.
   std::vector<kernels::cuda::DeviceArray<kernels::AppendSlot>> slots_;  // [layer]
   std::vector<kernels::cuda::LayerTables> tables_;                      // [layer]
   kernels::cuda::DeviceArray<kernels::cuda::SampleRow> rows_;

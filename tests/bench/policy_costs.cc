@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "services/client/policy_text.h"
-#include "services/manager/convert.h"
+#include "services/manager/cache_options.h"
 #include "tests/bench/append_cost.h"
 #include "tests/bench/or_die.h"
 
@@ -12,24 +12,18 @@ namespace {
 
 constexpr uint32_t kPrompt = 4096, kSequences = 8, kContext = 2048, kBudget = 1024, kSteps = 160;
 
-// The kind that comes with each token, if the policy asks for one such.
-kernels::ScoreKind AppendedScore(const v1::CacheOptions& cache) {
+// The kind of score that comes with each token, if the policy reads one such.
+ScoreKind AppendedScore(const v1::CacheOptions& cache) {
   const auto config = OrDie(manager::CacheConfigFromProto(cache, {}, {.prompt_tokens = kPrompt}));
-  switch (policy::MakePolicy(config.policy)->score_need().kind) {
-    case policy::ScoreKind::kNormRatio:
-      return kernels::ScoreKind::kNormRatio;
-    case policy::ScoreKind::kInverseKeyNorm:
-      return kernels::ScoreKind::kInverseKeyNorm;
-    default:
-      return kernels::ScoreKind::kNone;
-  }
+  const ScoreKind kind = config.policy->traits().scores.kind;
+  return WrittenAtAppend(kind) ? kind : ScoreKind::kNone;
 }
 
 }  // namespace
 
 void PrintPolicyCosts(const worker::LoadedModel& model, int threads, const std::string& kernels,
                       const std::vector<std::string>& policies,
-                      const std::function<std::unique_ptr<ServingRig>()>& start) {
+                      const std::function<std::unique_ptr<ServingHarness>()>& start) {
   std::printf(
       "\nwhat each policy costs, budget %u    prompt of %u: scoring  deciding  compacting    "
       "decode %u x %u: tokens/s  scoring  deciding\n",
@@ -47,9 +41,9 @@ void PrintPolicyCosts(const worker::LoadedModel& model, int threads, const std::
     const double appended = kind == kernels::ScoreKind::kNone
                                 ? 0
                                 : 1e-6 * ScoringMicros(model.config(), threads, kernels, kind);
-    const auto rig = start();
-    const Measured p = OrDie(rig->Run(prompt));
-    const Measured d = OrDie(rig->Run(decode));
+    const auto harness = start();
+    const Measured p = OrDie(harness->Run(prompt));
+    const Measured d = OrDie(harness->Run(decode));
     const auto share = [](double part, double whole) { return 100 * part / whole; };
     std::printf("  %-42s %18.2f %% %7.2f %% %9.2f %% %24.1f %7.2f %% %7.2f %%\n", text.c_str(),
                 share(p.times.score - p.decode_times.score + appended * kPrompt, p.prefill_seconds),

@@ -1,4 +1,5 @@
-// What each policy costs the prompt and the decode beside it: scoring, deciding, compacting.
+// PrintPolicyCosts measures the cost of each policy in prefill and decode: scoring, deciding and
+// compacting.
 #ifndef FOLIO_TESTS_BENCH_POLICY_COSTS_H_
 #define FOLIO_TESTS_BENCH_POLICY_COSTS_H_
 
@@ -7,17 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "services/worker/loaded_model.h"
-#include "tests/bench/serving_rig.h"
+#include "services/worker/device/loaded_model.h"
+#include "tests/bench/serving_harness.h"
 
 namespace folio::bench {
 
-// Prints the section: a prompt of 4,096 tokens, then 8 sequences over 2,048, budget 1,024, with a
-// coordinator in this process (`start` gives one), so that its time can be told. `policies` as in
-// services/client/policy_text.h. Scores written with each token are timed alone.
+// Prints the section. It runs a prompt of 4,096 tokens and then 8 sequences over 2,048 with budget
+// 1,024. The coordinator is in this process (`start` makes one), so that its time can be measured.
+// `policies` are written as in services/client/policy_text.h. Scores that are written with each
+// token are timed alone.
 void PrintPolicyCosts(const worker::LoadedModel& model, int threads, const std::string& kernels,
                       const std::vector<std::string>& policies,
-                      const std::function<std::unique_ptr<ServingRig>()>& start);
+                      const std::function<std::unique_ptr<ServingHarness>()>& start);
 
 }  // namespace folio::bench
 

@@ -11,7 +11,7 @@ namespace device = kernels::cuda::device;
 using kernels::bf16;
 using kernels::cuda::DataType;
 
-constexpr uint32_t kThreads = 256, kOfEachThread = 16, kMostBlocks = 8192;
+constexpr uint32_t kThreads = 256, kOfEachThread = 16, kMaxBlocks = 8192;
 
 // SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
 __device__ __forceinline__ uint64_t Mixed(uint64_t x) {
@@ -34,8 +34,8 @@ template <typename T>
 absl::Status Fill(kernels::cuda::Stream stream, void* data, size_t count, const Uniform& numbers) {
   const size_t blocks = (count + kThreads * kOfEachThread - 1) / (kThreads * kOfEachThread);
   return device::Launch("FillRandom", stream,
-                        dim3(static_cast<uint32_t>(std::min<size_t>(blocks, kMostBlocks))),
-                        kThreads, FillKernel<T>, static_cast<T*>(data), count, numbers.low,
+                        dim3(static_cast<uint32_t>(std::min<size_t>(blocks, kMaxBlocks))), kThreads,
+                        FillKernel<T>, static_cast<T*>(data), count, numbers.low,
                         numbers.high - numbers.low, numbers.seed);
 }
 

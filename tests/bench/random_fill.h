@@ -1,5 +1,5 @@
-// Random numbers written by the device itself, for benchmarks: memory of a GPU, or of the host
-// where the GPU reaches it.
+// FillRandom lets the device write random numbers into its own memory, or into host memory that it
+// can reach. It is for benchmarks.
 #ifndef FOLIO_TESTS_BENCH_RANDOM_FILL_H_
 #define FOLIO_TESTS_BENCH_RANDOM_FILL_H_
 
@@ -16,7 +16,8 @@ struct Uniform {
   uint64_t seed = 0;
 };
 
-// Enqueues: data[i] = a number of [low, high), by `seed` and i alone. `type` is what is stored.
+// Enqueues data[i] = a number in [low, high) that depends only on `seed` and i. `type` is the
+// stored type.
 absl::Status FillRandom(kernels::cuda::Stream stream, void* data, size_t count,
                         kernels::cuda::DataType type, const Uniform& numbers);
 

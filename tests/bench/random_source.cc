@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/bench/random_fill.h"
 #include "tests/testing/tiny_vocabulary.h"
 

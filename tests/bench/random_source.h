@@ -1,4 +1,5 @@
-// Models of well-known shapes with random weights, which the device writes itself.
+// RandomSource is a model of a well-known shape with random weights, which the device writes
+// itself.
 #ifndef FOLIO_TESTS_BENCH_RANDOM_SOURCE_H_
 #define FOLIO_TESTS_BENCH_RANDOM_SOURCE_H_
 
@@ -7,15 +8,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "services/model/device_weights.h"
+#include "services/model/cuda/device_weights.h"
 
 namespace folio::bench {
 
-// The shapes of "1b" (Llama-3.2-1B), "3b" (Llama-3.2-3B), "8b" (Llama-3.1-8B), and "tiny", for runs
-// that are only to show that they run. `context` is what the tables of positions are made for.
+// The shapes of "1b" (Llama-3.2-1B), "3b" (Llama-3.2-3B), "8b" (Llama-3.1-8B) and "tiny", which
+// only shows that the benchmark runs. `context` is the length of the tables of positions.
 absl::StatusOr<model::ModelConfig> NamedShape(const std::string& name, uint32_t context);
 
-// Products keep the size of what they are given: numbers stay finite through any number of layers.
+// Products keep the magnitude of their inputs, so that numbers stay finite through any number of
+// layers.
 class RandomSource final : public model::DeviceSource {
  public:
   explicit RandomSource(model::ModelConfig config);
@@ -23,13 +25,13 @@ class RandomSource final : public model::DeviceSource {
   const model::ModelConfig& config() const override { return config_; }
   const model::TokenizerSpec& tokenizer() const override { return tokenizer_; }
   std::string fingerprint() const override { return "random"; }
-  // UNIMPLEMENTED: nobody reads it on the host.
+  // UNIMPLEMENTED, because the host never reads these weights.
   absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(model::Role role,
                                                         uint32_t layer) const override;
   absl::StatusOr<std::vector<float>> ReadVector(model::Role role, uint32_t layer) const override;
   absl::Status Fill(const model::DeviceWeights& weights) const override;
 
-  // Where the last Fill has put them; the memory is that of whoever asked for it.
+  // The addresses of the last Fill. Its caller owns the memory.
   const model::DeviceWeights& filled() const { return filled_; }
 
  private:
@@ -38,7 +40,7 @@ class RandomSource final : public model::DeviceSource {
   mutable model::DeviceWeights filled_;
 };
 
-// What a step reads and computes.
+// The bytes that a step reads and the operations that it computes.
 struct ModelCosts {
   double weight_bytes = 0;     // that a decode step reads: all but the embedding's rows
   double layer_weights = 0;    // in products of the layers

@@ -27,10 +27,10 @@ Workload Evicting(bool synchronous) {
   return work;
 }
 
-Measured BestOf(ServingRig& rig, const Workload& work) {
+Measured BestOf(ServingHarness& harness, const Workload& work) {
   Measured best;
   for (int i = 0; i < kRepeats; ++i) {
-    const Measured run = OrDie(rig.Run(work));
+    const Measured run = OrDie(harness.Run(work));
     if (i == 0 || run.decode_seconds < best.decode_seconds) best = run;
   }
   return best;
@@ -47,8 +47,9 @@ void PrintRoundTrip(worker::ManagerLink& link) {
   constexpr int kMessages = 3000;
   std::vector<double> micros;
   for (int i = 0; i < kMessages; ++i) {
-    folio::v1::SessionRequest request;
-    request.add_ack()->set_sequence_id(~uint64_t{0});
+    SessionRequest request;
+    request.ack.push_back(
+        {.sequence = SequenceId(~uint64_t{0}), .lease_epoch = {}, .plan_epoch = {}});
     const absl::Time start = absl::Now();
     link.Send(std::move(request));
     if (!link.Receive(start + absl::Seconds(5)).has_value()) {
@@ -67,17 +68,17 @@ void PrintRoundTrip(worker::ManagerLink& link) {
 void PrintManagerCost(
     const worker::LoadedModel& model, int threads, const std::string& kernels,
     const std::function<std::unique_ptr<ManagerSide>(ManagerKind)>& make,
-    const std::function<std::unique_ptr<ServingRig>(std::unique_ptr<ManagerSide>)>& start) {
+    const std::function<std::unique_ptr<ServingHarness>(std::unique_ptr<ManagerSide>)>& start) {
   std::printf("\nthe manager's price: %u x %u, budget %u\n", kSequences, kContext, kBudget);
   {
     auto manager = make(ManagerKind::kProcess);
     PrintRoundTrip(*manager->link());
-    const auto rig = start(std::move(manager));
-    PrintLine("manager process, pipelined", BestOf(*rig, Evicting(false)));
-    PrintLine("manager process, synchronous", BestOf(*rig, Evicting(true)));
+    const auto harness = start(std::move(manager));
+    PrintLine("manager process, pipelined", BestOf(*harness, Evicting(false)));
+    PrintLine("manager process, synchronous", BestOf(*harness, Evicting(true)));
   }
-  const auto rig = start(make(ManagerKind::kInProcess));
-  const Measured run = BestOf(*rig, Evicting(false));
+  const auto harness = start(make(ManagerKind::kInProcess));
+  const Measured run = BestOf(*harness, Evicting(false));
   PrintLine("coordinator in process, pipelined", run);
   std::printf("  coordinator's own time (deciding included): %.3f ms/step (%.2f %%)\n",
               1e3 * run.manager_seconds / run.steps,

@@ -1,4 +1,4 @@
-// How long a manager takes that works inside Send.
+// TimedLink measures the time of a manager that works inside Send.
 #ifndef FOLIO_TESTS_BENCH_TIMED_LINK_H_
 #define FOLIO_TESTS_BENCH_TIMED_LINK_H_
 
@@ -8,22 +8,22 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "services/worker/manager_link.h"
+#include "services/worker/link/manager_link.h"
 
 namespace folio::bench {
 
-// The in-process link carries a request out inside Send, so its time is the manager's.
+// The in-process link handles a request inside Send, so its time is the manager's.
 class TimedLink final : public worker::ManagerLink {
  public:
   explicit TimedLink(std::unique_ptr<worker::ManagerLink> link) : link_(std::move(link)) {}
-  uint64_t Send(folio::v1::SessionRequest request) override {
+  uint64_t Send(SessionRequest request) override {
     const absl::Time start = absl::Now();
     const uint64_t step = link_->Send(std::move(request));
     seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
     return step;
   }
-  std::optional<folio::v1::SessionReply> TryReceive() override { return link_->TryReceive(); }
-  std::optional<folio::v1::SessionReply> Receive(absl::Time deadline) override {
+  std::optional<SessionReply> TryReceive() override { return link_->TryReceive(); }
+  std::optional<SessionReply> Receive(absl::Time deadline) override {
     return link_->Receive(deadline);
   }
   void Wake() override { link_->Wake(); }

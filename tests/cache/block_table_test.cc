@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 PageRef Page(uint32_t id) { return {PageId(id), Generation(1)}; }
 PositionRange Range(uint32_t begin, uint32_t end) { return {Position(begin), Position(end)}; }
 
-std::vector<SlotIndex> Slots(const std::vector<uint32_t>& values) {
+std::vector<TokenSlot> Slots(const std::vector<uint32_t>& values) {
   return {values.begin(), values.end()};
 }
 

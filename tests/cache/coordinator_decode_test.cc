@@ -3,7 +3,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
+#include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -13,14 +14,14 @@ using ::testing::IsEmpty;
 
 class DecodeTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus()); }
+  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
   WorkerSequence Open(uint32_t prompt, uint32_t max_new) {
-    return MustOpen(*rig_.coordinator, Request(worker_, prompt, max_new, FullCache()));
+    return MustOpen(*harness_.coordinator, Request(worker_, prompt, max_new, FullCache()));
   }
-  SequenceInfo Info() { return rig_.coordinator->sequences().at(0); }
+  SequenceInfo Info() { return harness_.inspector().sequences().at(0); }
 
-  Rig rig_;
-  WorkerId worker_ = rig_.coordinator->AddWorker("w");
+  Harness harness_;
+  WorkerId worker_ = harness_.coordinator->AddWorker("w");
 };
 
 TEST_F(DecodeTest, PromptComesInChunks) {
@@ -46,17 +47,17 @@ TEST_F(DecodeTest, APageIsAlwaysAhead) {
   EXPECT_EQ(s.tables[0].size(), 4U);
   for (uint32_t length = 9; length <= 38; ++length) {
     ASSERT_TRUE(s.Commit(1).ok());
-    ASSERT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+    ASSERT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
     const uint32_t expected = std::min(length / 4 + 2, 10U);  // 38 tokens need 10 pages
     ASSERT_EQ(s.tables[1].size(), expected) << "at length " << length;
   }
-  EXPECT_EQ(rig_.coordinator->pool().reserved, PageCount(0));
-  const absl::StatusOr<SequenceDetail> detail = rig_.coordinator->sequence(s.id);
+  EXPECT_EQ(harness_.inspector().pool().reserved, PageCount(0));
+  const absl::StatusOr<SequenceDetail> detail = harness_.inspector().sequence(s.id);
   ASSERT_TRUE(detail.ok());
   EXPECT_EQ(detail->layers[0].pages, s.tables[0]);
   EXPECT_EQ(detail->layers[0].kept, (std::vector<PositionRange>{{Position(0), Position(38)}}));
   EXPECT_TRUE(s.Close().ok());
-  EXPECT_EQ(rig_.coordinator->pool().free, PageCount(64));
+  EXPECT_EQ(harness_.inspector().pool().free, PageCount(64));
 }
 
 TEST_F(DecodeTest, SeveralTokensMayComeAtOnce) {
@@ -70,13 +71,13 @@ TEST_F(DecodeTest, SeveralTokensMayComeAtOnce) {
 
 TEST_F(DecodeTest, ARunningSequenceNeverMeetsAFullPool) {
   WorkerSequence s = Open(4, 60);
-  // Fill up what nobody was promised.
-  while (rig_.coordinator->Open(Request(worker_, 4, 1, FullCache())).ok()) {
+  // Fill all pages that were not promised.
+  while (harness_.coordinator->Open(Request(worker_, 4, 1, FullCache())).ok()) {
   }
   ASSERT_TRUE(s.Commit(4).ok());
   for (int i = 0; i < 60; ++i) {
     ASSERT_TRUE(s.Commit(1).ok()) << i;
-    ASSERT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+    ASSERT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
   }
 }
 
@@ -102,22 +103,22 @@ struct BadCommit {
 class BadCommitTest : public ::testing::TestWithParam<BadCommit> {};
 
 TEST_P(BadCommitTest, IsRefusedAndChangesNothing) {
-  Rig rig;
-  const WorkerId worker = rig.coordinator->AddWorker("w");
-  ASSERT_EQ(rig.coordinator->AddWorker("other"), WorkerId(2));
-  WorkerSequence s = MustOpen(*rig.coordinator, Request(worker, 6, 5, FullCache()));
+  Harness harness;
+  const WorkerId worker = harness.coordinator->AddWorker("w");
+  ASSERT_EQ(harness.coordinator->AddWorker("other"), WorkerId(2));
+  WorkerSequence s = MustOpen(*harness.coordinator, Request(worker, 6, 5, FullCache()));
   ASSERT_EQ(s.id, SequenceId(1));
   while (s.logical < GetParam().committed) {
     ASSERT_TRUE(s.Commit(std::min(6U, GetParam().committed - s.logical)).ok());
   }
   CommitRequest commit = s.Next(1, 4);
   GetParam().break_it(commit, s);
-  const Snapshot before = Look(*rig.coordinator);
-  const absl::Status status = rig.coordinator->Commit(commit).status();
+  const Snapshot before = Look(*harness.coordinator);
+  const absl::Status status = harness.coordinator->Commit(commit).status();
   EXPECT_EQ(status.code(), GetParam().code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().words));
-  EXPECT_EQ(Look(*rig.coordinator), before);
-  EXPECT_EQ(rig.coordinator->CheckInvariants(), absl::OkStatus());
+  EXPECT_EQ(Look(*harness.coordinator), before);
+  EXPECT_EQ(harness.inspector().CheckInvariants(), absl::OkStatus());
 }
 
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
@@ -190,7 +191,7 @@ TEST_F(DecodeTest, RefusesTokensBeyondItsPages) {
   EXPECT_EQ(s.Room(), 6U);
   CommitRequest commit = s.Next(6, 4);
   commit.logical_length = TokenCount(13);
-  const absl::Status status = rig_.coordinator->Commit(commit).status();
+  const absl::Status status = harness_.coordinator->Commit(commit).status();
   EXPECT_EQ(status.code(), kRefused);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("needs room for 7 more tokens; the pages held have room for 6"));
@@ -199,13 +200,13 @@ TEST_F(DecodeTest, RefusesTokensBeyondItsPages) {
 TEST_F(DecodeTest, CloseGivesPagesBackOnce) {
   WorkerSequence s = Open(6, 30);
   ASSERT_TRUE(s.Commit(6).ok());
-  EXPECT_EQ(rig_.coordinator->Close(WorkerId(7), s.id, s.epoch).code(), kRefused);
-  EXPECT_EQ(rig_.coordinator->Close(worker_, s.id, LeaseEpoch(8)).code(), kRefused);
-  EXPECT_EQ(rig_.coordinator->pool().sequences, 1U);
+  EXPECT_EQ(harness_.coordinator->Close(WorkerId(7), s.id, s.epoch).code(), kRefused);
+  EXPECT_EQ(harness_.coordinator->Close(worker_, s.id, LeaseEpoch(8)).code(), kRefused);
+  EXPECT_EQ(harness_.inspector().pool().sequences, 1U);
   EXPECT_TRUE(s.Close().ok());
   EXPECT_EQ(s.Close().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(rig_.coordinator->sequence(s.id).status().code(), absl::StatusCode::kNotFound);
-  const PoolInfo pool = rig_.coordinator->pool();
+  EXPECT_EQ(harness_.inspector().sequence(s.id).status().code(), absl::StatusCode::kNotFound);
+  const PoolInfo pool = harness_.inspector().pool();
   EXPECT_EQ(pool.free, pool.total);
   EXPECT_EQ(pool.reserved, PageCount(0));
 }

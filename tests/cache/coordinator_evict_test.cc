@@ -3,7 +3,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
+#include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -17,14 +18,14 @@ constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
 
 class EvictTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus()); }
+  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
 
   WorkerSequence Open(uint32_t prompt, uint32_t max_new, const policy::CacheConfig& cache) {
-    return MustOpen(*rig_.coordinator, Request(worker_, prompt, max_new, cache));
+    return MustOpen(*harness_.coordinator, Request(worker_, prompt, max_new, cache));
   }
-  SequenceInfo Info() { return rig_.coordinator->sequences().at(0); }
+  SequenceInfo Info() { return harness_.inspector().sequences().at(0); }
   std::vector<PositionRange> Kept(const WorkerSequence& s, size_t layer) {
-    return rig_.coordinator->sequence(s.id)->layers[layer].kept;
+    return harness_.inspector().sequence(s.id)->layers[layer].kept;
   }
   static PositionRange Range(uint32_t begin, uint32_t end) {
     return {Position(begin), Position(end)};
@@ -48,32 +49,32 @@ class EvictTest : public ::testing::Test {
     return s;
   }
 
-  Rig rig_;
-  WorkerId worker_ = rig_.coordinator->AddWorker("w");
+  Harness harness_;
+  WorkerId worker_ = harness_.coordinator->AddWorker("w");
 };
 
 TEST_F(EvictTest, CompactsByBothPlanesOfTheBoard) {
   WorkerSequence s = Open(18, 20, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 12, 4, 4));
-  // Four are free: slots 12 and 13 are asked for; what slot 6 makes of slots 4 to 8, alike, leaves
-  // the newer two.
+  // Four slots are free. The prompt asks for 12 and 13. Slots 4 to 8 have equal smoothed scores,
+  // and the newer two stay.
   for (uint32_t slot = 0; slot < 18; ++slot) {
     for (const PageList& table : s.tables) {
-      rig_.Score(table[slot / 4], slot % 4, slot == 6 ? 5.0F : 0.0F);
-      rig_.Score(table[slot / 4], slot % 4, slot == 12 || slot == 13 ? 1.0F : 0.0F, 1);
+      harness_.Score(table[slot / 4], slot % 4, slot == 6 ? 5.0F : 0.0F);
+      harness_.Score(table[slot / 4], slot % 4, slot == 12 || slot == 13 ? 1.0F : 0.0F, 1);
     }
   }
   const auto outcome = s.Commit(18);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   std::vector<uint32_t> kept;
-  for (const SlotIndex slot : Compact(*outcome).keep[1]) kept.push_back(slot.value());
+  for (const TokenSlot slot : Compact(*outcome).keep[1]) kept.push_back(slot.value());
   EXPECT_THAT(kept, ElementsAre(0, 1, 2, 3, 7, 8, 12, 13, 14, 15, 16, 17));
 }
 
 TEST_F(EvictTest, CompactsToTheBudgetByScorePerLayer) {
   WorkerSequence s = Open(18, 20, Cache(policy::PagedEvictionSpec(), 12));
   for (uint32_t slot = 0; slot < 18; ++slot) {
-    rig_.Score(s.tables[0][slot / 4], slot % 4, slot == 7 ? 0.0F : 1.0F);
-    rig_.Score(s.tables[1][slot / 4], slot % 4, static_cast<float>(100 - slot));
+    harness_.Score(s.tables[0][slot / 4], slot % 4, slot == 7 ? 0.0F : 1.0F);
+    harness_.Score(s.tables[1][slot / 4], slot % 4, static_cast<float>(100 - slot));
   }
   ASSERT_TRUE(s.Commit(10).ok());
   const LayerPageLists opened = s.tables;
@@ -82,7 +83,7 @@ TEST_F(EvictTest, CompactsToTheBudgetByScorePerLayer) {
   EXPECT_THAT(outcome->granted, IsEmpty());
   const CompactAction& compact = Compact(*outcome);
   const auto slots = [](std::vector<uint32_t> values) {
-    return std::vector<SlotIndex>(values.begin(), values.end());
+    return std::vector<TokenSlot>(values.begin(), values.end());
   };
   // Layer 0: ties to the newer. Layer 1: scores fall with age.
   EXPECT_EQ(compact.keep[0], slots({0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17}));
@@ -97,12 +98,12 @@ TEST_F(EvictTest, CompactsToTheBudgetByScorePerLayer) {
   EXPECT_EQ(Info().evicted_tokens, TokenCount(6));
   EXPECT_EQ(Info().held_pages, PageCount(2 * 5));
   EXPECT_EQ(Info().evicted_pages, PageCount(2));
-  EXPECT_EQ(rig_.coordinator->pool().reserved, PageCount(0));
+  EXPECT_EQ(harness_.inspector().pool().reserved, PageCount(0));
   EXPECT_THAT(Kept(s, 0), ElementsAre(Range(0, 4), Range(10, 18)));
   EXPECT_THAT(Kept(s, 1), ElementsAre(Range(0, 8), Range(14, 18)));
   for (size_t layer = 0; layer < 2; ++layer) {
     EXPECT_EQ(s.tables[layer], PageList(opened[layer].begin(), opened[layer].begin() + 5));
-    EXPECT_EQ(rig_.coordinator->sequence(s.id)->layers[layer].pages, s.tables[layer]);
+    EXPECT_EQ(harness_.inspector().sequence(s.id)->layers[layer].pages, s.tables[layer]);
   }
 }
 
@@ -117,7 +118,7 @@ TEST_F(EvictTest, SparePagesAreNoMoreThanTheRestNeeds) {
         << max_new;
     ASSERT_TRUE(s.Ack().ok());
     EXPECT_EQ(s.tables[0].size(), 3 + spare);
-    ASSERT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+    ASSERT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
     ASSERT_TRUE(s.Close().ok());
   }
 }
@@ -133,11 +134,11 @@ TEST_F(EvictTest, NoCompactionWithinTheBudget) {
 TEST_F(EvictTest, DecodeWaitsForCompaction) {
   WorkerSequence s = Open(18, 20, Cache(policy::StreamingLlmSpec(), 12));
   ASSERT_TRUE(s.Commit(18).ok());
-  const Snapshot before = Look(*rig_.coordinator);
+  const Snapshot before = Look(*harness_.coordinator);
   const absl::Status status = s.Commit(1).status();
   EXPECT_EQ(status.code(), kRefused);
   EXPECT_THAT(std::string(status.message()), HasSubstr("compaction waits"));
-  EXPECT_EQ(Look(*rig_.coordinator), before);
+  EXPECT_EQ(Look(*harness_.coordinator), before);
   ASSERT_TRUE(s.Ack().ok());
   EXPECT_TRUE(s.Commit(1).ok());
 }
@@ -147,8 +148,8 @@ TEST_F(EvictTest, DropsTheLowestPageWhenTheNewestFills) {
   ASSERT_TRUE(s.Commit(12).ok());
   for (uint32_t offset = 0; offset < 4; ++offset) {
     for (uint32_t block = 0; block < 4; ++block) {
-      rig_.Score(s.tables[0][block], offset, static_cast<float>(block));       // lowest: 1
-      rig_.Score(s.tables[1][block], offset, static_cast<float>(10 - block));  // lowest: 2
+      harness_.Score(s.tables[0][block], offset, static_cast<float>(block));       // lowest: 1
+      harness_.Score(s.tables[1][block], offset, static_cast<float>(10 - block));  // lowest: 2
     }
   }
   ASSERT_TRUE(s.Commit(3).ok());
@@ -191,7 +192,7 @@ TEST_F(EvictTest, ASecondFillIsPlannedUponAck) {
   EXPECT_EQ(Waiting(s), PlanEpoch(2));
   EXPECT_EQ(s.Room(), 0U);  // two pages over the budget: no more until the plan is done
   EXPECT_EQ(s.resident[0], 20U);
-  EXPECT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+  EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
   const absl::StatusOr<Outcome> acked = s.Ack();
   ASSERT_TRUE(acked.ok());
   ASSERT_TRUE(s.plan.has_value());
@@ -219,8 +220,8 @@ TEST_F(EvictTest, NothingProtectedMeansAnyFullPageMayGo) {
   WorkerSequence s = Open(4, 40, Cache(policy::PagedEvictionSpec(), 4, 0, 0));
   ASSERT_TRUE(s.Commit(4).ok());
   for (uint32_t offset = 0; offset < 4; ++offset) {
-    rig_.Score(s.tables[0][0], offset, 1.0F);
-    rig_.Score(s.tables[1][1], offset, 1.0F);
+    harness_.Score(s.tables[0][0], offset, 1.0F);
+    harness_.Score(s.tables[1][1], offset, 1.0F);
   }
   const absl::StatusOr<Outcome> outcome = s.Commit(4);
   ASSERT_TRUE(outcome.ok());
@@ -237,7 +238,7 @@ TEST_F(EvictTest, StaysWithinBudgetAndTwoPagesForever) {
     WorkerSequence s = Compacted(500, mode);
     for (int i = 0; i < 400; ++i) {
       ASSERT_TRUE(s.Commit(1).ok()) << i;
-      ASSERT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+      ASSERT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
       ASSERT_LE(s.tables[0].size(), 5U);
       if (s.plan.has_value() && (mode == EvictionMode::kSynchronous || s.Room() == 0)) {
         ASSERT_TRUE(s.Ack().ok());
@@ -247,7 +248,7 @@ TEST_F(EvictTest, StaysWithinBudgetAndTwoPagesForever) {
     }
     ASSERT_TRUE(s.Close().ok());
   }
-  EXPECT_EQ(rig_.coordinator->pool().free, PageCount(64));
+  EXPECT_EQ(harness_.inspector().pool().free, PageCount(64));
 }
 
 TEST_F(EvictTest, ReservationShrinksTowardsTheEnd) {
@@ -258,22 +259,23 @@ TEST_F(EvictTest, ReservationShrinksTowardsTheEnd) {
     if (s.plan.has_value()) {
       ASSERT_TRUE(s.Ack().ok());
     }
-    ASSERT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus());
+    ASSERT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
   }
   EXPECT_EQ(s.resident[0], 14U);
-  EXPECT_EQ(s.tables[0].size(), 4U);  // 26 tokens, 3 pages dropped: no page that nothing can fill
-  EXPECT_EQ(rig_.coordinator->pool().reserved, PageCount(0));
+  EXPECT_EQ(s.tables[0].size(), 4U);  // 26 tokens, 3 pages dropped, and every page can be filled
+  EXPECT_EQ(harness_.inspector().pool().reserved, PageCount(0));
 }
 
 TEST_F(EvictTest, WrongAcknowledgementsChangeNothing) {
   WorkerSequence s = Open(18, 20, Cache(policy::StreamingLlmSpec(), 12));
   EXPECT_THAT(
-      std::string(rig_.coordinator->Ack(worker_, s.id, s.epoch, PlanEpoch(1)).status().message()),
+      std::string(
+          harness_.coordinator->Ack(worker_, s.id, s.epoch, PlanEpoch(1)).status().message()),
       HasSubstr("no plan waits, got plan_epoch 1"));
   ASSERT_TRUE(s.Commit(18).ok());
-  const Snapshot before = Look(*rig_.coordinator);
+  const Snapshot before = Look(*harness_.coordinator);
   const auto ack = [&](WorkerId worker, SequenceId id, LeaseEpoch lease, PlanEpoch plan) {
-    return rig_.coordinator->Ack(worker, id, lease, plan).status();
+    return harness_.coordinator->Ack(worker, id, lease, plan).status();
   };
   const absl::Status wrong_plan = ack(worker_, s.id, s.epoch, PlanEpoch(2));
   EXPECT_EQ(wrong_plan.code(), kRefused);
@@ -281,7 +283,7 @@ TEST_F(EvictTest, WrongAcknowledgementsChangeNothing) {
   EXPECT_EQ(ack(worker_, s.id, LeaseEpoch(2), PlanEpoch(1)).code(), kRefused);
   EXPECT_EQ(ack(WorkerId(5), s.id, s.epoch, PlanEpoch(1)).code(), kRefused);
   EXPECT_EQ(ack(worker_, SequenceId(5), s.epoch, PlanEpoch(1)).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(Look(*rig_.coordinator), before);
+  EXPECT_EQ(Look(*harness_.coordinator), before);
   ASSERT_TRUE(s.Ack().ok());
   EXPECT_EQ(ack(worker_, s.id, s.epoch, PlanEpoch(1)).code(), kRefused);
 }
@@ -290,7 +292,7 @@ TEST_F(EvictTest, CloseWhileAPlanWaits) {
   WorkerSequence s = Open(18, 20, Cache(policy::StreamingLlmSpec(), 12));
   ASSERT_TRUE(s.Commit(18).ok());
   EXPECT_TRUE(s.Close().ok());
-  EXPECT_EQ(rig_.coordinator->pool().free, PageCount(64));
+  EXPECT_EQ(harness_.inspector().pool().free, PageCount(64));
   EXPECT_EQ(s.Ack().status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -1,7 +1,8 @@
 // Budgets that differ between layers, and what a policy would do now.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
+#include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -13,10 +14,10 @@ using ::testing::IsEmpty;
 // Two layers of pages of four tokens; sink and recent one page each.
 class LayersTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_EQ(rig_.coordinator->CheckInvariants(), absl::OkStatus()); }
+  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
 
   WorkerSequence Open(uint32_t prompt, uint32_t max_new, const policy::CacheConfig& cache) {
-    return MustOpen(*rig_.coordinator, Request(worker_, prompt, max_new, cache));
+    return MustOpen(*harness_.coordinator, Request(worker_, prompt, max_new, cache));
   }
   static policy::CacheConfig Uneven(policy::PolicySpec policy, uint32_t first, uint32_t second) {
     policy::CacheConfig cache = Cache(policy, std::max(first, second));
@@ -24,14 +25,14 @@ class LayersTest : public ::testing::Test {
     return cache;
   }
   std::vector<PositionRange> Kept(const WorkerSequence& s, size_t layer) {
-    return rig_.coordinator->sequence(s.id)->layers[layer].kept;
+    return harness_.inspector().sequence(s.id)->layers[layer].kept;
   }
   static PositionRange Range(uint32_t begin, uint32_t end) {
     return {Position(begin), Position(end)};
   }
 
-  Rig rig_;
-  WorkerId worker_ = rig_.coordinator->AddWorker("w");
+  Harness harness_;
+  WorkerId worker_ = harness_.coordinator->AddWorker("w");
 };
 
 // A prompt of 18: layer 0 holds 12 of them, layer 1 all. From then on layer 0 fills a page with
@@ -65,7 +66,7 @@ TEST_F(LayersTest, EachLayerCompactsFillsAndDropsByItself) {
   ASSERT_TRUE(s.Ack().ok());
   EXPECT_THAT(Kept(s, 0), ElementsAre(Range(0, 4), Range(14, 22)));
   EXPECT_THAT(Kept(s, 1), ElementsAre(Range(0, 22)));
-  const SequenceInfo info = rig_.coordinator->sequences().at(0);
+  const SequenceInfo info = harness_.inspector().sequences().at(0);
   EXPECT_EQ(info.resident, TokenCount(22));
   EXPECT_EQ(info.evicted_tokens, TokenCount(10));
   EXPECT_EQ(info.evicted_pages, PageCount(2));  // one by the compaction, one dropped
@@ -74,7 +75,7 @@ TEST_F(LayersTest, EachLayerCompactsFillsAndDropsByItself) {
 TEST_F(LayersTest, AdmissionCountsEachLayer) {
   // 5 pages of layer 0 (3 and 2 over), 8 of layer 1.
   WorkerSequence s = Open(4, 100, Uneven(policy::StreamingLlmSpec(), 12, 24));
-  const PoolInfo pool = rig_.coordinator->pool();
+  const PoolInfo pool = harness_.inspector().pool();
   EXPECT_EQ(pool.held.value() + pool.reserved.value(), 13U);
 }
 
@@ -84,15 +85,15 @@ TEST_F(LayersTest, FilledMustNameTheLayersThatFill) {
   ASSERT_TRUE(s.Ack().ok());
   CommitRequest both = s.Next(2, 4);
   both.filled = {s.tables[0][3], s.tables[1][4]};
-  EXPECT_THAT(std::string(rig_.coordinator->Commit(both).status().message()),
+  EXPECT_THAT(std::string(harness_.coordinator->Commit(both).status().message()),
               HasSubstr("filled of layer 1 must be"));
   CommitRequest none = s.Next(2, 4);
   none.filled.clear();
-  EXPECT_THAT(std::string(rig_.coordinator->Commit(none).status().message()),
+  EXPECT_THAT(std::string(harness_.coordinator->Commit(none).status().message()),
               HasSubstr("a page became full in layer 1"));
   CommitRequest more = s.Next(2, 4);
   more.filled.push_back(more.filled[0]);
-  EXPECT_THAT(std::string(rig_.coordinator->Commit(more).status().message()),
+  EXPECT_THAT(std::string(harness_.coordinator->Commit(more).status().message()),
               HasSubstr("filled names 2 pages, but 1 became full"));
 }
 
@@ -105,7 +106,7 @@ class ExplainTest : public LayersTest {
     for (uint32_t slot = 0; slot < 20; ++slot) {
       while (s.tables[0].size() <= slot / 4) FOLIO_CHECK(s.Commit(s.logical < 12 ? 12 : 1).ok());
       for (const PageList& table : s.tables) {
-        rig_.Score(table[slot / 4], slot % 4, slot / 4 == 2 ? 0 : static_cast<float>(slot));
+        harness_.Score(table[slot / 4], slot % 4, slot / 4 == 2 ? 0 : static_cast<float>(slot));
       }
     }
     while (s.logical < 20) FOLIO_CHECK(s.Commit(1).ok());
@@ -115,8 +116,8 @@ class ExplainTest : public LayersTest {
 
 TEST_F(ExplainTest, TheNextPageOfItsOwnPolicyChangingNothing) {
   WorkerSequence s = Scored();
-  const Snapshot before = Look(*rig_.coordinator);
-  const auto explained = rig_.coordinator->Explain(s.id, std::nullopt);
+  const Snapshot before = Look(*harness_.coordinator);
+  const auto explained = harness_.inspector().Explain(s.id, std::nullopt);
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_FALSE(explained->due);
   EXPECT_EQ(explained->layers[1].budget, TokenCount(32));
@@ -124,12 +125,12 @@ TEST_F(ExplainTest, TheNextPageOfItsOwnPolicyChangingNothing) {
   EXPECT_EQ(explained->layers[1].block, BlockIndex(2));
   EXPECT_THAT(explained->layers[1].scores, ElementsAre(1.5F, 5.5F, 0, 13.5F, 17.5F));
   EXPECT_THAT(explained->layers[1].drop, IsEmpty());
-  EXPECT_EQ(Look(*rig_.coordinator), before);
+  EXPECT_EQ(Look(*harness_.coordinator), before);
 }
 
 TEST_F(ExplainTest, TokensUnderATighterBudget) {
   WorkerSequence s = Scored();
-  const auto explained = rig_.coordinator->Explain(s.id, Cache(policy::PagedEvictionSpec(), 12));
+  const auto explained = harness_.inspector().Explain(s.id, Cache(policy::PagedEvictionSpec(), 12));
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_TRUE(explained->due);
   EXPECT_THAT(explained->layers[0].drop, ElementsAre(Range(4, 12)));
@@ -139,12 +140,12 @@ TEST_F(ExplainTest, TokensUnderATighterBudget) {
 
 TEST_F(ExplainTest, OtherPoliciesThatTheBoardServes) {
   WorkerSequence s = Scored();
-  const auto streaming = rig_.coordinator->Explain(s.id, Cache(policy::StreamingLlmSpec(), 16));
+  const auto streaming = harness_.inspector().Explain(s.id, Cache(policy::StreamingLlmSpec(), 16));
   ASSERT_TRUE(streaming.ok()) << streaming.status();
   EXPECT_TRUE(streaming->due);
   EXPECT_EQ(streaming->layers[0].block, BlockIndex(1));
   EXPECT_THAT(streaming->layers[0].scores, IsEmpty());
-  const auto full = rig_.coordinator->Explain(s.id, FullCache());
+  const auto full = harness_.inspector().Explain(s.id, FullCache());
   ASSERT_TRUE(full.ok()) << full.status();
   EXPECT_FALSE(full->due);
   EXPECT_EQ(full->layers[0].block, std::nullopt);
@@ -156,10 +157,10 @@ TEST_F(ExplainTest, ReadsNoRowBeforeItsPageFills) {
   FOLIO_CHECK(s.Commit(12).ok());
   while (s.logical < 19) FOLIO_CHECK(s.Commit(1).ok());
   for (const PageList& table : s.tables) {
-    for (uint32_t offset = 0; offset < 4; ++offset) rig_.Score(table[4], offset, -1000);
+    for (uint32_t offset = 0; offset < 4; ++offset) harness_.Score(table[4], offset, -1000);
   }
   const auto explained =
-      rig_.coordinator->Explain(s.id, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 8, 0, 0));
+      harness_.inspector().Explain(s.id, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 8, 0, 0));
   ASSERT_TRUE(explained.ok()) << explained.status();
   const std::vector<float>& scores = explained->layers[0].scores;
   ASSERT_EQ(scores.size(), 19U);
@@ -170,7 +171,7 @@ TEST_F(ExplainTest, ReadsNoRowBeforeItsPageFills) {
 TEST_F(ExplainTest, RefusesWhatItCannotKnow) {
   WorkerSequence s = Scored();
   const auto refused = [&](SequenceId id, const policy::CacheConfig& cache) {
-    return rig_.coordinator->Explain(id, cache).status();
+    return harness_.inspector().Explain(id, cache).status();
   };
   EXPECT_EQ(refused(SequenceId(99), FullCache()).code(), absl::StatusCode::kNotFound);
   const absl::Status other = refused(s.id, Cache(policy::KeyDiffSpec(), 16));

@@ -1,7 +1,8 @@
 // Sequences that outlive their worker.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
+#include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -14,16 +15,18 @@ constexpr uint32_t kPages = 64;
 
 class OrphanTest : public ::testing::Test {
  protected:
-  void TearDown() override { EXPECT_EQ(coordinator_.CheckInvariants(), absl::OkStatus()); }
-  PoolInfo Pool() { return coordinator_.pool(); }
+  void TearDown() override {
+    EXPECT_EQ(Inspector(coordinator_).CheckInvariants(), absl::OkStatus());
+  }
+  PoolInfo Pool() { return Inspector(coordinator_).pool(); }
 
   static OpenRequest Resumable(WorkerId worker, uint32_t prompt, uint32_t max_new,
                                const policy::CacheConfig& cache) {
     OpenRequest request = Request(worker, prompt, max_new, cache);
-    request.notes = {.sampling = {.temperature = 0.5F, .seed = 11},
-                     .label = "mine",
-                     .resume_token = "secret",
-                     .output = "notes"};
+    request.metadata = {.sampling = {.temperature = 0.5F, .seed = 11},
+                        .label = "mine",
+                        .resume_token = "secret",
+                        .output = "metadata"};
     return request;
   }
   WorkerSequence Open(WorkerId worker, uint32_t prompt = 10, uint32_t max_new = 20,
@@ -34,7 +37,7 @@ class OrphanTest : public ::testing::Test {
                                 const std::string& token = "secret") {
     return coordinator_.Claim({worker, id, token});
   }
-  // What the next worker makes of a claim.
+  // Plays the next worker, which continues a claimed sequence.
   void Adopt(WorkerId worker, const Claimed& claimed, WorkerSequence* sequence) {
     sequence->worker = worker;
     sequence->epoch = claimed.lease_epoch;
@@ -47,8 +50,8 @@ class OrphanTest : public ::testing::Test {
     }
   }
 
-  Rig rig_{{.pages = kPages, .orphan_ttl = absl::Seconds(30)}};
-  Coordinator& coordinator_ = *rig_.coordinator;
+  Harness harness_{{.pages = kPages, .orphan_ttl = absl::Seconds(30)}};
+  Coordinator& coordinator_ = *harness_.coordinator;
   WorkerId first_ = coordinator_.AddWorker("first");
   WorkerId second_ = coordinator_.AddWorker("second");
 };
@@ -63,14 +66,14 @@ TEST_F(OrphanTest, WaitsWithItsPagesAndIsClaimed) {
   EXPECT_EQ(Pool().reserved, before.reserved);
   EXPECT_EQ(Pool().quarantined, PageCount(0));
   EXPECT_EQ(Pool().orphans, 1U);
-  EXPECT_EQ(coordinator_.sequences()[0].state, SequenceState::kOrphaned);
-  EXPECT_EQ(coordinator_.WithheldFor(first_), before.held);
+  EXPECT_EQ(Inspector(coordinator_).sequences()[0].state, SequenceState::kOrphaned);
+  EXPECT_EQ(coordinator_.PagesBlockedBy(first_), before.held);
 
   const absl::Status early = Claim(second_, sequence.id).status();
   EXPECT_EQ(early.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(early.message()), HasSubstr("has ended, which could still write"));
-  coordinator_.ProveGone(first_);
-  EXPECT_EQ(coordinator_.WithheldFor(first_), PageCount(0));
+  coordinator_.ConfirmExited(first_);
+  EXPECT_EQ(coordinator_.PagesBlockedBy(first_), PageCount(0));
   const absl::StatusOr<Claimed> claimed = Claim(second_, sequence.id);
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   EXPECT_EQ(claimed->lease_epoch, LeaseEpoch(2));
@@ -80,7 +83,7 @@ TEST_F(OrphanTest, WaitsWithItsPagesAndIsClaimed) {
   EXPECT_EQ(claimed->tokens.size(), 12U);
   EXPECT_EQ(claimed->sampling.seed, 11U);
   EXPECT_EQ(claimed->label, "mine");
-  EXPECT_EQ(claimed->output, "notes");
+  EXPECT_EQ(claimed->output, "metadata");
   EXPECT_EQ(claimed->layers[0].pages, sequence.tables[0]);
   EXPECT_EQ(claimed->layers[1].resident, TokenCount(11));
   EXPECT_FALSE(claimed->plan.has_value());
@@ -130,28 +133,28 @@ TEST_F(OrphanTest, WhoMayNotClaim) {
 TEST_F(OrphanTest, EndsWhenNobodyComes) {
   const WorkerSequence one = Open(first_);
   coordinator_.FenceWorker(first_, false);
-  rig_.clock.Advance(absl::Seconds(29));
+  harness_.clock.Advance(absl::Seconds(29));
   ASSERT_TRUE(coordinator_.Renew(second_).ok());
   EXPECT_THAT(coordinator_.EndExpiredOrphans(), IsEmpty());
-  rig_.clock.Advance(absl::Seconds(1));
+  harness_.clock.Advance(absl::Seconds(1));
   EXPECT_THAT(coordinator_.EndExpiredOrphans(), ElementsAre(one.id));
   // Its worker's process still lives.
   EXPECT_EQ(Pool().quarantined, PageCount(8));
   EXPECT_EQ(Pool().reserved, PageCount(0));
   EXPECT_EQ(Claim(second_, one.id).status().code(), absl::StatusCode::kNotFound);
-  coordinator_.ProveGone(first_);
+  coordinator_.ConfirmExited(first_);
   EXPECT_EQ(Pool().free, PageCount(kPages));
 }
 
 TEST_F(OrphanTest, EndsForTheRoomItTakesOldestFirst) {
   const WorkerSequence one = Open(first_, 20, 4);
   coordinator_.FenceWorker(first_, true);
-  rig_.clock.Advance(absl::Seconds(1));
+  harness_.clock.Advance(absl::Seconds(1));
   const WorkerId third = coordinator_.AddWorker("third");
   const WorkerSequence two = Open(third, 20, 4);
   coordinator_.FenceWorker(third, true);
   ASSERT_EQ(Pool().free, PageCount(kPages - 24));
-  // Nobody ends for what will not fit anyhow, or fits as it is.
+  // Orphans stay if the request never fits, or if it fits already.
   const WorkerSequence other = Open(second_, 40, 0);
   EXPECT_EQ(coordinator_.Open(Resumable(second_, 160, 0, FullCache())).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -180,7 +183,7 @@ TEST_F(OrphanTest, ADropThatWasNotAcknowledgedIsNamedAgain) {
   EXPECT_FALSE(sequence.Commit(1).ok()) << "synchronous: the plan comes first";
   ASSERT_TRUE(sequence.Ack().ok());
   EXPECT_TRUE(sequence.Commit(1).ok());
-  EXPECT_EQ(coordinator_.sequences()[0].evicted_pages, PageCount(2));
+  EXPECT_EQ(Inspector(coordinator_).sequences()[0].evicted_pages, PageCount(2));
 }
 
 TEST_F(OrphanTest, ACompactionThatWasNotAcknowledgedIsTheEnd) {
@@ -208,14 +211,14 @@ TEST_F(OrphanTest, APromptGoesOnFromItsLastChunk) {
 }
 
 TEST(OrphanTtl, ZeroEndsThemAtOnce) {
-  Rig rig;
-  const WorkerId worker = rig.coordinator->AddWorker("first");
+  Harness harness;
+  const WorkerId worker = harness.coordinator->AddWorker("first");
   OpenRequest request = Request(worker, 10, 20, FullCache());
-  request.notes.resume_token = "secret";
-  MustOpen(*rig.coordinator, request);
-  rig.coordinator->FenceWorker(worker, false);
-  EXPECT_EQ(rig.coordinator->pool().sequences, 0U);
-  EXPECT_EQ(rig.coordinator->pool().quarantined, PageCount(8));
+  request.metadata.resume_token = "secret";
+  MustOpen(*harness.coordinator, request);
+  harness.coordinator->FenceWorker(worker, false);
+  EXPECT_EQ(harness.inspector().pool().sequences, 0U);
+  EXPECT_EQ(harness.inspector().pool().quarantined, PageCount(8));
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
+#include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
 namespace {
@@ -28,16 +29,16 @@ policy::CacheConfig RandomCache(std::mt19937& random) {
 
 // Writes scores where the coming tokens go, commits them, and obeys the plans, until the sequence
 // is done or the worker was fenced.
-void Live(Rig& rig, WorkerId worker, std::mt19937& random) {
+void Live(Harness& harness, WorkerId worker, std::mt19937& random) {
   const uint32_t prompt = 1 + random() % 30;
   const uint32_t max_new = random() % 30;
   const OpenRequest request = Request(worker, prompt, max_new, RandomCache(random));
-  absl::StatusOr<Opened> opened = rig.coordinator->Open(request);
+  absl::StatusOr<Opened> opened = harness.coordinator->Open(request);
   if (!opened.ok()) {
     ASSERT_FALSE(absl::IsInvalidArgument(opened.status())) << opened.status();
     return;
   }
-  WorkerSequence s(*rig.coordinator, request, *opened);
+  WorkerSequence s(*harness.coordinator, request, *opened);
   while (s.logical < prompt + max_new) {
     const bool waits =
         s.plan.has_value() && (s.Room() == 0 || s.logical == prompt ||
@@ -49,7 +50,7 @@ void Live(Rig& rig, WorkerId worker, std::mt19937& random) {
       const uint32_t tokens = s.logical < prompt ? 1 + random() % (prompt - s.logical) : 1;
       for (size_t layer = 0; layer < s.tables.size(); ++layer) {
         for (uint32_t t = s.resident[layer]; t < s.resident[layer] + tokens; ++t) {
-          rig.Score(s.tables[layer][t / 4], t % 4, static_cast<float>(random() % 100));
+          harness.Score(s.tables[layer][t / 4], t % 4, static_cast<float>(random() % 100));
         }
       }
       outcome = s.Commit(tokens);
@@ -59,19 +60,19 @@ void Live(Rig& rig, WorkerId worker, std::mt19937& random) {
       ASSERT_TRUE(absl::IsFailedPrecondition(outcome.status()) ||
                   absl::IsNotFound(outcome.status()))
           << outcome.status();
-      ASSERT_FALSE(rig.coordinator->Renew(worker).ok()) << outcome.status();
+      ASSERT_FALSE(harness.coordinator->Renew(worker).ok()) << outcome.status();
       return;
     }
     if (random() % 64 == 0) break;  // cancelled
   }
   const absl::Status closed = s.Close();
-  ASSERT_TRUE(closed.ok() || !rig.coordinator->Renew(worker).ok()) << closed;
+  ASSERT_TRUE(closed.ok() || !harness.coordinator->Renew(worker).ok()) << closed;
 }
 
 TEST(CoordinatorThreads, PagesComeHomeWhateverHappens) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
-  Rig rig({.pages = 96});
+  Harness harness({.pages = 96});
   std::atomic<bool> done = false;
   std::atomic<uint64_t> names[kWorkers] = {};
   std::vector<std::thread> workers;
@@ -79,38 +80,38 @@ TEST(CoordinatorThreads, PagesComeHomeWhateverHappens) {
   for (int i = 0; i < kWorkers; ++i) {
     workers.emplace_back([&, i] {
       std::mt19937 random(seed + i);
-      WorkerId id = rig.coordinator->AddWorker("w");
+      WorkerId id = harness.coordinator->AddWorker("w");
       names[i] = id.value();
       for (int round = 0; round < 1000; ++round) {
-        Live(rig, id, random);
-        if (!rig.coordinator->Renew(id).ok()) {
+        Live(harness, id, random);
+        if (!harness.coordinator->Renew(id).ok()) {
           // This process is gone; another one takes its place.
-          rig.coordinator->ProveGone(id);
-          id = rig.coordinator->AddWorker("w");
+          harness.coordinator->ConfirmExited(id);
+          id = harness.coordinator->AddWorker("w");
           names[i] = id.value();
         }
       }
-      rig.coordinator->FenceWorker(id, /*quiesced=*/true);
+      harness.coordinator->FenceWorker(id, /*quiesced=*/true);
     });
   }
   std::thread reaper([&] {
     std::mt19937 random(seed + 100);
     while (!done) {
-      rig.coordinator->FenceWorker(WorkerId(names[random() % kWorkers]), false);
-      rig.clock.Advance(absl::Seconds(random() % 3));
-      rig.coordinator->FenceExpired();
+      harness.coordinator->FenceWorker(WorkerId(names[random() % kWorkers]), false);
+      harness.clock.Advance(absl::Seconds(random() % 3));
+      harness.coordinator->FenceExpired();
       absl::SleepFor(absl::Microseconds(500));
     }
   });
   std::thread observer([&] {
     while (!done) {
-      const absl::Status status = rig.coordinator->CheckInvariants();
+      const absl::Status status = harness.inspector().CheckInvariants();
       ASSERT_TRUE(status.ok()) << status;
-      for (const SequenceInfo& info : rig.coordinator->sequences()) {
-        const auto detail = rig.coordinator->sequence(info.id);
+      for (const SequenceInfo& info : harness.inspector().sequences()) {
+        const auto detail = harness.inspector().sequence(info.id);
         ASSERT_TRUE(detail.ok() || absl::IsNotFound(detail.status()));
       }
-      const PoolInfo pool = rig.coordinator->pool();
+      const PoolInfo pool = harness.inspector().pool();
       ASSERT_EQ(pool.free + pool.held + pool.quarantined, pool.total);
       absl::SleepFor(absl::Microseconds(100));
     }
@@ -119,10 +120,10 @@ TEST(CoordinatorThreads, PagesComeHomeWhateverHappens) {
   done = true;
   reaper.join();
   observer.join();
-  const PoolInfo pool = rig.coordinator->pool();
+  const PoolInfo pool = harness.inspector().pool();
   EXPECT_EQ(pool.free, pool.total);
   EXPECT_EQ(pool.sequences, 0U);
-  EXPECT_EQ(rig.coordinator->CheckInvariants(), absl::OkStatus());
+  EXPECT_EQ(harness.inspector().CheckInvariants(), absl::OkStatus());
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(LeaseTable, ExpiresUnlessRenewed) {
   EXPECT_TRUE(leases.Renew(a, kStart + absl::Seconds(8)).ok());
   EXPECT_THAT(leases.Expired(kStart + absl::Seconds(11)), ElementsAre(b));
   EXPECT_THAT(leases.Expired(kStart + absl::Seconds(19)), ElementsAre(a, b));
-  // Late, but nobody fenced it.
+  // Late, but not fenced.
   EXPECT_TRUE(leases.Renew(b, kStart + absl::Seconds(30)).ok());
   EXPECT_THAT(leases.Expired(kStart + absl::Seconds(31)), ElementsAre(a));
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::cache {
 namespace {

@@ -83,7 +83,7 @@ TEST(Usage, MistakesExitWithTwo) {
            {{"generate", "hi", "there"}, "there"},
            {{"generate", "hi", "--file", "x"}, "both a text and --file"},
            {{"generate", "hi", "--system", "x"}, "--system needs --chat"},
-           {{"generate", "\xff\xfe"}, "no UTF-8 at byte 0"},
+           {{"generate", "\xff\xfe"}, "not UTF-8 at byte 0"},
            {{"generate", "hi", "--temperature", "warm"}, "warm"},
            {{"generate", "hi", "--seed", "x"}, "x"},
            {{"generate", "hi", "--no_such_flag"}, "no_such_flag"},
@@ -94,10 +94,10 @@ TEST(Usage, MistakesExitWithTwo) {
            {{"detokenize", "-3"}, "-3"},
            {{"compare", "hi"}, "--run is required"},
            {{"compare", "hi", "--run", "lru:16"}, "--run lru:16: policy \"lru\": no such policy"},
-           {{"compare", "hi", "--run", "full:many"}, "\"many\" is no parameter of full"},
+           {{"compare", "hi", "--run", "full:many"}, "\"many\" is not a parameter of full"},
            {{"pools", "--output", "yaml"}, "yaml"},
-           {{"pools", "--timeout", "soon"}, "\"soon\" is no duration"},
-           {{"pools", "--timeout", "-1s"}, "no duration"},
+           {{"pools", "--timeout", "soon"}, "\"soon\" is not a duration"},
+           {{"pools", "--timeout", "-1s"}, "not a duration"},
        }) {
     const CliResult result = Folioctl(arguments);
     EXPECT_EQ(result.code, 2) << words;

@@ -101,7 +101,7 @@ TEST(Chat, JsonIsEventsAndNothingElse) {
         << line;
   }
   EXPECT_EQ(events, 8);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("generated tokens     1\n"), HasSubstr("begins anew"),
+  EXPECT_THAT(result.err, AllOf(HasSubstr("generated tokens     1\n"), HasSubstr("starts again"),
                                 HasSubstr("No command /what.")));
 }
 

@@ -1,4 +1,4 @@
-// folioctl in the test's process, with streams that are strings.
+// Cli runs folioctl in the test's process, with strings as its streams.
 #ifndef FOLIO_TESTS_CLI_RUN_CLI_H_
 #define FOLIO_TESTS_CLI_RUN_CLI_H_
 
@@ -39,7 +39,7 @@ struct Cli {
   }
 };
 
-// Away from a terminal, with nothing to read.
+// Runs without a terminal and with empty standard input.
 inline CliResult Folioctl(const std::vector<std::string>& arguments) {
   return Cli().Run(arguments);
 }

@@ -303,12 +303,12 @@ TEST(Calls, StringsMustBeUtf8) {
   request.add_stop("a\xFF");
   const auto completion = client->Complete(request);
   EXPECT_EQ(completion.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(completion.status().message(), "stop[1] is no UTF-8 at byte 1");
+  EXPECT_EQ(completion.status().message(), "stop[1] is not UTF-8 at byte 1");
   const auto tokens = client->Tokenize(Chat({{"user", "ok"}, {"user", "\xED\xA0\x80"}}));
-  EXPECT_EQ(tokens.status().message(), "input.chat.messages[1].content is no UTF-8 at byte 0");
+  EXPECT_EQ(tokens.status().message(), "input.chat.messages[1].content is not UTF-8 at byte 0");
   folio::v1::ScoreRequest score;
   *score.mutable_continuation() = Text("\xC0\x80");
-  EXPECT_EQ(client->Score(score).status().message(), "continuation.text is no UTF-8 at byte 0");
+  EXPECT_EQ(client->Score(score).status().message(), "continuation.text is not UTF-8 at byte 0");
   EXPECT_EQ(server.script.started, 0);
 }
 

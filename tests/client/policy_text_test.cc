@@ -6,12 +6,14 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace folio::client {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::StartsWith;
 
 TEST(PolicyText, GoesThereAndBack) {
@@ -42,6 +44,19 @@ TEST(PolicyText, GoesThereAndBack) {
     const auto policy = ParsePolicy(text);
     ASSERT_TRUE(policy.ok()) << policy.status();
     EXPECT_EQ(PolicyText(*policy), text);
+  }
+}
+
+TEST(PolicyText, FormsNameEveryPolicyAndItsParameters) {
+  const std::vector<std::string> forms = PolicyForms();
+  EXPECT_THAT(forms,
+              IsSupersetOf({"full", "key_diff", "random[:seed=N]", "snap_kv[:window=N][,pool=N]",
+                            "query_diff[:share=N][,window=N][,pool=N]",
+                            "kv_crush[:BASE][,share=N][,anchor=mean|alternating|zeros|ones|"
+                            "random][,seed=N][,decode=crush|base]"}));
+  for (const std::string& form : forms) {
+    const std::string name = form.substr(0, form.find('['));
+    EXPECT_TRUE(ParsePolicy(name).ok()) << form;
   }
 }
 
@@ -113,7 +128,7 @@ TEST(PolicyText, SaysWhatItDoesNotUnderstand) {
            {"", "no such policy"},
            {"snap_kv:window=wide", "\"window=wide\""},
            {"snap_kv:share=0.5",
-            "\"share=0.5\" is no parameter of snap_kv; it takes window=N, pool=N"},
+            "\"share=0.5\" is not a parameter of snap_kv; it takes window=N, pool=N"},
            {"snap_kv:pool=x", "\"pool=x\""},
            {"snap_kv:pool=-1", "\"pool=-1\""},
            {"snap_kv:pool=2.5", "\"pool=2.5\""},
@@ -122,10 +137,10 @@ TEST(PolicyText, SaysWhatItDoesNotUnderstand) {
            {"query_diff:pool=x", "\"pool=x\""},
            {"query_diff:window=", "\"window=\""},
            {"query_diff:seed=1",
-            "is no parameter of query_diff; it takes share=N, window=N, pool=N"},
+            "is not a parameter of query_diff; it takes share=N, window=N, pool=N"},
            {"query_diff:snap_kv", "\"snap_kv\""},
-           {"query_diff:share=0.5,", "\"\" is no parameter"},
-           {"full:many", "\"many\" is no parameter of full; it takes none"},
+           {"query_diff:share=0.5,", "\"\" is not a parameter"},
+           {"full:many", "\"many\" is not a parameter of full; it takes none"},
            {"paged_eviction:key_diff", "\"key_diff\""},
            {"random:seed=-1", "\"seed=-1\""},
            {"kv_crush:full", "\"full\""},

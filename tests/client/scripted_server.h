@@ -1,5 +1,5 @@
-// A gRPC server in the test's process that speaks both services as a script says: for the paths
-// that a real worker or manager takes only when something is wrong.
+// ScriptedServer is a gRPC server in the test's process that answers for both services as a script
+// says. It is for paths that a real worker or manager takes only when something is wrong.
 #ifndef FOLIO_TESTS_CLIENT_SCRIPTED_SERVER_H_
 #define FOLIO_TESTS_CLIENT_SCRIPTED_SERVER_H_
 
@@ -20,7 +20,7 @@
 
 namespace folio::testing {
 
-// What the services answer. Set it before calls are made; the counters are for after.
+// The answers of the services. Set them before calls are made, and read the counters afterwards.
 struct Script {
   grpc::Status status = grpc::Status::OK;  // of every call, once its events are sent
   std::vector<folio::v1::GenerateResponse> events;
@@ -149,7 +149,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   folio::v1::ScoreRequest score_request_;
 };
 
-// The events of an answer in `texts`, with a started and a finished around them.
+// The events of an answer in `texts`, between a started and a finished event.
 inline std::vector<folio::v1::GenerateResponse> AnswerEvents(
     const std::vector<std::string>& texts) {
   std::vector<folio::v1::GenerateResponse> events(2);

@@ -1,4 +1,4 @@
-// What every Collective must do, by the kind of its ranks and their number.
+// This suite tests every Collective, with each kind and number of ranks.
 #ifndef FOLIO_TESTS_COLLECTIVE_CONFORMANCE_H_
 #define FOLIO_TESTS_COLLECTIVE_CONFORMANCE_H_
 
@@ -17,7 +17,7 @@ class CollectiveTest : public ::testing::TestWithParam<std::tuple<RanksAre, uint
   static RanksAre kind() { return std::get<0>(GetParam()); }
   static uint32_t ranks() { return std::get<1>(GetParam()); }
 
-  // Small buffers, so that most of what is said takes several turns.
+  // Small buffers, so that most messages take several turns.
   static std::vector<std::string> Run(const RankBody& body, size_t buffer_bytes = 256) {
     return RunRanks(kind(), ranks(), buffer_bytes, body);
   }

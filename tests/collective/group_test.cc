@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/collective/shared_segment.h"
-#include "services/common/unix_socket.h"
+#include "services/runtime/unix_socket.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::collective {
@@ -30,7 +30,7 @@ TEST_F(GroupTest, NamesWhoDidNotJoin) {
     const auto joined = JoinGroup(path_, Rank(2), 4, absl::Milliseconds(300));
     EXPECT_FALSE(joined.ok());
   });
-  const auto led = socket->Lead(absl::Milliseconds(150));
+  const auto led = socket->AcceptRanks(absl::Milliseconds(150));
   EXPECT_TRUE(absl::IsDeadlineExceeded(led.status()));
   EXPECT_THAT(std::string(led.status().message()), HasSubstr("not joined: 1, 3"));
   second.join();
@@ -44,7 +44,7 @@ TEST_F(GroupTest, NobodyListens) {
 TEST_F(GroupTest, RefusesWhoDoesNotBelong) {
   auto socket = GroupSocket::Listen(path_, 2);
   ASSERT_TRUE(socket.ok());
-  std::thread leader([&] { EXPECT_TRUE(socket->Lead(absl::Seconds(20)).ok()); });
+  std::thread leader([&] { EXPECT_TRUE(socket->AcceptRanks(absl::Seconds(20)).ok()); });
   const auto refusal = [&](Rank rank, uint32_t ranks) {
     return std::string(JoinGroup(path_, rank, ranks, absl::Seconds(5)).status().message());
   };
@@ -64,7 +64,7 @@ TEST_F(GroupTest, RefusesWhoDoesNotBelong) {
 TEST_F(GroupTest, RefusesATakenRank) {
   auto socket = GroupSocket::Listen(path_, 3);
   ASSERT_TRUE(socket.ok());
-  std::thread leader([&] { EXPECT_TRUE(socket->Lead(absl::Seconds(20)).ok()); });
+  std::thread leader([&] { EXPECT_TRUE(socket->AcceptRanks(absl::Seconds(20)).ok()); });
   std::thread first([&] { EXPECT_TRUE(JoinGroup(path_, Rank(1), 3, absl::Seconds(20)).ok()); });
   // Whoever of the two comes second is told so at once; until the first is there nobody is.
   absl::SleepFor(absl::Milliseconds(100));
@@ -78,7 +78,7 @@ TEST_F(GroupTest, RefusesATakenRank) {
 TEST_F(GroupTest, ARankThatLeftMayComeAgain) {
   auto socket = GroupSocket::Listen(path_, 3);
   ASSERT_TRUE(socket.ok());
-  std::thread leader([&] { EXPECT_TRUE(socket->Lead(absl::Seconds(20)).ok()); });
+  std::thread leader([&] { EXPECT_TRUE(socket->AcceptRanks(absl::Seconds(20)).ok()); });
   EXPECT_FALSE(JoinGroup(path_, Rank(1), 3, absl::Milliseconds(50)).ok());
   absl::SleepFor(absl::Milliseconds(300));
   std::thread again([&] { EXPECT_TRUE(JoinGroup(path_, Rank(1), 3, absl::Seconds(20)).ok()); });
@@ -88,7 +88,7 @@ TEST_F(GroupTest, ARankThatLeftMayComeAgain) {
 }
 
 TEST_F(GroupTest, BadNumbersOfRanks) {
-  for (const uint32_t ranks : {0u, 1u, kMostRanks + 1}) {
+  for (const uint32_t ranks : {0u, 1u, kMaxRanks + 1}) {
     EXPECT_TRUE(absl::IsInvalidArgument(GroupSocket::Listen(path_, ranks).status()));
   }
 }

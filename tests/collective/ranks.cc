@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "absl/time/time.h"
+#include "services/base/check.h"
 #include "services/collective/group.h"
-#include "services/common/check.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::collective::testing {
@@ -23,7 +23,7 @@ std::string RunRank(const std::string& path, Rank rank, uint32_t ranks, size_t b
   if (rank == Rank(0)) {
     auto socket = GroupSocket::Listen(path, ranks);
     if (!socket.ok()) return socket.status().ToString();
-    group = socket->Lead(kMeet, nullptr, buffer_bytes);
+    group = socket->AcceptRanks(kMeet, nullptr, buffer_bytes);
   } else {
     group = JoinGroup(path, rank, ranks, kMeet);
   }

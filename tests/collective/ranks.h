@@ -1,4 +1,4 @@
-// Starts the ranks of a group, as threads or as processes, and learns what became of each.
+// RunRanks starts the ranks of a group, as threads or as processes, and reports the result of each.
 #ifndef FOLIO_TESTS_COLLECTIVE_RANKS_H_
 #define FOLIO_TESTS_COLLECTIVE_RANKS_H_
 
@@ -13,20 +13,21 @@ namespace folio::collective::testing {
 
 enum class RanksAre { kThreads, kProcesses };
 
-// What a rank does; returns what went wrong, or nothing. No GoogleTest assertions in it: in another
-// process nobody hears them.
+// The work of a rank. It returns an error text, or nothing. It must not use GoogleTest assertions,
+// because they would be lost in another process.
 using RankBody = std::function<std::string(Collective&)>;
 
-// Of a rank whose process was killed.
+// The result of a rank whose process was killed.
 inline constexpr char kKilled[] = "killed";
 
-// Runs `body` on every rank of a new group; the rank's collective goes when it returns. What went
-// wrong, by rank. As processes, all ranks are forked: there must be no other thread then.
+// Runs `body` on every rank of a new group and returns the error texts by rank. A rank's collective
+// is destroyed when `body` returns. Ranks that are processes are forked, so the process may have
+// only one thread.
 std::vector<std::string> RunRanks(RanksAre kind, uint32_t ranks, size_t buffer_bytes,
                                   const RankBody& body);
 
-// This rank ends here and now, without a word: its process is killed; a thread lets go of its
-// collective by returning what this returns.
+// Ends this rank at once and without notice. A process is killed. A thread returns this function's
+// result, which destroys its collective.
 std::string Die(RanksAre kind);
 
 }  // namespace folio::collective::testing

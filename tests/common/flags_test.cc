@@ -1,4 +1,4 @@
-#include "services/common/flags.h"
+#include "services/runtime/flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/time/time.h"
-#include "services/common/byte_size.h"
-#include "services/common/logging.h"
+#include "services/runtime/byte_size.h"
+#include "services/runtime/logging.h"
 #include "tests/common/temp_dir.h"
 
 ABSL_FLAG(folio::ByteSize, test_size, {7}, "a size");
@@ -85,7 +85,7 @@ TEST_F(FlagsTest, NamesTheFlagAndTheFix) {
       {{"--test_switch=perhaps"}, {"--test_switch=perhaps"}},
       {{"--test_wait=soon"}, {"--test_wait=soon", "such as 10s"}},
       {{"--flagfile=/nonexistent"}, {"--flagfile=/nonexistent", "cannot read"}},
-      {{"--flagfile=" + (dir_ / "words")}, {"line 1", "(\"hello\") is no flag", "--name=value"}},
+      {{"--flagfile=" + (dir_ / "words")}, {"line 1", "(\"hello\") is not a flag", "--name=value"}},
       {{"--flagfile=" + (dir_ / "bad")}, {"bad", "--test_count=x"}},
       {{"--flagfile=" + (dir_ / "loop")}, {"too deeply"}},
   };

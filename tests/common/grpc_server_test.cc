@@ -1,4 +1,4 @@
-#include "services/common/grpc_server.h"
+#include "services/grpc/grpc_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "folio/v1/admin.grpc.pb.h"
-#include "services/common/grpc_status.h"
-#include "services/common/unix_socket.h"
+#include "services/grpc/grpc_status.h"
+#include "services/runtime/unix_socket.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio {

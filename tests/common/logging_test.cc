@@ -1,4 +1,4 @@
-#include "services/common/logging.h"
+#include "services/runtime/logging.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "services/common/byte_size.h"
-#include "services/common/listen_address.h"
+#include "services/runtime/byte_size.h"
+#include "services/runtime/listen_address.h"
 
 namespace folio {
 namespace {

@@ -1,6 +1,7 @@
 folio_test(unix_socket_test unix_socket_test.cc LIBS folio_runtime)
 folio_test(flags_test flags_test.cc LIBS folio_runtime)
 folio_test(parse_test parse_test.cc LIBS folio_runtime)
+folio_test(refusal_text_test refusal_text_test.cc LIBS folio_runtime)
 folio_test(logging_test logging_test.cc LIBS folio_runtime nlohmann_json::nlohmann_json)
 folio_test(signals_test signals_test.cc LIBS folio_runtime)
 folio_test(grpc_server_test grpc_server_test.cc LIBS folio_grpc folio_proto)

@@ -1,4 +1,4 @@
-#include "services/common/signals.h"
+#include "services/runtime/signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

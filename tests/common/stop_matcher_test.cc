@@ -1,4 +1,4 @@
-#include "services/common/stop_matcher.h"
+#include "services/text/stop_matcher.h"
 
 #include <gtest/gtest.h>
 

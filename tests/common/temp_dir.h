@@ -1,4 +1,5 @@
-// A directory of a test's own, short enough for socket paths; removed with what is in it.
+// TempDir is a test's own directory with a path that is short enough for sockets. Destroying it
+// removes it with its contents.
 #ifndef FOLIO_TESTS_COMMON_TEMP_DIR_H_
 #define FOLIO_TESTS_COMMON_TEMP_DIR_H_
 
@@ -7,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 

@@ -1,4 +1,4 @@
-#include "services/common/unix_socket.h"
+#include "services/runtime/unix_socket.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "services/common/pool_socket.h"
+#include "services/runtime/pool_socket.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio {
@@ -118,7 +118,7 @@ TEST(ListenUnix, NeverRemovesAFileThatIsNoSocket) {
   std::ofstream(path) << "precious";
   auto listening = ListenUnix(path);
   EXPECT_EQ(listening.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(listening.status().message()), HasSubstr("no socket"));
+  EXPECT_THAT(std::string(listening.status().message()), HasSubstr("is not a socket"));
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 

@@ -1,4 +1,4 @@
-#include "services/common/utf8.h"
+#include "services/text/utf8.h"
 
 #include <gtest/gtest.h>
 

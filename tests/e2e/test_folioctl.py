@@ -201,7 +201,7 @@ def test_chat(folioctl):
         "chat", "--system", "Be brief.", "--max_tokens", 16,
         input="What is the capital of France?\n/stats\nAnd of Italy?\n/reset\n/quit\n",
     )
-    assert "Paris" in output and "generated tokens" in output and "begins anew" in output
+    assert "Paris" in output and "generated tokens" in output and "starts again" in output
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(tiny_model, tmp
         wait_until(lambda: worker.words().rstrip().endswith("INFO serving"), 20, "it serves anew")
         assert whole(stub, asking("paged_eviction")).tokens == before
         assert worker.words().count("model loaded") == 1
-        # The lost pool is let go of before the next one is carved: there is one GPU's memory for both.
+        # The lost pool is let go of before the next one is created: there is one GPU's memory for both.
         calls = (tmp_path / "driver.log").read_text().split()
         assert [call for call in calls if call in ("cuMemImportFromShareableHandle", "cuMemUnmap")] == [
             "cuMemImportFromShareableHandle", "cuMemUnmap", "cuMemImportFromShareableHandle",
@@ -104,7 +104,7 @@ def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(tiny_model, tmp
         node.manager_arguments = [word.replace("cuda:0", "cuda:1") for word in node.manager_arguments]
         node.start_manager()
         assert node.workers.pop("worker").wait(20) == 1
-        assert "start it anew with --device=cuda" in worker.words()
+        assert "restart it with --device=cuda" in worker.words()
 
 
 def test_the_gpu_is_the_one_that_the_pages_are_on(tiny_model):

@@ -111,7 +111,7 @@ def test_orphans_end_when_nobody_comes():
         node.assert_all_free(timeout=5)
         code, words = refused(second, stream.resume())
         assert code == grpc.StatusCode.NOT_FOUND and "was not resumed within 1s" in words
-        assert "nobody claimed it in time" in node.manager.words()
+        assert "no worker claimed it in time" in node.manager.words()
 
 
 def test_orphans_make_room():

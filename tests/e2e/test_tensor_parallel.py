@@ -133,7 +133,7 @@ def test_a_leader_that_ends_early_takes_its_ranks_along():
 
 
 def test_cuts_that_cannot_be(float32):
-    """More ranks than heads; and other ranks than the pool was carved for."""
+    """More ranks than heads; and other ranks than the pool was created for."""
     for flags, words in (["--tp=16"], "number of heads: 9"), (["--tp=3", "--attach_timeout=5s"], "rank_kv_heads"):
         worker = float32.launch_worker("cut", flags=flags)
         assert worker.wait(60) == 1

@@ -1,16 +1,23 @@
 #!/bin/sh
-# The study behind the README's table and the product's defaults, stage by stage, on the reference model:
+# The study behind the tables of README.md and the product's defaults, stage by stage, on the reference model:
 #
 #   tests/eval/study.sh OUT [stage ...]     OUT/<stage>.jsonl; all stages, or those named
 #
-# Each stage goes on where it was interrupted. On 2 cores the stages take 10 to 60 minutes each. FOLIO_BIN: folder of the
-# built daemons (build/bin). tests/eval/results holds what came of it.
+# Each stage goes on where it was interrupted. On 2 cores the stages take 10 to 60 minutes each. FOLIO_BIN is the folder of
+# built daemons; without it, they are built into build/bin. tests/eval/results holds what came of it.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
+if [ -z "${FOLIO_BIN:-}" ]; then
+  "$root/deploy/setup.sh"
+  options=-DFOLIO_TESTS=OFF
+  ! grep -qs '^FOLIO_TESTS:BOOL=ON' "$root/build/CMakeCache.txt" || options=
+  # shellcheck disable=SC2086
+  "$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release $options -- folio-manager folio-worker
+fi
 python=$("$root/tests/python.sh")
 FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
 export FOLIO_MODEL

@@ -13,7 +13,7 @@ constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
 
 // Tokens of the budget that KVCrush gives to others than the highest.
 uint64_t Represented(const ModelSequence& s, uint64_t budget) {
-  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy);
+  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy.spec());
   if (crush == nullptr) return 0;
   return static_cast<uint64_t>(double{crush->options.share} * static_cast<double>(budget));
 }
@@ -70,10 +70,10 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   s.max_new = request.max_new_tokens.value();
   const uint64_t page = geometry_.page_tokens;
   const uint64_t sink = s.cache.sink.value();
-  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy);
+  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy.spec());
   const auto* snap = crush != nullptr ? std::get_if<policy::SnapKvSpec>(&crush->base)
-                                      : std::get_if<policy::SnapKvSpec>(&s.cache.policy);
-  const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy);
+                                      : std::get_if<policy::SnapKvSpec>(&s.cache.policy.spec());
+  const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy.spec());
   const uint32_t window = snap != nullptr   ? snap->window
                           : diff != nullptr ? diff->options.window
                                             : 0;
@@ -202,7 +202,7 @@ std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened
   for (const SequenceId id : ended) End(id, !workers.contains(sequences.at(id).worker));
   ModelSequence s;
   s.worker = request.worker;
-  s.token = request.notes.resume_token;
+  s.token = request.metadata.resume_token;
   s.cache = request.cache;
   s.prompt = request.prompt.size();
   s.max_new = request.max_new_tokens.value();

@@ -1,8 +1,8 @@
-// What the coordinator should do, said again as simply as possible: plain lists of pages and
-// positions, everything recomputed each time. Shares no code with the coordinator but its types.
+// CacheModel restates the coordinator's rules as simply as possible, with plain lists of pages and
+// positions and everything recomputed each time. It shares only types with the coordinator.
 //
-// Which free page is given out is the coordinator's choice; the model checks that it was free and
-// that its generation grew by one.
+// The coordinator chooses which free page it gives out. The model checks that it was free and that
+// its generation grew by one.
 #ifndef FOLIO_TESTS_FUZZ_CACHE_MODEL_H_
 #define FOLIO_TESTS_FUZZ_CACHE_MODEL_H_
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "services/cache/coordinator.h"
+#include "services/cache/inspector.h"
 
 namespace folio::cache {
 
@@ -44,7 +44,7 @@ struct ModelSequence {
   std::optional<ModelPlan> plan;
   std::vector<ModelLayer> layers;
 
-  bool evicts() const { return cache.policy.index() != 0; }
+  bool evicts() const { return cache.policy.spec().index() != 0; }
   bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
   uint64_t budget(size_t layer) const { return cache.layer_budget(layer).value(); }
   bool must_compact(size_t layer) const { return evicts() && prompt > budget(layer) && !compacted; }
@@ -61,7 +61,7 @@ class CacheModel {
   CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board,
              int64_t orphan_seconds);
 
-  // What a call should answer; nothing changes.
+  // The answer that a call should get. Nothing changes.
   absl::StatusCode ExpectOpen(const OpenRequest& request) const;
   absl::StatusCode ExpectCommit(const CommitRequest& request) const;
   absl::StatusCode ExpectAck(WorkerId worker, SequenceId id, LeaseEpoch lease,
@@ -69,7 +69,7 @@ class CacheModel {
   absl::StatusCode ExpectClaim(const ClaimRequest& request) const;
   absl::StatusCode ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
 
-  // The call succeeded: the model follows, and says what was wrong with the answer ("": nothing).
+  // The call succeeded. The model follows, and returns an error in the answer or "".
   std::string DidOpen(const OpenRequest& request, const Opened& opened);
   std::string DidCommit(const CommitRequest& request, const Outcome& outcome);
   std::string DidAck(SequenceId id, const Outcome& outcome);
@@ -109,7 +109,7 @@ class CacheModel {
 
   // Ends a sequence; its pages are free, or quarantined for its last worker.
   void End(SequenceId id, bool quiesced);
-  // The orphans that end so that `request` fits, if it does not without; none if it never does.
+  // The orphans that must end so that `request` fits. None if it fits already or never.
   std::vector<SequenceId> InTheWay(const OpenRequest& request) const;
   uint64_t FreeOfPromises() const;
   uint64_t PagesToOpen(const OpenRequest& request) const;

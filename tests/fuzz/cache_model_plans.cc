@@ -15,17 +15,17 @@ double NanIsLowest(double value) {
   return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
 }
 
-// Policies whose choice the model says again; of the others it checks the contract, and what they
-// drop in decode it asks of themselves.
+// Policies whose choice the model restates. For the others it checks the contract, and asks the
+// policy itself which block it drops in decode.
 bool IsExact(const ModelSequence& s) {
-  const policy::PolicySpec& spec = s.cache.policy;
+  const policy::PolicySpec& spec = s.cache.policy.spec();
   return std::holds_alternative<policy::PagedEvictionSpec>(spec) ||
          std::holds_alternative<policy::StreamingLlmSpec>(spec) ||
          std::holds_alternative<policy::InverseKeyNormSpec>(spec) ||
          std::holds_alternative<policy::KeyDiffSpec>(spec);
 }
 
-// What must hold of the slots that any policy keeps.
+// Checks the slots that any policy keeps.
 std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uint32_t>& keep) {
   const auto tokens = static_cast<uint32_t>(s.layers[layer].positions.size());
   if (keep.size() != s.budget(layer)) return " does not keep its budget";
@@ -62,7 +62,8 @@ std::vector<uint32_t> CacheModel::KeepInPrefill(const ModelSequence& s, size_t a
     if (slot < s.cache.sink.value() || slot >= tokens - s.cache.recent.value()) {
       keep.push_back(slot);
     } else {
-      const bool by_position = std::holds_alternative<policy::StreamingLlmSpec>(s.cache.policy);
+      const bool by_position =
+          std::holds_alternative<policy::StreamingLlmSpec>(s.cache.policy.spec());
       middle.emplace_back(by_position ? slot : TokenScore(layer.pages[slot / page], slot % page),
                           slot);
     }
@@ -83,16 +84,17 @@ uint32_t CacheModel::DropInDecode(const ModelSequence& s, const ModelLayer& laye
     for (uint32_t offset = 0; offset < page; ++offset) {
       sum += TokenScore(layer.pages[block], offset);
     }
-    const bool by_position = std::holds_alternative<policy::StreamingLlmSpec>(s.cache.policy);
+    const bool by_position =
+        std::holds_alternative<policy::StreamingLlmSpec>(s.cache.policy.spec());
     candidates.emplace_back(by_position ? 0 : NanIsLowest(sum), block);
   }
   return std::min_element(candidates.begin(), candidates.end())->second;
 }
 
-// What the policy says of the whole board, when nothing is kept from decision to decision.
+// The policy's choice from the whole board, without scores kept between decisions.
 uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
   const ModelLayer& layer = s.layers[at];
-  const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(s.cache.policy);
+  const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(s.cache.policy.spec());
   const uint32_t page = geometry_.page_tokens;
   const uint32_t tokens = static_cast<uint32_t>(layer.positions.size()) / page * page;
   uint32_t of_prompt = 0;
@@ -103,7 +105,7 @@ uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
     pages.push_back(
         &(*board_)[layer.pages[slot / page].page.value() * geometry_.scores_per_page()]);
   }
-  const bool prompt_only = policy->score_need().time == policy::ScoreTime::kPromptEnd;
+  const bool prompt_only = policy->traits().scores.time == ScoreTime::kPromptEnd;
   const policy::LayerScores scores = {
       .pages = pages,
       .page_tokens = page,
@@ -123,7 +125,7 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
   for (size_t i = 0; i < s.layers.size(); ++i) {
     const ModelLayer& layer = s.layers[i];
     std::vector<uint32_t> keep;
-    for (const SlotIndex slot : action.keep[i]) keep.push_back(slot.value());
+    for (const TokenSlot slot : action.keep[i]) keep.push_back(slot.value());
     if (!s.must_compact(i)) {
       std::vector<uint32_t> all(layer.positions.size());
       for (uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = slot;
@@ -266,7 +268,7 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
       info.evicted_tokens.value() != s.logical - least ||
       info.reserved_pages.value() != Promised(s) || info.plan_epoch.value() != s.plans ||
       info.worker != s.worker || info.lease_epoch != s.lease) {
-    return "what is reported of the sequence differs";
+    return "the report about the sequence differs";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/inspector.h"
 
 namespace folio::cache {
 
@@ -31,35 +32,35 @@ std::string Episode::Step() {
 }
 
 std::string Episode::Compare() {
-  if (absl::Status s = rig_.coordinator->CheckInvariants(); !s.ok()) {
+  if (absl::Status s = harness_.inspector().CheckInvariants(); !s.ok()) {
     return std::string(s.message());
   }
-  std::string wrong = model_.CompareTotals(rig_.coordinator->pool());
+  std::string wrong = model_.CompareTotals(harness_.inspector().pool());
   if (!wrong.empty() || model_.sequences.empty()) return wrong;
   if (OneIn(16)) {
     // A dry run, of its own policy or another, must not disturb what is kept for the next decision.
     const auto other = Cache(policy::InverseKeyNormSpec(), page_tokens_, 0, 0);
     const absl::Status status =
-        OneIn(2) ? rig_.coordinator->Explain(AnySequence(), std::nullopt).status()
-                 : rig_.coordinator->Explain(AnySequence(), other).status();
+        OneIn(2) ? harness_.inspector().Explain(AnySequence(), std::nullopt).status()
+                 : harness_.inspector().Explain(AnySequence(), other).status();
     if (!status.ok() && !absl::IsFailedPrecondition(status)) return status.ToString();
   }
-  const absl::StatusOr<SequenceDetail> detail = rig_.coordinator->sequence(AnySequence());
+  const absl::StatusOr<SequenceDetail> detail = harness_.inspector().sequence(AnySequence());
   return detail.ok() ? model_.CompareSequence(*detail) : detail.status().ToString();
 }
 
 std::string Episode::End() {
   while (!model_.workers.empty()) {
     const WorkerId worker = model_.workers.begin()->first;
-    rig_.coordinator->ProveGone(worker);
+    harness_.coordinator->ConfirmExited(worker);
     model_.Fence(worker, /*quiesced=*/true);
   }
-  rig_.clock.Advance(absl::Seconds(orphan_seconds_));
+  harness_.clock.Advance(absl::Seconds(orphan_seconds_));
   model_.Expire(orphan_seconds_);
-  if (rig_.coordinator->EndExpiredOrphans() != model_.EndExpiredOrphans()) {
+  if (harness_.coordinator->EndExpiredOrphans() != model_.EndExpiredOrphans()) {
     return "orphans outlive everybody";
   }
-  const PoolInfo pool = rig_.coordinator->pool();
+  const PoolInfo pool = harness_.inspector().pool();
   if (pool.free != pool.total) return "pages are missing at the end";
   return Compare();
 }
@@ -85,7 +86,7 @@ WorkerId Episode::AnyWorker() {
 }
 
 std::string Episode::AddWorker() {
-  if (model_.workers.size() < 5) model_.AddWorker(rig_.coordinator->AddWorker("w"));
+  if (model_.workers.size() < 5) model_.AddWorker(harness_.coordinator->AddWorker("w"));
   return "";
 }
 
@@ -93,13 +94,13 @@ std::string Episode::EndWorker() {
   const WorkerId worker = AnyWorker();
   const uint32_t kind = Pick(3);
   if (kind == 0) {
-    rig_.coordinator->FenceWorker(worker, /*quiesced=*/false);
+    harness_.coordinator->FenceWorker(worker, /*quiesced=*/false);
     ++coverage_.deaths;
   } else if (kind == 1) {
-    rig_.coordinator->FenceWorker(worker, /*quiesced=*/true);
+    harness_.coordinator->FenceWorker(worker, /*quiesced=*/true);
     ++coverage_.goodbyes;
   } else {
-    rig_.coordinator->ProveGone(worker);
+    harness_.coordinator->ConfirmExited(worker);
   }
   model_.Fence(worker, kind != 0);
   return "";
@@ -107,13 +108,13 @@ std::string Episode::EndWorker() {
 
 std::string Episode::LetTimePass() {
   const int64_t seconds = OneIn(2) ? Pick(16) : Pick(5);
-  rig_.clock.Advance(absl::Seconds(seconds));
+  harness_.clock.Advance(absl::Seconds(seconds));
   const std::vector<WorkerId> expected = model_.Expire(seconds);
   coverage_.expiries += expected.size();
-  if (rig_.coordinator->FenceExpired() != expected) return "other workers expired";
+  if (harness_.coordinator->FenceExpired() != expected) return "other workers expired";
   const std::vector<SequenceId> ended = model_.EndExpiredOrphans();
   coverage_.orphans_expired += ended.size();
-  return rig_.coordinator->EndExpiredOrphans() == ended ? "" : "other orphans expired";
+  return harness_.coordinator->EndExpiredOrphans() == ended ? "" : "other orphans expired";
 }
 
 std::string Episode::Renew() {
@@ -124,13 +125,13 @@ std::string Episode::Renew() {
                             ? absl::StatusCode::kFailedPrecondition
                             : absl::StatusCode::kOk;
   model_.Heard(worker);
-  return Expect(expected, rig_.coordinator->Renew(worker), "Renew");
+  return Expect(expected, harness_.coordinator->Renew(worker), "Renew");
 }
 
 std::string Episode::Open() {
   const OpenRequest request = RandomOpen();
   model_.Heard(request.worker);
-  const absl::StatusOr<Opened> opened = rig_.coordinator->Open(request);
+  const absl::StatusOr<Opened> opened = harness_.coordinator->Open(request);
   std::string wrong = Expect(model_.ExpectOpen(request), opened.status(), "Open");
   if (!wrong.empty() || !opened.ok()) return wrong;
   coverage_.orphans_in_the_way += opened->ended.size();
@@ -149,7 +150,7 @@ std::string Episode::Claim() {
   if (OneIn(20)) request.resume_token = OneIn(2) ? "" : "another";
   const absl::StatusCode expected = model_.ExpectClaim(request);
   model_.Heard(request.worker);
-  const absl::StatusOr<Claimed> claimed = rig_.coordinator->Claim(request);
+  const absl::StatusOr<Claimed> claimed = harness_.coordinator->Claim(request);
   std::string wrong = Expect(expected, claimed.status(), "Claim");
   if (!wrong.empty() || !claimed.ok()) return wrong;
   ++coverage_.claims;
@@ -175,7 +176,7 @@ std::string Episode::Commit() {
     }
   }
   model_.Heard(commit.worker);
-  const absl::StatusOr<Outcome> outcome = rig_.coordinator->Commit(commit);
+  const absl::StatusOr<Outcome> outcome = harness_.coordinator->Commit(commit);
   std::string wrong = Expect(expected, outcome.status(), "Commit");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   Note(*outcome);
@@ -191,7 +192,7 @@ std::string Episode::Ack() {
   const PlanEpoch plan(known && !OneIn(20) ? it->second.plans : Pick(20));
   const absl::StatusCode expected = model_.ExpectAck(worker, id, lease, plan);
   model_.Heard(worker);
-  const absl::StatusOr<Outcome> outcome = rig_.coordinator->Ack(worker, id, lease, plan);
+  const absl::StatusOr<Outcome> outcome = harness_.coordinator->Ack(worker, id, lease, plan);
   std::string wrong = Expect(expected, outcome.status(), "Ack");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   ++coverage_.acks;
@@ -208,7 +209,7 @@ std::string Episode::Close() {
   const LeaseEpoch lease = known && !OneIn(20) ? it->second.lease : LeaseEpoch(Pick(4));
   const absl::StatusCode expected = model_.ExpectClose(worker, id, lease);
   model_.Heard(worker);
-  const absl::Status closed = rig_.coordinator->Close(worker, id, lease);
+  const absl::Status closed = harness_.coordinator->Close(worker, id, lease);
   std::string wrong = Expect(expected, closed, "Close");
   if (!wrong.empty() || !closed.ok()) return wrong;
   ++coverage_.closes;

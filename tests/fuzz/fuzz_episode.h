@@ -1,4 +1,4 @@
-// One random life of a coordinator, from its first page to its last.
+// Episode is one random life of a coordinator, from its first page to its last.
 #ifndef FOLIO_TESTS_FUZZ_FUZZ_EPISODE_H_
 #define FOLIO_TESTS_FUZZ_FUZZ_EPISODE_H_
 
@@ -7,12 +7,12 @@
 #include <random>
 #include <string>
 
-#include "tests/cache/coordinator_rig.h"
+#include "tests/cache/coordinator_harness.h"
 #include "tests/fuzz/cache_model.h"
 
 namespace folio::cache {
 
-// How often what happened, so that a run that tests nothing is seen.
+// Coverage counts what happened, so that a run that tests nothing is noticed.
 struct Coverage {
   std::array<uint64_t, 17> status = {};  // of all calls, by code
   uint64_t compactions = 0, drops = 0, plans_upon_ack = 0, commits_beside_a_plan = 0, grants = 0,
@@ -29,12 +29,12 @@ class Episode {
         page_tokens_(std::array<uint32_t, 4>{1, 2, 4, 8}[Pick(4)]),
         pages_(8 + Pick(90)),
         orphan_seconds_(OneIn(4) ? 0 : 1 + Pick(60)),
-        rig_({.pages = pages_,
-              .layers = 1 + Pick(3),
-              .kv_heads = 1 + Pick(2),
-              .page_tokens = page_tokens_,
-              .orphan_ttl = absl::Seconds(orphan_seconds_)}),
-        model_(rig_.geometry, pages_, &rig_.board, orphan_seconds_) {}
+        harness_({.pages = pages_,
+                  .layers = 1 + Pick(3),
+                  .kv_heads = 1 + Pick(2),
+                  .page_tokens = page_tokens_,
+                  .orphan_ttl = absl::Seconds(orphan_seconds_)}),
+        model_(harness_.geometry, pages_, &harness_.board, orphan_seconds_) {}
 
   // "" or what was wrong.
   std::string Run(uint64_t steps);
@@ -61,16 +61,18 @@ class Episode {
   std::string Renew();
   // An orphan more often than not.
   std::string Claim();
+  // Parameters that fit the small sequences of an episode.
+  void SetParameters(policy::PolicySpec& spec);
   policy::KvCrushSpec RandomCrush();
   OpenRequest RandomOpen();
 
   std::string Open();
-  // A commit that the rules allow, but for the sequence's state.
+  // A commit that the rules allow if the sequence's state does.
   CommitRequest GoodCommit(SequenceId id);
   // Breaks one thing, mostly against the rules; the model says whether it was.
   void Break(CommitRequest& commit);
 
-  // Small whole numbers, so that means are exact in any order; now and then what is no number.
+  // Small whole numbers, so that means are exact in any order. Now and then NaN or infinity.
   float RandomScore();
 
   void WriteScores(const CommitRequest& commit);
@@ -85,7 +87,7 @@ class Episode {
   const uint32_t page_tokens_;
   const uint32_t pages_;
   const int64_t orphan_seconds_;
-  Rig rig_;
+  Harness harness_;
   CacheModel model_;
 };
 

@@ -1,12 +1,32 @@
-// What an episode's workers ask for, and what they write.
+// The requests of an episode's workers, and the scores they write.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
+#include <variant>
 
 #include "services/policy/registry.h"
 #include "tests/fuzz/fuzz_episode.h"
 
 namespace folio::cache {
+namespace {
+
+using Specs = std::array<policy::PolicySpec, std::variant_size_v<policy::PolicySpec>>;
+
+// One spec of each policy, so that a new policy takes part without being named here.
+template <size_t... kIndex>
+Specs DefaultSpecs(std::index_sequence<kIndex...> /*all*/) {
+  return {policy::PolicySpec(std::in_place_index<kIndex>)...};
+}
+
+}  // namespace
+
+void Episode::SetParameters(policy::PolicySpec& spec) {
+  if (auto* snap = std::get_if<policy::SnapKvSpec>(&spec)) *snap = {1};
+  if (auto* random = std::get_if<policy::RandomSpec>(&spec)) random->seed = Pick(9);
+  if (auto* crush = std::get_if<policy::KvCrushSpec>(&spec)) *crush = RandomCrush();
+  if (auto* diff = std::get_if<policy::QueryDiffSpec>(&spec)) diff->options = {0.5F, 1, 3};
+}
 
 policy::KvCrushSpec Episode::RandomCrush() {
   const std::array<policy::KvCrushSpec::Base, 3> bases = {
@@ -22,26 +42,19 @@ OpenRequest Episode::RandomOpen() {
   const uint32_t p = page_tokens_;
   OpenRequest request =
       Request(AnyWorker(), OneIn(50) ? 0 : 1 + Pick(8 * p), Pick(10 * p), FullCache());
-  if (!OneIn(3)) request.notes.resume_token = OneIn(9) ? "another" : "mine";
+  if (!OneIn(3)) request.metadata.resume_token = OneIn(9) ? "another" : "mine";
   if (OneIn(40)) request.max_new_tokens = TokenCount(UINT32_MAX - Pick(100));
   const uint32_t sink = Pick(3);
   const uint32_t recent = Pick(3);
   const uint32_t budget = OneIn(20) ? Pick(5) : std::max(1U, sink + recent + Pick(4));
-  const std::array<policy::PolicySpec, 9> specs = {policy::FullSpec(),
-                                                   policy::PagedEvictionSpec(),
-                                                   policy::StreamingLlmSpec(),
-                                                   policy::InverseKeyNormSpec(),
-                                                   policy::KeyDiffSpec(),
-                                                   policy::SnapKvSpec{1},
-                                                   policy::RandomSpec{Pick(9)},
-                                                   RandomCrush(),
-                                                   policy::QueryDiffSpec{{0.5F, 1, 3}}};
-  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(9);
+  Specs specs = DefaultSpecs(std::make_index_sequence<std::variant_size_v<policy::PolicySpec>>());
+  for (policy::PolicySpec& spec : specs) SetParameters(spec);
+  const uint32_t spec = OneIn(3) ? Pick(3) : Pick(static_cast<uint32_t>(specs.size()));
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
             OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);
   if (spec != 0 && OneIn(3)) {
-    const size_t listed = OneIn(20) ? Pick(4) : rig_.geometry.num_layers;
+    const size_t listed = OneIn(20) ? Pick(4) : harness_.geometry.num_layers;
     for (size_t layer = 0; layer < listed; ++layer) {
       const uint32_t pages = OneIn(50) ? 0 : std::max(1U, sink + recent + Pick(4));
       request.cache.layer_budgets.emplace_back(pages * p);
@@ -117,18 +130,19 @@ float Episode::RandomScore() {
 
 void Episode::WriteScores(const CommitRequest& commit) {
   const ModelSequence& s = model_.sequences.at(commit.sequence);
-  const CacheGeometry& g = rig_.geometry;
-  const policy::ScoreTime time = policy::MakePolicy(s.cache.policy)->score_need().time;
+  const CacheGeometry& g = harness_.geometry;
+  const ScoreTime time = s.cache.policy->traits().scores.time;
   for (const ModelLayer& layer : s.layers) {
     const uint64_t added = commit.logical_length.value() - s.logical;
-    // Those that are written for each decision are written anew.
-    uint64_t slot = time == policy::ScoreTime::kDecision ? 0 : layer.positions.size();
+    // Scores that are written for each decision are written again.
+    uint64_t slot = time == ScoreTime::kDecision ? 0 : layer.positions.size();
     for (uint64_t end = layer.positions.size() + added; slot < end; ++slot) {
       const size_t token = size_t{layer.pages.at(slot / page_tokens_).page.value()} * page_tokens_ +
                            slot % page_tokens_;
       for (uint32_t head = 0; head < g.num_kv_heads; ++head) {
-        rig_.board.at(token * g.num_kv_heads + head) = RandomScore();
-        rig_.board.at(rig_.board.size() / 2 + token * g.num_kv_heads + head) = RandomScore();
+        harness_.board.at(token * g.num_kv_heads + head) = RandomScore();
+        harness_.board.at(harness_.board.size() / 2 + token * g.num_kv_heads + head) =
+            RandomScore();
       }
     }
   }

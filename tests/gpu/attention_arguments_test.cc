@@ -1,11 +1,12 @@
-// What attention refuses before it asks for a GPU, and what it says where there is none.
+// Tests of the arguments that attention refuses before it needs a GPU, and of its error without
+// one.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -23,14 +24,14 @@ void ExpectRefused(const absl::Status& status, const char* what) {
 }
 
 TEST(AttentionArguments, PlansAreOfWhatIsServed) {
-  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {0, 1}), "head_dim is 64 or 128, not 80");
+  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {0, 1}), "head_dim must be 64 or 128, not 80");
   ExpectRefused(Plan({9, 2, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
   ExpectRefused(Plan({9, 0, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
   ExpectRefused(Plan({9, 3, 64}, {0}, {0}), "at least one run");
   ExpectRefused(Plan({9, 3, 64}, {0, 1, 2}, {0, 1}), "starts of its rows and pages");
   ExpectRefused(Plan({9, 3, 64}, {0, 1, 1}, {0, 1, 2}), "run 1 has no rows");
   ExpectRefused(Plan({9, 3, 64}, {0, 1}, {0, 0}), "run 0 has no rows or no pages");
-  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {0, 1}, {.captured = true, .most_rows = 4}), "more rows");
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {0, 1}, {.captured = true, .max_rows = 4}), "more rows");
 }
 
 TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {
@@ -56,7 +57,7 @@ TEST(AttentionArguments, TypesAreOneAndTheSame) {
   const auto bf16 = DataType::kBf16, fp16 = DataType::kFp16, float32 = DataType::kFloat32;
   EXPECT_TRUE(run(bf16, bf16, bf16).ok());
   EXPECT_TRUE(run(fp16, fp16, fp16).ok());
-  ExpectRefused(run(float32, float32, float32), "pages are bf16 or fp16, not float32");
+  ExpectRefused(run(float32, float32, float32), "pages must be bf16 or fp16, not float32");
   ExpectRefused(run(fp16, bf16, bf16), "queries are bf16, pages fp16");
   ExpectRefused(run(bf16, fp16, bf16), "queries are fp16, pages bf16");
   ExpectRefused(run(fp16, fp16, float32), "results are float32, pages fp16");

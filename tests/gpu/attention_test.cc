@@ -1,6 +1,6 @@
 // FlashInfer's attention over our pages against the plain family. On a GPU only.
-#include "kernels/cuda/stream.h"
-#include "tests/gpu/attention_rig.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "tests/gpu/attention_harness.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -29,8 +29,8 @@ TEST_P(GpuAttentionTest, EqualsPlain) {
 
 TEST_P(GpuAttentionTest, CapturedBatchesMayBeSmaller) {
   Batch batch(random_, {3, 3, 64, 16}, Decodes());
-  ExpectPlain(batch, {.captured = true, .most_rows = batch.rows()});
-  ExpectPlain(batch, {.captured = true, .most_rows = 64});
+  ExpectPlain(batch, {.captured = true, .max_rows = batch.rows()});
+  ExpectPlain(batch, {.captured = true, .max_rows = 64});
 }
 
 // A graph's launches differ in what the plan's memory says, and in nothing else: whether contexts
@@ -38,7 +38,7 @@ TEST_P(GpuAttentionTest, CapturedBatchesMayBeSmaller) {
 TEST_P(GpuAttentionTest, CapturedPlansOfOneShapeHaveTheSameNumbers) {
   constexpr size_t kSplit = 14;  // PrefillPlanInfo::split_kv
   for (const uint32_t rows : {1u, 4u, 300u}) {
-    const AttentionOptions options{.captured = true, .most_rows = rows};
+    const AttentionOptions options{.captured = true, .max_rows = rows};
     std::vector<Sequence> most(rows, {rows > 4 ? 32u : 700u, 1});
     std::vector<Sequence> fewer(rows, {1, 1});
     fewer[0].context = 20;
@@ -72,7 +72,7 @@ TEST_P(GpuAttentionTest, PartsOfAnyBatchFit) {
         page_starts.push_back(static_cast<int32_t>(run * pages));
       }
       const auto plan = PlanAttention(nullptr, {row_starts, page_starts}, shape, 16,
-                                      {.captured = captured, .most_rows = runs * rows}, memory);
+                                      {.captured = captured, .max_rows = runs * rows}, memory);
       EXPECT_TRUE(plan.ok()) << runs << " runs of " << rows << " rows: " << plan.status();
       EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
     };
@@ -85,8 +85,8 @@ TEST_P(GpuAttentionTest, PartsOfAnyBatchFit) {
   }
 }
 
-// With a fixed split a row gives the same bits alone and in company.
-TEST_P(GpuAttentionTest, FixedSplitsIgnoreCompany) {
+// With a fixed split a row gives the same bits alone and in a batch.
+TEST_P(GpuAttentionTest, FixedSplitsAreBatchInvariant) {
   Batch all(random_, {2, 4, 128, 16}, Decodes());
   const AttentionOptions options{.split_pages = 8};
   const Stored together = Attend(all, options);

@@ -38,6 +38,7 @@ if [ -e "$out" ] && [ ! -f "$out/bundle.txt" ] && [ -n "$(ls -A "$out")" ]; then
   exit 2
 fi
 
+"$root/deploy/setup.sh" --tests
 "$root/deploy/build.sh" "$build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -DFOLIO_CUDA=ON \
   -DFOLIO_CUDA_ARCHS="$arch" -- "${FOLIO_GPU_PROGRAMS[@]}"
 

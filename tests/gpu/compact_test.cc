@@ -1,5 +1,5 @@
 // Gathering survivors: the same memory as after the CPU's CompactLayer, pages of others included.
-#include "kernels/cuda/ops.h"
+#include "kernels/cuda/ops/ops.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -30,7 +30,7 @@ std::vector<uint32_t> Some(Random& random, uint32_t tokens, uint32_t share) {
 
 void Gather(const Sequences& sequences, const DevicePool& pool) {
   std::vector<std::unique_ptr<OnDevice<uint32_t>>> memory;
-  std::vector<CompactRun> runs;
+  std::vector<CompactItem> runs;
   const auto put = [&](const std::vector<uint32_t>& values) {
     memory.push_back(std::make_unique<OnDevice<uint32_t>>(values));
     return memory.back()->data();
@@ -40,7 +40,7 @@ void Gather(const Sequences& sequences, const DevicePool& pool) {
     runs.push_back(
         {table, put(sequences.keep[i]), static_cast<uint32_t>(sequences.keep[i].size())});
   }
-  const OnDevice<CompactRun> device_runs(runs);
+  const OnDevice<CompactItem> device_runs(runs);
   const absl::Status status = Compact(nullptr, device_runs.array(), pool);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);

@@ -1,6 +1,6 @@
 // The manager declares what it uses of the CUDA driver itself; here the compiler compares that with
 // the toolkit's header. Enumerations and plain integers of one size are passed alike.
-#include "services/manager/cuda_abi.h"
+#include "services/manager/memory/cuda_abi.h"
 
 #include <cuda.h>
 

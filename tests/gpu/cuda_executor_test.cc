@@ -1,5 +1,5 @@
 // The executor of a GPU against the plain family on the CPU, and what it refuses.
-#include "services/model/cuda_executor.h"
+#include "services/model/cuda/cuda_executor.h"
 
 #include <gtest/gtest.h>
 
@@ -7,27 +7,27 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/stream.h"
-#include "services/model/sampler.h"
-#include "tests/gpu/cuda_executor_rig.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/model/executor/sampler.h"
+#include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/mirror_executor.h"
 #include "tests/model/conversation.h"
-#include "tests/model/executor_rig.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 namespace {
 
 // All scores of a conversation, all pages, all log-probabilities.
-TEST(CudaExecutorTest, SaysWhatTheCpuSays) {
-  const RandomModel model(GpuConfig(), 1234);
-  CudaRig rig(model);
-  ASSERT_TRUE(rig.made().ok()) << rig.made();
+void ExpectWhatTheCpuSays(const ModelConfig& config) {
+  const RandomModel model(config, 1234);
+  CudaHarness harness(model);
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
   TestPool cpu_pool(model.config(), 400);
   const auto cpu = *MakeCpuExecutor(model, OpsNamed("plain"), 1, cpu_pool.view());
-  Mirror mirror(rig.executor(), *cpu);
-  Stage stage{mirror, rig.pool(), rig.board()};
+  Mirror mirror(harness.executor(), *cpu);
+  Stage stage{mirror, harness.pool(), harness.board()};
   Transcript transcript;
   EXPECT_EQ(Play(stage, model.config(), /*forced=*/false, transcript), "");
   EXPECT_GT(mirror.outputs, 100u);
@@ -38,7 +38,7 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSays) {
   EXPECT_LT(mirror.other_tokens, mirror.outputs / 10);
 
   const kernels::PoolView& twin = cpu_pool.view();
-  const kernels::PoolView board = rig.board();
+  const kernels::PoolView board = harness.board();
   Apart scores;
   for (size_t i = 0; i < twin.geometry.score_board_floats(twin.num_pages); ++i) {
     scores.Add(board.scores[i], twin.scores[i]);
@@ -48,7 +48,7 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSays) {
   EXPECT_LT(scores.largest, 0.02);
   EXPECT_LT(scores.mean(), 0.002);
   Apart numbers;
-  const std::vector<kernels::bf16> pages = rig.Pages();
+  const std::vector<kernels::bf16> pages = harness.Pages();
   const auto* twins = reinterpret_cast<const kernels::bf16*>(twin.pages);
   for (size_t i = 0; i < pages.size(); ++i) numbers.Add(pages[i].ToFloat(), twins[i].ToFloat());
   EXPECT_GT(numbers.numbers, 10000u);
@@ -56,7 +56,13 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSays) {
   EXPECT_LT(numbers.mean(), 0.01);
 }
 
-StepSegment PromptOf(SlotId slot, uint32_t tokens, uint64_t seed, int top_logprobs) {
+TEST(CudaExecutorTest, SaysWhatTheCpuSays) { ExpectWhatTheCpuSays(GpuConfig()); }
+
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithBiases) {
+  ExpectWhatTheCpuSays(OfFamily("qwen2", GpuConfig()));
+}
+
+StepSegment PromptOf(SequenceSlot slot, uint32_t tokens, uint64_t seed, int top_logprobs) {
   StepSegment segment;
   segment.slot = slot;
   segment.prompt = true;
@@ -72,12 +78,12 @@ constexpr bool Whole(uint32_t row) { return row % 9 == 0 || row > 125; }
 // batch; what the device chose is what the CPU's sampler chooses of the same distribution.
 TEST(CudaExecutorTest, SamplesAsTheCpuDoes) {
   const RandomModel model(GpuConfig(), 5);
-  CudaRig rig(model, {.max_rows = 200}, 600);
-  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  CudaHarness harness(model, {.max_rows = 200}, 600);
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
   StepBatch batch;
   for (uint32_t i = 0; i < 131; ++i) {
-    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
-    rig.executor().ExtendTables(slot, rig.pool().Take(1));
+    const SequenceSlot slot = harness.executor().tables().Acquire(ScoreKind::kNone);
+    harness.executor().tables().Extend(slot, harness.pool().Take(1));
     // The whole distribution of some: it takes its time.
     StepSegment segment = PromptOf(slot, i % 9 == 0 ? 2 : 1, i, Whole(i) ? 101 : -1);
     segment.sampling = {0.5f + 0.01f * static_cast<float>(i), i % 7, i % 2 == 0 ? 1.0f : 0.9f,
@@ -85,7 +91,7 @@ TEST(CudaExecutorTest, SamplesAsTheCpuDoes) {
     if (i % 10 == 9) segment.target = TokenId(i % 101);
     batch.segments.push_back(std::move(segment));
   }
-  const StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
+  const StepOutput output = harness.executor().Collect(harness.executor().Enqueue(batch));
   ASSERT_TRUE(output.status.ok()) << output.status;
   ASSERT_EQ(output.outputs.size(), batch.segments.size());
   for (uint32_t i = 0; i < output.outputs.size(); ++i) {
@@ -108,15 +114,15 @@ TEST(CudaExecutorTest, SamplesAsTheCpuDoes) {
 
 TEST(CudaExecutorTest, LogprobsAreOnlyOnRequest) {
   const RandomModel model(GpuConfig(), 6);
-  CudaRig rig(model);
-  ASSERT_TRUE(rig.made().ok());
+  CudaHarness harness(model);
+  ASSERT_TRUE(harness.made().ok());
   StepBatch batch;
   for (const int top : {-1, 0, 3, 1000}) {
-    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
-    rig.executor().ExtendTables(slot, rig.pool().Take(1));
+    const SequenceSlot slot = harness.executor().tables().Acquire(ScoreKind::kNone);
+    harness.executor().tables().Extend(slot, harness.pool().Take(1));
     batch.segments.push_back(PromptOf(slot, 4, 1, top));
   }
-  const StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
+  const StepOutput output = harness.executor().Collect(harness.executor().Enqueue(batch));
   ASSERT_TRUE(output.status.ok());
   const uint32_t sizes[] = {0, 0, 3, 101};
   for (size_t i = 0; i < 4; ++i) {
@@ -131,56 +137,56 @@ TEST(CudaExecutorTest, ALogitThatIsNotFiniteFailsItsStep) {
   // Finite weights whose products are not.
   model.SetMatrix(Role::kOutput, 0,
                   std::vector<kernels::bf16>(size_t{101} * 40, kernels::bf16::Round(3e38f)));
-  CudaRig rig(model);
-  ASSERT_TRUE(rig.made().ok());
-  const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
-  rig.executor().ExtendTables(slot, rig.pool().Take(1));
+  CudaHarness harness(model);
+  ASSERT_TRUE(harness.made().ok());
+  const SequenceSlot slot = harness.executor().tables().Acquire(ScoreKind::kNone);
+  harness.executor().tables().Extend(slot, harness.pool().Take(1));
   const StepOutput output =
-      rig.executor().Collect(rig.executor().Enqueue({{PromptOf(slot, 3, 1, -1)}}));
+      harness.executor().Collect(harness.executor().Enqueue({{PromptOf(slot, 3, 1, -1)}}));
   EXPECT_EQ(output.status,
             absl::InternalError("the model gave a logit that is not finite at position 2"));
-  EXPECT_TRUE(rig.executor().fault().ok());
+  EXPECT_TRUE(harness.executor().fault().ok());
 }
 
 TEST(CudaExecutorTest, NamesATensorOfTheWrongSize) {
   RandomModel model(GpuConfig(), 1);
   model.SetMatrix(Role::kDown, 1, std::vector<kernels::bf16>(7));
   std::vector<int> percents;
-  const CudaRig rig(
+  const CudaHarness harness(
       model, {.max_rows = 8, .progress = [&](int percent) { percents.push_back(percent); }}, 4);
-  EXPECT_EQ(rig.made(),
+  EXPECT_EQ(harness.made(),
             absl::InvalidArgumentError(
                 "the down matrix of layer 1 has 7 elements, the configuration wants 2080"));
   EXPECT_EQ(percents, (std::vector<int>{33, 66}));
 }
 
-// What a worker does that goes on with another manager.
+// A worker that attaches to another manager makes a new executor.
 TEST(CudaExecutorTest, AnotherExecutorHasTheSameWeights) {
   const RandomModel model(GpuConfig(), 8);
   int told = 0;
   // Two that were tuned may have other algorithms.
-  CudaRig rig(model, {.tune = false, .progress = [&](int) { ++told; }});
-  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  CudaHarness harness(model, {.tune = false, .progress = [&](int) { ++told; }});
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
   const auto run = [&] {
-    const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
-    rig.executor().ExtendTables(slot, rig.pool().Take(1));
-    return rig.executor().Collect(rig.executor().Enqueue({{PromptOf(slot, 9, 1, 101)}}));
+    const SequenceSlot slot = harness.executor().tables().Acquire(ScoreKind::kNone);
+    harness.executor().tables().Extend(slot, harness.pool().Take(1));
+    return harness.executor().Collect(harness.executor().Enqueue({{PromptOf(slot, 9, 1, 101)}}));
   };
   const StepOutput first = run();
   ASSERT_TRUE(first.status.ok()) << first.status;
   EXPECT_GT(told, 0);
   told = 0;
-  rig.MakeAnotherExecutor();
-  ASSERT_TRUE(rig.made().ok()) << rig.made();
-  EXPECT_EQ(told, 0) << "the weights were loaded anew";
+  harness.MakeAnotherExecutor();
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
+  EXPECT_EQ(told, 0) << "the weights were loaded again";
   const StepOutput second = run();
   ASSERT_TRUE(second.status.ok()) << second.status;
   EXPECT_EQ(first.outputs.at(0).top, second.outputs.at(0).top);
 }
 
-std::string Refusal(const ModelConfig& config, const CudaRigOptions& options) {
+std::string Refusal(const ModelConfig& config, const CudaHarnessOptions& options) {
   const RandomModel model(config, 1);
-  return std::string(CudaRig(model, options, 4).made().message());
+  return std::string(CudaHarness(model, options, 4).made().message());
 }
 
 TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
@@ -188,13 +194,21 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 0}), "max_rows must be at least 1");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .load_threads = 0}), "threads must be at least 1");
   EXPECT_EQ(Refusal(TinyConfig(), {.max_rows = 8}),
-            "CUDA attention: head_dim is 64 or 128, not 24");
+            "CUDA attention: head_dim must be 64 or 128, not 24");
   EXPECT_EQ(Refusal(GpuConfig(), {.device = 99}).substr(0, 18), "there is no GPU 99");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 100000}),
             "GPU memory: the weights (0.2 MiB) did not fit: 0.0 MiB of the 0.1 MiB allowed are "
             "taken");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 10 << 20}).substr(0, 32),
             "GPU memory: parts of attention (");
+}
+
+TEST(CudaExecutorTest, NamesAFeatureThatItDoesNotCompute) {
+  ModelConfig config = GpuConfig();
+  config.features = {Feature::kHeadNorms};
+  EXPECT_EQ(Refusal(config, {.max_rows = 8}),
+            "model tiny of the family llama has RMS norms of each head's query and key, which the "
+            "CUDA transformer does not compute");
 }
 
 // A step whose memory does not fit fails alone; the next one, which needs less, does not.
@@ -208,17 +222,18 @@ TEST(CudaExecutorTest, AStepThatDoesNotFitFailsAlone) {
   const size_t spaces = kernels::cuda::Gemm::kWorkspaceBytes +
                         kernels::cuda::AttentionPartsBytes(
                             {config.heads, config.kv_heads, config.head_dim}, device->processors);
-  CudaRig rig(model, {.max_rows = 256, .gpu_memory = spaces + (size_t{32} << 20)});
-  ASSERT_TRUE(rig.made().ok()) << rig.made();
+  CudaHarness harness(model, {.max_rows = 256, .gpu_memory = spaces + (size_t{32} << 20)});
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
   const auto run = [&](uint32_t sequences, int top_logprobs) {
     StepBatch batch;
     for (uint32_t i = 0; i < sequences; ++i) {
-      const SlotId slot = rig.executor().Acquire(ScoreKind::kNone);
-      rig.executor().ExtendTables(slot, rig.pool().Take(1));
+      const SequenceSlot slot = harness.executor().tables().Acquire(ScoreKind::kNone);
+      harness.executor().tables().Extend(slot, harness.pool().Take(1));
       batch.segments.push_back(PromptOf(slot, 2, i, top_logprobs));
     }
-    StepOutput output = rig.executor().Collect(rig.executor().Enqueue(batch));
-    for (const StepSegment& segment : batch.segments) rig.executor().Release(segment.slot);
+    StepOutput output = harness.executor().Collect(harness.executor().Enqueue(batch));
+    for (const StepSegment& segment : batch.segments)
+      harness.executor().tables().Release(segment.slot);
     return output.status;
   };
   EXPECT_TRUE(run(1, 0).ok());
@@ -226,7 +241,7 @@ TEST(CudaExecutorTest, AStepThatDoesNotFitFailsAlone) {
   EXPECT_EQ(failed.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(failed.message().find("log-probabilities of a step"), absl::string_view::npos)
       << failed;
-  EXPECT_TRUE(rig.executor().fault().ok());
+  EXPECT_TRUE(harness.executor().fault().ok());
   EXPECT_TRUE(run(1, 0).ok());
 }
 

@@ -1,5 +1,5 @@
 // Decode steps as CUDA graphs: the same as kernel by kernel, to the bit, whatever comes between.
-#include "services/model/cuda_graphs.h"
+#include "services/model/cuda/cuda_graphs.h"
 
 #include <gtest/gtest.h>
 
@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/step.h"
-#include "kernels/cuda/stream.h"
-#include "services/model/decode_shapes.h"
-#include "tests/gpu/cuda_executor_rig.h"
+#include "kernels/cuda/ops/step.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/model/cuda/decode_shapes.h"
+#include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
 #include "tests/model/conversation.h"
-#include "tests/model/executor_rig.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 namespace {
@@ -50,8 +50,8 @@ TEST(DecodeShapesTest, PaddingIsSmallAndShapesAreFew) {
 // Everything an executor can be asked for.
 TEST(CudaGraphsTest, AConversationIsTheSameWithGraphs) {
   const RandomModel model(GpuConfig(), 1234);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   Transcript one;
   Transcript other;
@@ -73,12 +73,12 @@ TEST(CudaGraphsTest, AConversationIsTheSameWithGraphs) {
 }
 
 // On both sides of each shape's border, and that of the executor's rows. The emulation multiplies
-// each row by itself: there a sequence is the same in any company.
+// each row by itself: there a sequence is the same in any batch.
 TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
   const RandomModel model(GpuConfig(), 8);
-  CudaRig with(model, Options(true, 12));
-  CudaRig without(model, Options(false, 12));
-  CudaRig alone(model, Options(true, 12));
+  CudaHarness with(model, Options(true, 12));
+  CudaHarness without(model, Options(false, 12));
+  CudaHarness alone(model, Options(true, 12));
   ASSERT_TRUE(with.made().ok() && without.made().ok() && alone.made().ok());
   DecodeBatch together(with, 12, DecodeBatch::kShortPrompt);
   DecodeBatch plain(without, 12, DecodeBatch::kShortPrompt);
@@ -109,8 +109,8 @@ TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
   ModelConfig config = GpuConfig();
   config.num_layers = 1;
   const RandomModel model(config, 13);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   DecodeBatch one(with, 130, /*prompt=*/0);
   DecodeBatch other(without, 130, /*prompt=*/0);
@@ -121,11 +121,11 @@ TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
   ExpectSameMemory(with, without);
 }
 
-// What other steps make grow is none of a graph's memory.
+// Buffers that other steps make grow are not read by a graph.
 TEST(CudaGraphsTest, OtherStepsInBetweenChangeNothing) {
   const RandomModel model(GpuConfig(), 9);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   DecodeBatch one(with, 3);
   DecodeBatch other(without, 3);
@@ -158,8 +158,8 @@ TEST(CudaGraphsTest, LayersOfOtherLengthsAreAnotherShape) {
   ModelConfig config = GpuConfig();
   config.num_layers = 3;
   const RandomModel model(config, 10);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   DecodeBatch one(with, 2);
   DecodeBatch other(without, 2);
@@ -194,8 +194,8 @@ TEST(CudaGraphsTest, LayersOfOtherLengthsAreAnotherShape) {
 // Rows that want nothing, and tokens that are given, are a matter of what a graph reads.
 TEST(CudaGraphsTest, WhatIsWantedMayChangeFromStepToStep) {
   const RandomModel model(GpuConfig(), 11);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   DecodeBatch one(with, 4);
   DecodeBatch other(without, 4);
@@ -203,7 +203,7 @@ TEST(CudaGraphsTest, WhatIsWantedMayChangeFromStepToStep) {
   for (uint32_t step = 0; step < 8; ++step, ++position) {
     std::vector<StepSegment> segments;
     for (uint32_t i = 0; i < 4; ++i) {
-      // Of one that wanted nothing the device knows no token: it is fed one.
+      // A sequence without output has no last token on the device, so it is fed one.
       StepSegment segment = one.Segment(i, position);
       segment.tokens = {TokenId(i + step)};
       segment.want_output = (i + step) % 3 != 0;

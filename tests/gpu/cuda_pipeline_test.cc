@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/gpu/cuda_executor_rig.h"
+#include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
 #include "tests/gpu/dialogue.h"
 
@@ -14,9 +14,9 @@ namespace {
 
 void ExpectOneStepBehindIsTheSame(bool graphs) {
   const RandomModel model(GpuConfig(), 77);
-  const CudaRigOptions options{.max_rows = 256, .graphs = graphs, .tune = false};
-  CudaRig alone(model, options);
-  CudaRig behind(model, options);
+  const CudaHarnessOptions options{.max_rows = 256, .graphs = graphs, .tune = false};
+  CudaHarness alone(model, options);
+  CudaHarness behind(model, options);
   ASSERT_TRUE(alone.made().ok() && behind.made().ok());
   EXPECT_EQ(behind.executor().pipeline_depth(), 1);
   Dialogue one(alone, 0);
@@ -36,12 +36,13 @@ TEST(CudaExecutorTest, OneStepBehindIsTheSame) { ExpectOneStepBehindIsTheSame(fa
 TEST(CudaExecutorTest, OneStepBehindIsTheSameWithGraphs) { ExpectOneStepBehindIsTheSame(true); }
 
 // Sampled tokens of `sequences`, each of which feeds the next step; steps are collected one behind.
-std::vector<std::vector<TokenId>> Continue(CudaRig& rig, const std::vector<uint32_t>& sequences) {
-  DecodeBatch batch(rig, 5, DecodeBatch::kShortPrompt);
+std::vector<std::vector<TokenId>> Continue(CudaHarness& harness,
+                                           const std::vector<uint32_t>& sequences) {
+  DecodeBatch batch(harness, 5, DecodeBatch::kShortPrompt);
   std::vector<std::vector<TokenId>> tokens(sequences.size());
   std::optional<StepTicket> before;
   const auto collect = [&] {
-    const StepOutput output = rig.executor().Collect(*before);
+    const StepOutput output = harness.executor().Collect(*before);
     EXPECT_TRUE(output.status.ok()) << output.status;
     EXPECT_EQ(output.outputs.size(), sequences.size());
     for (size_t i = 0; i < output.outputs.size(); ++i) tokens[i].push_back(output.outputs[i].token);
@@ -53,7 +54,7 @@ std::vector<std::vector<TokenId>> Continue(CudaRig& rig, const std::vector<uint3
       if (step == 0) next.segments.back().tokens = {TokenId(50 + i)};
       next.segments.back().sampling = {1.0f, 0, 1.0f, 0, i};
     }
-    const StepTicket ticket = rig.executor().Enqueue(next);
+    const StepTicket ticket = harness.executor().Enqueue(next);
     if (before.has_value()) collect();
     before = ticket;
   }
@@ -63,8 +64,8 @@ std::vector<std::vector<TokenId>> Continue(CudaRig& rig, const std::vector<uint3
 
 TEST(CudaExecutorTest, SamplesFeedTheNextGraph) {
   const RandomModel model(GpuConfig(), 12);
-  CudaRig with(model, Options(true));
-  CudaRig without(model, Options(false));
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   const auto together = Continue(with, {0, 1, 2, 3, 4});
   EXPECT_EQ(together, Continue(without, {0, 1, 2, 3, 4}));
@@ -72,7 +73,7 @@ TEST(CudaExecutorTest, SamplesFeedTheNextGraph) {
   ExpectSameMemory(with, without);
   if (!Emulated()) return;  // products of other shapes are rounded otherwise
   for (const uint32_t i : {0u, 4u}) {
-    CudaRig alone(model, Options(true));
+    CudaHarness alone(model, Options(true));
     ASSERT_TRUE(alone.made().ok());
     EXPECT_EQ(Continue(alone, {i}).at(0), together[i]) << "sequence " << i;
   }

@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/gpu/cuda_executor_rig.h"
-#include "tests/gpu/cuda_ranks_rig.h"
+#include "tests/gpu/cuda_executor_harness.h"
+#include "tests/gpu/cuda_ranks_harness.h"
 #include "tests/gpu/dialogue.h"
 #include "tests/gpu/mirror_executor.h"
 #include "tests/model/conversation.h"
@@ -123,8 +123,8 @@ TEST(CudaRanks, OneStepBehindIsTheSame) {
 
 // Steps until something fails; whether that came soon, and what it was.
 std::string StepUntilFault(Stage& stage) {
-  const SlotId slot = stage.executor.Acquire(kernels::ScoreKind::kNone);
-  stage.executor.ExtendTables(slot, stage.pages.Take(38));
+  const SequenceSlot slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
+  stage.executor.tables().Extend(slot, stage.pages.Take(38));
   StepSegment segment;
   segment.slot = slot;
   segment.tokens = {TokenId(1)};
@@ -139,7 +139,7 @@ std::string StepUntilFault(Stage& stage) {
   if (stage.executor.fault() != status) return "the fault is another";
   const bool soon = absl::Now() - start < absl::Seconds(10);
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
-  stage.executor.Release(slot);
+  stage.executor.tables().Release(slot);
   return absl::StrCat(soon ? "soon " : "late ", status.ToString());
 }
 
@@ -179,7 +179,7 @@ TEST(CudaRanksFailure, AHungGpuEndsTheStepInTime) {
   FOLIO_NEEDS_GPUS(2u);
   const RandomModel model(GpuConfig(), 1234);
   GroupSetup setup = {.model = model};
-  setup.options.patience = absl::Seconds(5);
+  setup.options.timeout = absl::Seconds(5);
   const auto said = RunGpuGroup(setup, StepUntilFault, [](collective::Collective& group) {
     std::string message;
     while (group.Broadcast(message, absl::Now() + absl::Seconds(20)).ok()) {

@@ -1,4 +1,4 @@
-// Sequences that decode in steps of as many as are asked for, on the executor of a GPU.
+// DecodeBatch is sequences that decode in steps of any size, on the executor of a GPU.
 #ifndef FOLIO_TESTS_GPU_DECODE_BATCH_H_
 #define FOLIO_TESTS_GPU_DECODE_BATCH_H_
 
@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "tests/gpu/cuda_executor_rig.h"
-#include "tests/model/executor_rig.h"
+#include "tests/gpu/cuda_executor_harness.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 
-// Of executors that choose alike.
-inline CudaRigOptions Options(bool graphs, uint32_t max_rows = 256) {
+// Options of executors that choose the same algorithms every time.
+inline CudaHarnessOptions Options(bool graphs, uint32_t max_rows = 256) {
   return {.max_rows = max_rows, .graphs = graphs, .tune = false};
 }
 
@@ -26,9 +26,10 @@ class DecodeBatch {
   static constexpr uint32_t kShortPrompt = 18;  // where there are many sequences
 
   // `prompt` tokens of each are there.
-  DecodeBatch(CudaRig& rig, uint32_t sequences, uint32_t prompt = kPrompt) : rig_(rig) {
+  DecodeBatch(CudaHarness& harness, uint32_t sequences, uint32_t prompt = kPrompt)
+      : harness_(harness) {
     for (uint32_t i = 0; i < sequences; ++i) {
-      slots_.push_back(rig_.executor().Acquire(kernels::ScoreKind::kNormRatio));
+      slots_.push_back(harness_.executor().tables().Acquire(kernels::ScoreKind::kNormRatio));
       // In chunks, as a step may have few rows.
       for (uint32_t first = 0; first < prompt; first += 10) {
         StepSegment chunk = Segment(i, first);
@@ -44,8 +45,8 @@ class DecodeBatch {
 
   // A decode row of the `i`th sequence, which is fed what it sampled.
   StepSegment Segment(uint32_t i, uint32_t position) {
-    if (rig_.executor().free_tokens(slots_[i]) < 10) {
-      rig_.executor().ExtendTables(slots_[i], rig_.pool().Take(1));
+    if (harness_.executor().tables().at(slots_[i]).free_tokens() < 10) {
+      harness_.executor().tables().Extend(slots_[i], harness_.pool().Take(1));
     }
     StepSegment segment;
     segment.slot = slots_[i];
@@ -58,7 +59,7 @@ class DecodeBatch {
 
   std::vector<SegmentOutput> Run(std::vector<StepSegment> segments) {
     const StepOutput output =
-        rig_.executor().Collect(rig_.executor().Enqueue({std::move(segments)}));
+        harness_.executor().Collect(harness_.executor().Enqueue({std::move(segments)}));
     EXPECT_TRUE(output.status.ok()) << output.status;
     return output.outputs;
   }
@@ -73,8 +74,9 @@ class DecodeBatch {
   float StepOf(uint32_t i, uint32_t position) { return Logprobs({Fed(i, position, 0)}).at(0); }
   // Another sequence's, beside a token of each of these.
   void LongPrompt(uint32_t tokens) {
-    const SlotId slot = rig_.executor().Acquire(kernels::ScoreKind::kWindowAttention);
-    rig_.executor().ExtendTables(slot, rig_.pool().Take(tokens / 16 + 1));
+    const SequenceSlot slot =
+        harness_.executor().tables().Acquire(kernels::ScoreKind::kWindowAttention);
+    harness_.executor().tables().Extend(slot, harness_.pool().Take(tokens / 16 + 1));
     StepSegment prompt;
     prompt.slot = slot;
     prompt.prompt = true;
@@ -82,19 +84,19 @@ class DecodeBatch {
     for (const uint32_t token : RandomTokens(tokens, 101, 5)) prompt.tokens.emplace_back(token);
     prompt.want_output = true;
     Run({prompt});
-    rig_.executor().Release(slot);
+    harness_.executor().tables().Release(slot);
   }
   void DropBlocks(uint32_t i, const std::vector<std::optional<BlockIndex>>& blocks) {
-    rig_.executor().DropBlocks(slots_[i], blocks);
+    harness_.executor().tables().DropBlocks(slots_[i], {blocks});
   }
   // Keeps some of the sequence's tokens, not the same in each layer.
   void Compact(uint32_t i, uint32_t keep) {
-    const uint32_t layers = rig_.board().geometry.num_layers;
-    std::vector<std::vector<SlotIndex>> slots(layers);
+    const uint32_t layers = harness_.board().geometry.num_layers;
+    std::vector<std::vector<TokenSlot>> slots(layers);
     for (uint32_t at = 0; at < keep; ++at) {
       for (uint32_t l = 0; l < layers; ++l) slots[l].emplace_back(l == 0 ? at + at / 2 : at + l);
     }
-    rig_.executor().Compact(slots_[i], slots, std::vector<uint32_t>(layers, 1));
+    harness_.executor().Compact(slots_[i], {slots, std::vector<PageCount>(layers, PageCount(1))});
   }
 
  private:
@@ -113,8 +115,8 @@ class DecodeBatch {
     return logprobs;
   }
 
-  CudaRig& rig_;
-  std::vector<SlotId> slots_;
+  CudaHarness& harness_;
+  std::vector<SequenceSlot> slots_;
 };
 
 }  // namespace folio::model::testing

@@ -1,5 +1,5 @@
-// Inputs on the device and results back from it, for tests that run on a GPU and, emulated, on the
-// host. The inputs are those of tests/kernels.
+// These helpers put inputs on the device and read results back, for tests that run on a GPU and on
+// the emulator. The inputs are those of tests/kernels.
 #ifndef FOLIO_TESTS_GPU_DEVICE_DATA_H_
 #define FOLIO_TESTS_GPU_DEVICE_DATA_H_
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/cuda/types.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 #include "tests/kernels/kernel_data.h"
 
 namespace folio::kernels::cuda {
@@ -77,7 +77,7 @@ inline Stored RoundAll(DataType type, const std::vector<float>& values) {
   for (const float x : values) stored.push_back(Round(type, x));
   return stored;
 }
-// The numbers of a pool, which are bf16, in another type. They fit but for the smallest.
+// The numbers of a pool, which are bf16, in another type. They fit, except for the smallest.
 inline Stored Restored(DataType type, const std::vector<bf16>& values) {
   Stored stored;
   for (const bf16 x : values) stored.push_back(Round(type, x.ToFloat()));

@@ -1,4 +1,4 @@
-// Sequences of resident tokens for the tests of scores: their tables on the host and on the device.
+// DeviceRuns puts the tables of sequences of resident tokens on the device, for tests of scores.
 #ifndef FOLIO_TESTS_GPU_DEVICE_RUNS_H_
 #define FOLIO_TESTS_GPU_DEVICE_RUNS_H_
 

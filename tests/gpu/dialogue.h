@@ -1,5 +1,5 @@
-// Two sequences that are prefilled, decode, are compacted, lose blocks and are replaced, on the
-// executor of a GPU, some steps behind the host.
+// Dialogue runs two sequences on the executor of a GPU, some steps behind the host. They are
+// prefilled, decode, are compacted, lose blocks and are replaced.
 #ifndef FOLIO_TESTS_GPU_DIALOGUE_H_
 #define FOLIO_TESTS_GPU_DIALOGUE_H_
 
@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "tests/gpu/cuda_executor_rig.h"
-#include "tests/model/executor_rig.h"
+#include "tests/gpu/cuda_executor_harness.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 
@@ -23,7 +23,8 @@ class Dialogue {
  public:
   Dialogue(Executor& executor, TestPool& pool, uint64_t depth)
       : executor_(executor), pool_(pool), depth_(depth) {}
-  Dialogue(CudaRig& rig, uint64_t depth) : Dialogue(rig.executor(), rig.pool(), depth) {}
+  Dialogue(CudaHarness& harness, uint64_t depth)
+      : Dialogue(harness.executor(), harness.pool(), depth) {}
 
   void Run(std::vector<StepSegment> segments) {
     tickets_.push_back(executor_.Enqueue({std::move(segments)}));
@@ -40,8 +41,8 @@ class Dialogue {
   }
   void Play() {
     const uint32_t vocab = 101;
-    SlotId a = Open(ScoreKind::kNormRatio);
-    SlotId b = Open(ScoreKind::kKeyDifference);
+    SequenceSlot a = Open(ScoreKind::kNormRatio);
+    SequenceSlot b = Open(ScoreKind::kKeyDifference);
     Run({Prompt(a, 0, 20, false)});
     Run({Prompt(a, 20, 30, true), Prompt(b, 0, 35, true)});
     uint32_t at_a = 50;
@@ -52,13 +53,13 @@ class Dialogue {
       if (step == 3) Compact(a, 20);
       if (step == 4) Compact(b, 17);
       if (step == 5) Compact(a, 14);
-      if (step == 20) executor_.DropBlocks(a, {BlockIndex(0), std::nullopt});
-      if (step == 21) executor_.DropBlocks(a, {std::nullopt, BlockIndex(0)});
+      if (step == 20) executor_.tables().DropBlocks(a, {{BlockIndex(0), std::nullopt}});
+      if (step == 21) executor_.tables().DropBlocks(a, {{std::nullopt, BlockIndex(0)}});
       std::vector<StepSegment> segments{Decode(a, at_a++)};
       if (step % 3 != 1) segments.push_back(Decode(b, at_b++));
       if (step == 10) Run({});  // a step of nothing is a step
       if (step == 12) {
-        executor_.Release(b);
+        executor_.tables().Release(b);
         b = Open(ScoreKind::kNone);
         segments.back() = Prompt(b, 40, 25, true);
         at_b = 65;
@@ -68,7 +69,7 @@ class Dialogue {
     }
     while (!tickets_.empty()) Collect();
     EXPECT_LT(*std::max_element(tokens.begin(), tokens.end()), vocab);
-    digest = executor_.TableDigest(a) ^ executor_.TableDigest(b);
+    digest = executor_.tables().at(a).Digest() ^ executor_.tables().at(b).Digest();
   }
 
   std::vector<uint32_t> tokens;
@@ -76,25 +77,25 @@ class Dialogue {
   uint64_t digest = 0;
 
  private:
-  SlotId Open(ScoreKind kind) {
-    const SlotId slot = executor_.Acquire(kind);
-    executor_.ExtendTables(slot, pool_.Take(5));
+  SequenceSlot Open(ScoreKind kind) {
+    const SequenceSlot slot = executor_.tables().Acquire(kind);
+    executor_.tables().Extend(slot, pool_.Take(5));
     return slot;
   }
-  void Extend(SlotId slot) {
-    if (executor_.free_tokens(slot) > 0) return;
-    executor_.ExtendTables(slot, pool_.Take(1));
+  void Extend(SequenceSlot slot) {
+    if (executor_.tables().at(slot).free_tokens() > 0) return;
+    executor_.tables().Extend(slot, pool_.Take(1));
   }
-  void Compact(SlotId slot, uint32_t keep) {
-    std::vector<std::vector<SlotIndex>> slots(2);
+  void Compact(SequenceSlot slot, uint32_t keep) {
+    std::vector<std::vector<TokenSlot>> slots(2);
     for (uint32_t i = 0; i < keep; ++i) {
       slots[0].emplace_back(i + i / 2);
       slots[1].emplace_back(i);
     }
-    executor_.Compact(slot, slots, {1, 0});
+    executor_.Compact(slot, {slots, {PageCount(1), PageCount(0)}});
     Extend(slot);
   }
-  static StepSegment Segment(SlotId slot, uint32_t position) {
+  static StepSegment Segment(SequenceSlot slot, uint32_t position) {
     StepSegment segment;
     segment.slot = slot;
     segment.first_position = Position(position);
@@ -104,7 +105,7 @@ class Dialogue {
     segment.sampling.seed = slot.value() + 5;
     return segment;
   }
-  static StepSegment Prompt(SlotId slot, uint32_t first, uint32_t count, bool ends) {
+  static StepSegment Prompt(SequenceSlot slot, uint32_t first, uint32_t count, bool ends) {
     StepSegment segment = Segment(slot, first);
     segment.prompt = true;
     segment.want_output = ends;
@@ -113,7 +114,9 @@ class Dialogue {
     }
     return segment;
   }
-  static StepSegment Decode(SlotId slot, uint32_t position) { return Segment(slot, position); }
+  static StepSegment Decode(SequenceSlot slot, uint32_t position) {
+    return Segment(slot, position);
+  }
 
   Executor& executor_;
   TestPool& pool_;

@@ -1,7 +1,7 @@
 // Key differences, rotated and not, against the plain family.
 #include <numeric>
 
-#include "kernels/cuda/scores.h"
+#include "kernels/cuda/scores/scores.h"
 #include "tests/gpu/device_runs.h"
 
 namespace folio::kernels::cuda {
@@ -32,10 +32,10 @@ class GpuDifferenceTest : public StoredTest {
   std::vector<float> Resident(const RandomPool& pool, const std::vector<Scored>& all) {
     PoolOnDevice device(type(), pool);
     DeviceTables tables;
-    std::vector<ResidentRun> runs;
+    std::vector<ResidentItem> runs;
     runs.reserve(all.size());
     for (const Scored& one : all) runs.push_back({tables.Put(one.tokens.table), one.tokens.count});
-    const OnDevice<ResidentRun> device_runs(runs);
+    const OnDevice<ResidentItem> device_runs(runs);
     const absl::Status status = ScoreResident(nullptr, device_runs.array(), device.pool());
     EXPECT_TRUE(status.ok()) << status;
     return device.Scores();
@@ -46,13 +46,13 @@ class GpuDifferenceTest : public StoredTest {
     DeviceTables tables;
     const OnDevice<float> cos(angles.cos);
     const OnDevice<float> sin(angles.sin);
-    std::vector<UnrotatedRun> runs;
+    std::vector<UnrotatedItem> runs;
     runs.reserve(all.size());
     for (const Scored& one : all) {
       const uint32_t* table = tables.Put(one.tokens.table);
       runs.push_back({table, tables.Put(one.positions), one.tokens.count, one.first, one.stride});
     }
-    const OnDevice<UnrotatedRun> device_runs(runs);
+    const OnDevice<UnrotatedItem> device_runs(runs);
     const absl::Status status = ScoreUnrotated(
         nullptr, device_runs.array(), {cos.data(), sin.data(), angles.positions}, device.pool());
     EXPECT_TRUE(status.ok()) << status;
@@ -61,13 +61,13 @@ class GpuDifferenceTest : public StoredTest {
 
   // By the plain family.
   void PlainResident(RandomPool& pool, const std::vector<Scored>& all) {
-    std::vector<ResidentRun> runs;
+    std::vector<ResidentItem> runs;
     runs.reserve(all.size());
     for (const Scored& one : all) runs.push_back({one.tokens.table.data(), one.tokens.count});
     plain_->ScoreResident(threads_, runs, pool.view());
   }
   void PlainUnrotated(RandomPool& pool, const std::vector<Scored>& all, const Angles& angles) {
-    std::vector<UnrotatedRun> runs;
+    std::vector<UnrotatedItem> runs;
     runs.reserve(all.size());
     for (const Scored& one : all) {
       runs.push_back(
@@ -85,7 +85,7 @@ class GpuDifferenceTest : public StoredTest {
   }
 
   std::unique_ptr<cpu::CpuOps> plain_ = cpu::MakePlainOps();
-  cpu::ThreadPool threads_{1};
+  ThreadPool threads_{1};
 };
 
 TEST_P(GpuDifferenceTest, ResidentEqualsPlain) {
@@ -153,8 +153,8 @@ TEST_P(GpuDifferenceTest, KeysThatCancelOrVanishScoreNothing) {
   }
 }
 
-// Alone and in company, with anything behind the tokens: the same bits.
-TEST_P(GpuDifferenceTest, CompanyDoesNotMatter) {
+// Alone and in a batch, with anything behind the tokens: the same bits.
+TEST_P(GpuDifferenceTest, IsBatchInvariant) {
   const Angles angles(64, kPositions);
   RandomPool pool = Pool(kScoreShapes[0], 120);
   const std::vector<Scored> all = {Make(pool, 300, 0, 1), Make(pool, 5, 0, 1),

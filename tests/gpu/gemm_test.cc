@@ -1,6 +1,6 @@
 // Products against sums in double precision. Emulated, it is the stand-in that is tested, and what
 // is refused.
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/ops/gemm.h"
 
 #include "tests/gpu/device_data.h"
 
@@ -142,14 +142,14 @@ TEST_P(GpuGemmTest, WhatIsNotServedIsSaid) {
   const ConstTensor weight(nullptr, type(), 8, 16, 16);
   const Tensor out = Dense(nullptr, DataType::kFloat32, 2, 8);
   const DataType other = type() == DataType::kBf16 ? DataType::kFp16 : DataType::kBf16;
-  said(refusal({nullptr, DataType::kFloat32, 2, 16, 16}, weight, out), "of one type");
-  said(refusal(in, {nullptr, other, 8, 16, 16}, out), "of one type");
-  said(refusal(in, weight, Dense(nullptr, other, 2, 8)), "results are float32");
-  said(refusal(in, weight, Dense(nullptr, type(), 2, 8), true), "results are float32");
+  said(refusal({nullptr, DataType::kFloat32, 2, 16, 16}, weight, out), "have one type");
+  said(refusal(in, {nullptr, other, 8, 16, 16}, out), "have one type");
+  said(refusal(in, weight, Dense(nullptr, other, 2, 8)), "results must be float32");
+  said(refusal(in, weight, Dense(nullptr, type(), 2, 8), true), "results must be float32");
   said(refusal(in, {nullptr, type(), 8, 24, 24}, out), "[2, 16] times [8, 24] transposed");
   said(refusal(in, weight, Dense(nullptr, DataType::kFloat32, 1, 8)), "is not [1, 8]");
   said(refusal(in, weight, Dense(nullptr, DataType::kFloat32, 2, 12)), "is not [2, 12]");
-  said(refusal({nullptr, type(), 2, 0, 16}, {nullptr, type(), 8, 0, 16}, out), "has rows");
+  said(refusal({nullptr, type(), 2, 0, 16}, {nullptr, type(), 8, 0, 16}, out), "is empty");
   said(refusal({nullptr, type(), 2, 16, 20}, weight, out), "multiples of 16 bytes");
   said(refusal({nullptr, type(), 2, 16, 8}, weight, out), "multiples of 16 bytes");
   said(refusal({reinterpret_cast<void*>(8), type(), 2, 16, 16}, weight, out), "of 16 bytes");

@@ -1,11 +1,11 @@
 // Graphs: what is recorded, what may not be, and what a launch reads.
-#include "kernels/cuda/graph.h"
+#include "kernels/cuda/runtime/graph.h"
 
 #include <numeric>
 
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/step.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/ops/step.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -33,7 +33,7 @@ class GpuGraphTest : public testing::Test {
 
   // Numbers go there, through a kernel, and back.
   absl::Status Enqueue() {
-    return InOrder(
+    return RunAll(
         {[&] { return CopyToDevice(stream(), ids_.as<>(), from_.as<>(), kBytes); },
          [&] {
            return FeedTokens(stream(), {ids_.as<uint32_t>(), kCount}, nullptr, out_.as<uint32_t>());
@@ -51,7 +51,7 @@ class GpuGraphTest : public testing::Test {
     EXPECT_EQ(back_.as<uint32_t>()[0], first);
     EXPECT_EQ(back_.as<uint32_t>()[kCount - 1], first + kCount - 1);
   }
-  // The recording fails because of `meddle`, whose error nobody looks at.
+  // The recording fails because of `meddle`, whose error is ignored.
   void ExpectNoGraph(absl::FunctionRef<void()> meddle) {
     const auto graph = Graph::Capture(stream(), [&] {
       absl::Status status = Enqueue();

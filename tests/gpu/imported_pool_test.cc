@@ -1,6 +1,6 @@
-// What importing a pool asks of the driver, and that nothing stays behind when it refuses. On the
-// host, by a driver of our own.
-#include "kernels/cuda/imported_pool.h"
+// Tests of the driver calls that import a pool, and that nothing stays behind when one is refused.
+// They run on the host, with a driver of our own.
+#include "kernels/cuda/runtime/imported_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/driver.h"
+#include "kernels/cuda/runtime/driver.h"
 
 namespace folio::kernels::cuda {
 namespace {

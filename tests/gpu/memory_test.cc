@@ -1,11 +1,11 @@
 // Memory of the device and of the host beside it, streams and copies.
-#include "kernels/cuda/memory.h"
+#include "kernels/cuda/runtime/memory.h"
 
 #include <cstdlib>
 #include <numeric>
 
-#include "kernels/cuda/stream.h"
-#include "kernels/cuda/uploads.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/runtime/uploads.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -49,11 +49,11 @@ TEST(GpuMemoryTest, WhatCudaTookByItselfCounts) {
 }
 
 TEST(GpuMemoryTest, WhatTheDeviceHasNotIsSaid) {
-  const auto facts = UseDevice(0);
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_FALSE(facts->name.empty());
+  const auto info = UseDevice(0);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_FALSE(info->name.empty());
   DeviceMemory memory(0);
-  ExpectSaid(memory.Allocate(2 * facts->total_bytes, "the weights").status(),
+  ExpectSaid(memory.Allocate(2 * info->total_bytes, "the weights").status(),
              absl::StatusCode::kResourceExhausted, "the weights");
   EXPECT_EQ(memory.taken(), 0u);
   ExpectSaid(UseDevice(99).status(), absl::StatusCode::kFailedPrecondition, "there is no GPU 99");
@@ -108,7 +108,7 @@ TEST(GpuMemoryTest, TheHostsMemoryIsReachedWhileItIsRegistered) {
   std::free(board);
 }
 
-// What is put is there after Flush, however much it is, and again after Clear.
+// Uploads of any size are on the device after Flush, and again after Clear.
 TEST(GpuMemoryTest, UploadsArriveTogether) {
   const auto stream = OwnedStream::Create();
   ASSERT_TRUE(stream.ok());
@@ -183,7 +183,7 @@ TEST(GpuMemoryTest, UploadsWithoutMemorySaySo) {
   Uploads uploads(memory);
   uploads.Put<uint32_t>(std::vector<uint32_t>(2 << 20));  // 8 MiB
   EXPECT_EQ(uploads.Put<uint32_t>(std::vector<uint32_t>(5)).data, nullptr);
-  ExpectSaid(uploads.Flush(nullptr), absl::StatusCode::kResourceExhausted, "what steps send");
+  ExpectSaid(uploads.Flush(nullptr), absl::StatusCode::kResourceExhausted, "the inputs of a step");
   uploads.Clear();
   uploads.Put<uint32_t>(std::vector<uint32_t>(5));
   EXPECT_TRUE(uploads.Flush(nullptr).ok());

@@ -1,4 +1,4 @@
-// Two executors that do the same, and how far apart they come out.
+// Mirror runs everything on two executors and measures how far their results are apart.
 #ifndef FOLIO_TESTS_GPU_MIRROR_EXECUTOR_H_
 #define FOLIO_TESTS_GPU_MIRROR_EXECUTOR_H_
 
@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <vector>
 
-#include "services/model/executor.h"
+#include "services/model/executor/executor.h"
 
 namespace folio::model::testing {
 
@@ -19,58 +18,31 @@ using kernels::ScoreKind;
 // first one chose, and looks whether both say the same.
 class Mirror final : public Executor {
  public:
-  Mirror(Executor& gpu, Executor& cpu) : gpu_(gpu), cpu_(cpu) {}
+  // Neither has a sequence yet.
+  Mirror(Executor& gpu, Executor& cpu) : gpu_(gpu), cpu_(cpu), tables_(cpu.tables()) {
+    tables_.KeepEdits(true);
+  }
 
   int pipeline_depth() const override { return 0; }
   uint32_t max_rows() const override { return gpu_.max_rows(); }
-  SlotId Acquire(ScoreKind score) override {
-    const SlotId slot = gpu_.Acquire(score);
-    EXPECT_EQ(cpu_.Acquire(score), slot);
-    return slot;
+  SequenceTables& tables() override { return tables_; }
+  void Compact(SequenceSlot slot, const CompactAction& compact) override {
+    ApplyEdits();
+    gpu_.Compact(slot, compact);
+    cpu_.Compact(slot, compact);
+    tables_.state(slot).table.Compact(compact);
+    ExpectSameTables(slot);
   }
-  void ExtendTables(SlotId slot, const std::vector<std::vector<PageRef>>& pages) override {
-    gpu_.ExtendTables(slot, pages);
-    cpu_.ExtendTables(slot, pages);
-  }
-  void Restore(SlotId slot, const std::vector<std::vector<PageRef>>& pages,
-               const std::vector<std::vector<PositionRun>>& positions) override {
-    gpu_.Restore(slot, pages, positions);
-    cpu_.Restore(slot, pages, positions);
-  }
-  void Compact(SlotId slot, const std::vector<std::vector<SlotIndex>>& keep,
-               const std::vector<uint32_t>& spare) override {
-    gpu_.Compact(slot, keep, spare);
-    cpu_.Compact(slot, keep, spare);
-  }
-  void DropBlocks(SlotId slot, const std::vector<std::optional<BlockIndex>>& block) override {
-    gpu_.DropBlocks(slot, block);
-    cpu_.DropBlocks(slot, block);
-  }
-  void Release(SlotId slot) override {
-    gpu_.Release(slot);
-    cpu_.Release(slot);
-  }
-  PageRef NewestPage(SlotId slot, LayerIndex layer) const override {
-    EXPECT_EQ(gpu_.NewestPage(slot, layer), cpu_.NewestPage(slot, layer));
-    return gpu_.NewestPage(slot, layer);
-  }
-  uint32_t resident(SlotId slot, LayerIndex layer) const override {
-    EXPECT_EQ(gpu_.resident(slot, layer), cpu_.resident(slot, layer));
-    return gpu_.resident(slot, layer);
-  }
-  uint32_t pages(SlotId slot, LayerIndex layer) const override {
-    EXPECT_EQ(gpu_.pages(slot, layer), cpu_.pages(slot, layer));
-    return gpu_.pages(slot, layer);
-  }
-  uint32_t free_tokens(SlotId slot) const override {
-    EXPECT_EQ(gpu_.free_tokens(slot), cpu_.free_tokens(slot));
-    return gpu_.free_tokens(slot);
-  }
-  uint64_t TableDigest(SlotId slot) const override { return gpu_.TableDigest(slot); }
   ExecutorTimes times() const override { return gpu_.times(); }
 
   StepTicket Enqueue(const StepBatch& batch) override {
+    ApplyEdits();
     batch_ = batch;
+    for (const StepSegment& segment : batch.segments) {
+      const size_t tokens = std::max<size_t>(1, segment.tokens.size());
+      tables_.state(segment.slot)
+          .table.Advance(segment.first_position, static_cast<uint32_t>(tokens));
+    }
     return gpu_.Enqueue(batch);
   }
   StepOutput Collect(StepTicket ticket) override {
@@ -87,18 +59,29 @@ class Mirror final : public Executor {
     const StepOutput twin = cpu_.Collect(cpu_.Enqueue(batch_));
     EXPECT_EQ(twin.outputs.size(), output.outputs.size());
     for (size_t i = 0; i < twin.outputs.size(); ++i) Compare(output.outputs[i], twin.outputs[i]);
-    for (const StepSegment& segment : batch_.segments) {
-      EXPECT_EQ(gpu_.TableDigest(segment.slot), cpu_.TableDigest(segment.slot));
-    }
+    for (const StepSegment& segment : batch_.segments) ExpectSameTables(segment.slot);
     return output;
   }
 
-  // Of the outputs: how far log-probabilities were apart, the largest and the mean; how many tokens
+  // How far log-probabilities of the outputs were apart (the largest and the sum), how many tokens
   // were not the likeliest on the CPU, and by how much at most.
   float largest = 0, sum = 0, behind = 0;
   uint32_t outputs = 0, other_tokens = 0;
 
  private:
+  void ApplyEdits() {
+    for (const TableEdit& edit : tables_.TakeEdits()) {
+      for (Executor* side : {&gpu_, &cpu_}) {
+        const absl::Status applied = side->tables().Apply(edit);
+        EXPECT_TRUE(applied.ok()) << applied;
+      }
+    }
+  }
+  void ExpectSameTables(SequenceSlot slot) {
+    const uint64_t digest = tables_.at(slot).Digest();
+    EXPECT_EQ(gpu_.tables().at(slot).Digest(), digest);
+    EXPECT_EQ(cpu_.tables().at(slot).Digest(), digest);
+  }
   void Compare(const SegmentOutput& gpu, const SegmentOutput& cpu) {
     ++outputs;
     const float apart = std::abs(gpu.logprob - cpu.logprob);
@@ -111,6 +94,7 @@ class Mirror final : public Executor {
 
   Executor& gpu_;
   Executor& cpu_;
+  SequenceTables tables_;  // the tables that both sides must have
   StepBatch batch_;
 };
 

@@ -1,10 +1,10 @@
-// What joining a group of GPUs refuses before it asks for one, and what it says where there is
-// none.
+// Tests of the arguments that joining a group of GPUs refuses before it needs one, and of its error
+// without one.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/nccl_group.h"
+#include "services/model/cuda/nccl_group.h"
 
 namespace folio::kernels::cuda {
 namespace {

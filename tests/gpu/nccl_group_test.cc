@@ -1,6 +1,6 @@
-// Ranks that exchange device memory. One GPU is enough: NCCL lets several ranks share it where
-// NCCL_MULTI_RANK_GPU_ENABLE is set; with more GPUs each rank has its own.
-#include "kernels/cuda/nccl_group.h"
+// Tests of ranks that exchange device memory. One GPU is enough, because NCCL lets several ranks
+// share it where NCCL_MULTI_RANK_GPU_ENABLE is set. With more GPUs each rank has its own.
+#include "services/model/cuda/nccl_group.h"
 
 #include <nccl.h>
 
@@ -41,8 +41,8 @@ class NcclGroupTest : public testing::TestWithParam<uint32_t> {
     GTEST_SKIP() << "NCCL " << version << " wants a GPU for each rank; 2.30 does not";
   }
 
-  // Each rank in a thread of its own. Where ranks share a GPU nothing but collectives may be asked
-  // of it while one waits there: `ready` is for all to have come.
+  // Runs each rank in a thread of its own. Ranks that share a GPU may only make collective calls
+  // while one of them waits there, so `ready_` waits until all have come.
   void OnRanks(const std::function<void(NcclGroup&, uint32_t rank)>& work) {
     auto id = NcclGroup::MakeId();
     ASSERT_TRUE(id.ok()) << id.status();
@@ -61,7 +61,7 @@ class NcclGroupTest : public testing::TestWithParam<uint32_t> {
         auto group = NcclGroup::Join({*id, Rank(rank), GetParam(), device});
         EXPECT_TRUE(group.ok()) << group.status();
         if (group.ok()) work(**group, rank);
-        all.arrive_and_drop();  // who fails keeps nobody waiting
+        all.arrive_and_drop();  // a rank that fails does not block the others
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -146,7 +146,7 @@ TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
     stream.Wait();
     Ready();
     if (rank == 0) {
-      // Nobody else calls: only the abort lets the stream end.
+      // No other rank calls, so only the abort lets the stream end.
       const absl::Status enqueued = sum();
       EXPECT_TRUE(enqueued.ok()) << enqueued;
     }

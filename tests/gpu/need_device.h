@@ -1,4 +1,4 @@
-// For programs that are nothing without a GPU.
+// NeedDevice lets a program that needs a GPU end early where there is none.
 #ifndef FOLIO_TESTS_GPU_NEED_DEVICE_H_
 #define FOLIO_TESTS_GPU_NEED_DEVICE_H_
 
@@ -8,11 +8,11 @@
 
 namespace folio::testing {
 
-// What ctest takes as "skipped".
+// The exit code that ctest counts as "skipped".
 inline constexpr int kNoDevice = 77;
 
-// 0 where there is a device, a GPU or its emulation. Else says why not, and gives the exit code: a
-// driver that cannot be used is no reason to skip.
+// Returns 0 if there is a device, a GPU or the emulator. Otherwise it prints the reason and returns
+// the exit code, which is a failure, not a skip, if there is a driver that cannot be used.
 inline int NeedDevice() {
   int devices = 0;
   int driver = 0;

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "services/common/check.h"
-#include "tests/gpu/cuda_executor_rig.h"
+#include "services/base/check.h"
+#include "tests/gpu/cuda_executor_harness.h"
 #include "tests/model/oracle_sequence.h"
 
 namespace folio::model::testing {
@@ -19,11 +19,11 @@ namespace {
 
 #ifdef FOLIO_EMULATED
 constexpr uint32_t kRows = 36, kPages = 400;
-constexpr size_t kMost = 20;
+constexpr size_t kMax = 20;
 constexpr const char* kOnly = "short_paged_eviction_32";
 #else
 constexpr uint32_t kRows = ManagedSequence::kChunk, kPages = ManagedSequence::kPages;
-constexpr size_t kMost = SIZE_MAX;
+constexpr size_t kMax = SIZE_MAX;
 constexpr const char* kOnly = "";
 #endif
 
@@ -33,13 +33,13 @@ std::string OracleFile() {
 }
 
 // The model, loaded once per program.
-CudaRig& Rig() {
-  static CudaRig* rig = [] {
+CudaHarness& Harness() {
+  static CudaHarness* harness = [] {
     const auto source = OpenModel(std::getenv("FOLIO_MODEL"));
     FOLIO_CHECK(source.ok());
-    return new CudaRig(**source, {.max_rows = kRows, .load_threads = 2}, kPages);
+    return new CudaHarness(**source, {.max_rows = kRows, .load_threads = 2}, kPages);
   }();
-  return *rig;
+  return *harness;
 }
 
 class CudaOracleTest : public ::testing::TestWithParam<OracleCase> {
@@ -49,22 +49,22 @@ class CudaOracleTest : public ::testing::TestWithParam<OracleCase> {
       GTEST_SKIP() << "FOLIO_MODEL is not set: the reference model is needed";
     }
     if (GetParam().name.rfind(kOnly, 0) != 0) GTEST_SKIP() << "on a GPU only";
-    ASSERT_TRUE(Rig().made().ok()) << Rig().made();
-    Rig().pool().TakeBackAll();
+    ASSERT_TRUE(Harness().made().ok()) << Harness().made();
+    Harness().pool().TakeBackAll();
   }
   static ManagedSequence Sequence() {
-    return {Rig().executor(), Rig().pool(), Rig().board(), GetParam().json};
+    return {Harness().executor(), Harness().pool(), Harness().board(), GetParam().json};
   }
 };
 
 TEST_P(CudaOracleTest, Logprobs) {
   ManagedSequence sequence = Sequence();
-  ExpectLogprobs(sequence, GetParam().json, kBfloat16, kMost);
+  ExpectLogprobs(sequence, GetParam().json, kBfloat16, kMax);
 }
 
 TEST_P(CudaOracleTest, GreedyTokens) {
   ManagedSequence sequence = Sequence();
-  ExpectGreedyTokens(sequence, GetParam().json, kBfloat16, kMost);
+  ExpectGreedyTokens(sequence, GetParam().json, kBfloat16, kMax);
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, CudaOracleTest, ::testing::ValuesIn(OracleCases(OracleFile())),

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "services/common/check.h"
-#include "services/manager/device_memory.h"
-#include "services/manager/shared_library.h"
+#include "services/base/check.h"
+#include "services/manager/memory/device_memory.h"
+#include "services/manager/memory/shared_library.h"
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Rope-append-score against the plain family: the same bits in the pages, and the same scores.
-#include "kernels/cuda/ops.h"
+#include "kernels/cuda/ops/ops.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -68,7 +68,7 @@ class GpuRopeTest : public StoredTest {
   }
 
   std::unique_ptr<cpu::CpuOps> plain_ = cpu::MakePlainOps();
-  cpu::ThreadPool threads_{1};
+  ThreadPool threads_{1};
 };
 
 TEST_P(GpuRopeTest, EqualsPlain) {

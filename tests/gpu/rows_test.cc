@@ -1,5 +1,5 @@
-// Embedding, normalisation and SwiGLU against the plain family.
-#include "kernels/cuda/ops.h"
+// Embedding, normalisation, biases and SwiGLU against the plain family.
+#include "kernels/cuda/ops/ops.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -12,7 +12,7 @@ constexpr uint32_t kCols[] = {1, 7, 64, 333, 576, 2048};
 class GpuRowsTest : public StoredTest {
  protected:
   std::unique_ptr<cpu::CpuOps> plain_ = cpu::MakePlainOps();
-  cpu::ThreadPool threads_{1};
+  ThreadPool threads_{1};
 };
 
 TEST_P(GpuRowsTest, EmbedIsExactAndZeroElsewhere) {
@@ -37,7 +37,7 @@ TEST_P(GpuRowsTest, EmbedIsExactAndZeroElsewhere) {
   }
 }
 
-// What is added may be of three kinds; rows may be farther apart than they are long.
+// The addend has one of three types, and rows may be farther apart than they are long.
 TEST_P(GpuRowsTest, AddRmsNormEqualsPlain) {
   const uint32_t rows = 9;
   for (const uint32_t cols : kCols) {
@@ -80,7 +80,7 @@ TEST_P(GpuRowsTest, AddRmsNormEqualsPlain) {
   }
 }
 
-TEST_P(GpuRowsTest, ARowIsNormalisedAlikeInAnyCompany) {
+TEST_P(GpuRowsTest, ARowIsNormalisedAlikeInAnyBatch) {
   const uint32_t rows = 5;
   const uint32_t cols = 576;
   const std::vector<float> x = RandomFloats(random_, rows * cols);
@@ -129,6 +129,23 @@ TEST_P(GpuRowsTest, WhatRoundingLostIsTheRest) {
   }
 }
 
+// The same bits as on the CPU, and nothing between rows.
+TEST_P(GpuRowsTest, ABiasIsAddedToEachRow) {
+  const uint32_t rows = 5;
+  for (const uint32_t cols : kCols) {
+    const uint32_t stride = cols + (cols % 4 == 0 ? 8 : 3);
+    std::vector<float> want = RandomFloats(random_, rows * stride, 3.0f);
+    const std::vector<float> bias = RandomFloats(random_, cols);
+    const OnDevice<float> values(want);
+    const OnDevice<float> more(bias);
+    const absl::Status status =
+        AddBias(nullptr, {values.data(), DataType::kFloat32, rows, cols, stride}, more.data());
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < rows * cols; ++i) want[i / cols * stride + i % cols] += bias[i % cols];
+    ASSERT_EQ(values.Read(), want) << "rows of " << cols;
+  }
+}
+
 TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
   const uint32_t rows = 4;
   for (const uint32_t cols : kCols) {
@@ -158,6 +175,7 @@ TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
 }
 
 TEST_P(GpuRowsTest, NoRowsAreNoWork) {
+  EXPECT_TRUE(AddBias(nullptr, Dense(nullptr, DataType::kFloat32, 0, 8), nullptr).ok());
   EXPECT_TRUE(SwiGlu(nullptr, Dense(nullptr, type(), 0, 8), Dense(nullptr, type(), 0, 4)).ok());
   EXPECT_TRUE(AddRmsNorm(nullptr, Dense(nullptr, DataType::kFloat32, 0, 8), {}, nullptr, 1e-5f,
                          Dense(nullptr, type(), 0, 8))
@@ -168,6 +186,8 @@ TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
   const OnDevice<float> some(std::vector<float>(64));
   const Tensor floats = Dense(some.data(), DataType::kFloat32, 1, 8);
   EXPECT_EQ(SwiGlu(nullptr, floats, floats).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AddBias(nullptr, Dense(some.data(), type(), 1, 8), some.data()).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(RoundingLoss(nullptr, floats, some.data(), 1, Dense(some.data(), type(), 1, 4),
                          Dense(some.data(), type(), 1, 8))
                 .code(),

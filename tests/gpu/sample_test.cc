@@ -1,8 +1,8 @@
 // Sampling against the CPU's sampler: the same tokens from the same seeds, whatever the filters.
 #include <limits>
 
-#include "kernels/cuda/sampling.h"
-#include "services/model/sampler.h"
+#include "kernels/cuda/ops/sampling.h"
+#include "services/model/executor/sampler.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -10,12 +10,12 @@ namespace {
 
 struct Sampled {
   std::vector<SampledToken> tokens;
-  std::vector<TopLogprob> top;  // [rows, most_top]
+  std::vector<TopLogprob> top;  // [rows, max_top]
 };
 
 // `logits` [rows, vocab], with a stride of vocab + `gap`.
 Sampled SampleAll(const std::vector<float>& logits, uint32_t vocab,
-                  const std::vector<SampleRow>& rows, uint32_t most_top = 0, uint32_t gap = 0) {
+                  const std::vector<SampleRow>& rows, uint32_t max_top = 0, uint32_t gap = 0) {
   std::vector<float> spread(rows.size() * size_t{vocab + gap}, std::nanf(""));
   for (size_t i = 0; i < rows.size() * vocab; ++i) {
     spread[i / vocab * (vocab + gap) + i % vocab] = logits[i];
@@ -23,19 +23,19 @@ Sampled SampleAll(const std::vector<float>& logits, uint32_t vocab,
   const OnDevice<float> in(spread);
   const OnDevice<SampleRow> device_rows(rows);
   const OnDevice<SampledToken> out{std::vector<SampledToken>(rows.size())};
-  const OnDevice<TopLogprob> top{std::vector<TopLogprob>(rows.size() * most_top)};
+  const OnDevice<TopLogprob> top{std::vector<TopLogprob>(rows.size() * max_top)};
   const absl::Status status =
       Sample(nullptr,
              {in.data(), DataType::kFloat32, static_cast<uint32_t>(rows.size()), vocab,
               size_t{vocab} + gap},
-             device_rows.array(), out.data(), top.data(), most_top);
+             device_rows.array(), out.data(), top.data(), max_top);
   EXPECT_TRUE(status.ok()) << status;
   return {out.Read(), top.Read()};
 }
 
-// What the CPU takes for the row.
+// The token that the CPU samples.
 uint32_t OnCpu(const float* logits, uint32_t vocab, const SampleRow& row) {
-  const model::Sampling sampling{row.temperature, row.top_k, row.top_p, row.min_p, row.seed};
+  const SamplingRecord sampling{row.temperature, row.top_k, row.top_p, row.min_p, row.seed};
   return model::Sample({logits, vocab}, sampling, Position(row.position)).value();
 }
 
@@ -131,7 +131,7 @@ TEST_F(GpuSampleTest, FarApart) {
 }
 
 TEST_F(GpuSampleTest, LogProbabilities) {
-  constexpr uint32_t kMostTop = 6;
+  constexpr uint32_t kMaxTop = 6;
   for (const uint32_t vocab : {4u, 900u, 3001u}) {
     std::vector<SampleRow> rows = {Row(1, 0, 1, 0), Row(0, 0, 1, 0), Row(1, 0, 1, 0),
                                    Row(1, 0, 1, 0), Row(1, 0, 1, 0)};
@@ -141,17 +141,17 @@ TEST_F(GpuSampleTest, LogProbabilities) {
     rows[3].target = 3;
     rows[3].top_logprobs = 2;
     const std::vector<float> logits = Logits(rows.size(), vocab);
-    const Sampled got = SampleAll(logits, vocab, rows, kMostTop);
+    const Sampled got = SampleAll(logits, vocab, rows, kMaxTop);
     EXPECT_EQ(got.tokens[3].token, 3);
     for (size_t i = 0; i < rows.size(); ++i) {
       const absl::Span<const float> row(&logits[i * vocab], vocab);
       const double log_sum = model::LogSumExp(row);
       const double chosen = rows[i].top_logprobs < 0 ? 0 : row[got.tokens[i].token] - log_sum;
       EXPECT_NEAR(got.tokens[i].logprob, chosen, 2e-6);
-      const int room = std::min<int>(kMostTop, static_cast<int>(vocab));
+      const int room = std::min<int>(kMaxTop, static_cast<int>(vocab));
       const auto want = model::TopLogprobs(row, log_sum, std::clamp(rows[i].top_logprobs, 0, room));
-      for (size_t n = 0; n < kMostTop; ++n) {
-        const TopLogprob& entry = got.top[i * kMostTop + n];
+      for (size_t n = 0; n < kMaxTop; ++n) {
+        const TopLogprob& entry = got.top[i * kMaxTop + n];
         EXPECT_EQ(entry.token, n < want.size() ? want[n].first.value() : 0) << n;
         EXPECT_NEAR(entry.logprob, n < want.size() ? want[n].second : 0, 2e-6) << n;
       }
@@ -173,7 +173,7 @@ TEST_F(GpuSampleTest, ALogitThatIsNoNumberIsSaid) {
 TEST_F(GpuSampleTest, NotServedOrNothingToDo) {
   const Tensor logits = Dense(nullptr, DataType::kFloat32, 1, 100);
   EXPECT_TRUE(Sample(nullptr, logits, {}, nullptr, nullptr, 0).ok());
-  const Tensor wide = Dense(nullptr, DataType::kFloat32, 1, kMostVocab + 1);
+  const Tensor wide = Dense(nullptr, DataType::kFloat32, 1, kMaxVocab + 1);
   EXPECT_EQ(Sample(nullptr, wide, {nullptr, 1}, nullptr, nullptr, 0).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Sample(nullptr, logits, {nullptr, 2}, nullptr, nullptr, 0).code(),

@@ -3,8 +3,8 @@
 #include <functional>
 #include <numeric>
 
-#include "kernels/cuda/ops.h"
-#include "kernels/cuda/scores.h"
+#include "kernels/cuda/ops/ops.h"
+#include "kernels/cuda/scores/scores.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -19,7 +19,7 @@ class GpuSharedBoardTest : public StoredTest {
   // Runs `op` on a board of the rank's own and on one that is shared; some scores must be there
   // then. Numbers count up on both before.
   void Check(const std::function<absl::Status(const DevicePool&)>& op) {
-    pages_.scores.resize(size_t{CacheGeometry::kScorePlanes} * kPages * 16 * kHeads);
+    pages_.scores.resize(size_t{CacheGeometry::kScoreChannels} * kPages * 16 * kHeads);
     std::iota(pages_.scores.begin(), pages_.scores.end(), 1.0f);
     const size_t rows = pages_.scores.size() / kHeads;
     std::vector<float> shared(rows * kAllHeads, kUntouched);
@@ -75,7 +75,7 @@ TEST_P(GpuSharedBoardTest, AppendedTokens) {
 }
 
 TEST_P(GpuSharedBoardTest, KeyDifferences) {
-  const OnDevice<ResidentRun> runs({ResidentRun{table_.data(), kTokens}});
+  const OnDevice<ResidentItem> runs({ResidentItem{table_.data(), kTokens}});
   Check([&](const DevicePool& pool) { return ScoreResident(nullptr, runs.array(), pool); });
 }
 
@@ -83,7 +83,7 @@ TEST_P(GpuSharedBoardTest, UnrotatedDifferences) {
   std::vector<uint32_t> positions(kTokens);
   std::iota(positions.begin(), positions.end(), 0u);
   const OnDevice<uint32_t> at(positions);
-  const OnDevice<UnrotatedRun> runs({UnrotatedRun{table_.data(), at.data(), kTokens, 0, 1}});
+  const OnDevice<UnrotatedItem> runs({UnrotatedItem{table_.data(), at.data(), kTokens, 0, 1}});
   Check([&](const DevicePool& pool) { return ScoreUnrotated(nullptr, runs.array(), rope_, pool); });
 }
 
@@ -92,7 +92,7 @@ TEST_P(GpuSharedBoardTest, WindowAttentionInTheSecondPlane) {
   const AttentionShape shape = {kHeads * kGroup, kHeads, kDim};
   const WindowLimits limits = {kTokens, kQueries};
   const OnDevice<uint16_t> q(RoundAll(type(), RandomFloats(random_, size_t{kQueries} * kQCols)));
-  const OnDevice<WindowRun> runs({WindowRun{{0, kQueries, table_.data(), kTokens}, 3, 1}});
+  const OnDevice<WindowItem> runs({WindowItem{{0, kQueries, table_.data(), kTokens}, 3, 1}});
   const OnDevice<std::byte> scratch(std::vector<std::byte>(WindowScratchBytes(1, limits, shape)));
   Check([&](const DevicePool& pool) {
     return ScoreWindow(nullptr, Dense(q.data(), type(), kQueries, kQCols), runs.array(), limits,
@@ -104,8 +104,8 @@ TEST_P(GpuSharedBoardTest, SurvivorsTakeTheirScoresAlong) {
   std::vector<uint32_t> keep;
   for (uint32_t slot = 1; slot < kTokens; slot += 2) keep.push_back(slot);
   const OnDevice<uint32_t> kept(keep);
-  const OnDevice<CompactRun> runs(
-      {CompactRun{table_.data(), kept.data(), static_cast<uint32_t>(keep.size())}});
+  const OnDevice<CompactItem> runs(
+      {CompactItem{table_.data(), kept.data(), static_cast<uint32_t>(keep.size())}});
   Check([&](const DevicePool& pool) { return Compact(nullptr, runs.array(), pool); });
 }
 

@@ -1,9 +1,9 @@
 // Tables, rows, fed tokens and the step counter against what they say.
-#include "kernels/cuda/step.h"
+#include "kernels/cuda/ops/step.h"
 
 #include <numeric>
 
-#include "kernels/cuda/memory.h"
+#include "kernels/cuda/runtime/memory.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -41,7 +41,7 @@ TEST(GpuStepTest, RunsAreLaidFromTheirTables) {
     uint32_t resident, rows;
   };
   for (const uint32_t page_tokens : {16u, 5u}) {
-    std::vector<LaidRun> runs;
+    std::vector<PlacedItem> runs;
     std::vector<std::vector<uint32_t>> tables;
     std::vector<std::unique_ptr<OnDevice<uint32_t>>> on_device;
     std::vector<AppendSlot> want_slots;
@@ -63,8 +63,8 @@ TEST(GpuStepTest, RunsAreLaidFromTheirTables) {
                               runs.back().score});
       }
     }
-    const OnDevice<LaidRun> device_runs(runs);
-    ASSERT_TRUE(LayRuns(nullptr, device_runs.array(), page_tokens).ok());
+    const OnDevice<PlacedItem> device_runs(runs);
+    ASSERT_TRUE(PlaceItems(nullptr, device_runs.array(), page_tokens).ok());
     std::vector<int32_t> got_pages = pages.Read();
     EXPECT_EQ(got_pages[want_pages.size()], -1);
     got_pages.resize(want_pages.size());
@@ -77,7 +77,7 @@ TEST(GpuStepTest, RunsAreLaidFromTheirTables) {
       ASSERT_EQ(got[i].score, want_slots[i].score) << i;
     }
   }
-  EXPECT_EQ(LayRuns(nullptr, {}, 0).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PlaceItems(nullptr, {}, 0).code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Padding looks at a sequence's first page, and its rows have no place.
@@ -85,11 +85,11 @@ TEST(GpuStepTest, PaddingHasNoPlace) {
   const OnDevice<uint32_t> table({31, 41, 59});
   const OnDevice<int32_t> pages(std::vector<int32_t>(4, -1));
   const OnDevice<AppendSlot> slots(std::vector<AppendSlot>(3));
-  std::vector<LaidRun> runs{{table.data(), pages.data(), slots.data(), 20, 1, 20},
-                            {table.data(), pages.data() + 2, slots.data() + 1, 0, 1, 20}};
+  std::vector<PlacedItem> runs{{table.data(), pages.data(), slots.data(), 20, 1, 20},
+                               {table.data(), pages.data() + 2, slots.data() + 1, 0, 1, 20}};
   runs[1].padding = true;
-  const OnDevice<LaidRun> device_runs(runs);
-  ASSERT_TRUE(LayRuns(nullptr, device_runs.array(), 16).ok());
+  const OnDevice<PlacedItem> device_runs(runs);
+  ASSERT_TRUE(PlaceItems(nullptr, device_runs.array(), 16).ok());
   EXPECT_EQ(pages.Read(), (std::vector<int32_t>{31, 41, 31, -1}));
   EXPECT_EQ(slots.Read()[0].page, 41u);
   EXPECT_EQ(slots.Read()[0].offset, 4u);

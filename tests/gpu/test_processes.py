@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import pytest
-from suite import failover, node, places, tensor_parallel
+from suite import failover, load, node, places, shape_model, tensor_parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
@@ -51,6 +51,29 @@ def test_two_ranks_on_one_emulated_gpu(emulated, tmp_path):
 def test_a_manager_that_does_not_start_is_told(tmp_path):
     outcome = failover.run(places.Places(BIN), "model.gguf", tmp_path / "log", 30, device="cuda:7")
     assert outcome.state == "fail" and "manager ended before it served" in outcome.detail
+
+
+def test_load_measures_streams_of_a_model_of_our_making(tmp_path):
+    shape_model.write(tmp_path / "model", "tiny")
+    said = []
+    cells = "1:200:8:full,3:300:40:paged_eviction/64"
+    options = load.arguments(["--bin", str(BIN), "--model", str(tmp_path / "model"), "--device", "cpu", "--pool", "64MiB",
+                              "--cells", cells, "--worker_flag=--prefill_chunk=64"])  # fmt: skip
+    load.run(options, said.append)
+    assert said[0]["model"] == "model" and said[0]["flags"] == ["--prefill_chunk=64"]
+    assert [one["cell"] for one in said[1:]] == cells.split(",")
+    assert [one["prompt"] for one in said[1:]] == [200, 300], "a lower-case letter is a token"
+    for one in said[1:]:
+        assert 0 < one["ttft_first"] <= one["ttft_last"] <= one["wall"], one
+        assert one["decode_tokens_s"] > 0 and one["prefill_tokens_s"] > 0, one
+
+
+def test_load_tells_which_streams_fail(tmp_path):
+    shape_model.write(tmp_path / "model", "tiny")
+    said = []
+    load.run(load.arguments(["--bin", str(BIN), "--model", str(tmp_path / "model"), "--device", "cpu", "--pool", "64MiB",
+                             "--cells", "2:32:8:paged_eviction/100"]), said.append)  # fmt: skip
+    assert said[1]["failed"] == 2 and "budget_tokens" in said[1]["error"]
 
 
 def test_tokens_may_differ_where_two_are_as_good():

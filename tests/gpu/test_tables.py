@@ -4,10 +4,10 @@ import json
 import pathlib
 
 import pytest
-from suite import tables
+from suite import merge, tables
 
 HERE = pathlib.Path(__file__).parent
-COMMITTED = HERE.parent / "bench/results/gpu"
+COMMITTED = sorted((HERE.parent / "bench/results/gpu").glob("*/results.json"))
 
 
 @pytest.fixture(scope="module")
@@ -62,5 +62,43 @@ def test_paper_and_peer(page):
     assert row(peer, "| Llama-3.2-1B | 64 | 8,192 |")[-2:] == ["12,346", "not run"]
 
 
-def test_the_committed_page_is_of_the_committed_numbers():
-    assert (COMMITTED / "results.md").read_text() == tables.render(json.loads((COMMITTED / "results.json").read_text()))
+def test_a_rate_over_no_step_is_no_result():
+    cell = {"record": "decode", "model": "Llama-3.2-1B", "batch": 128, "context": 8192, "budget": 0, "state": "measured",
+            "steps": 0, "tokens_s": 19671876.5, "share_of_limit": 0.0}  # fmt: skip
+    page = tables.render({"sections": [], "records": {"speed": [cell]}})
+    decode = part(page, "### Llama-3.2-1B").split("###")[0]
+    assert row(decode, "| 128 | 8,192 |")[2] == "no step was measured"
+    assert row(part(page, "## Peer"), "| Llama-3.2-1B | 128 | 8,192 |")[-1] == "no step was measured"
+
+
+def test_there_are_committed_results():
+    assert COMMITTED
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parent.name)
+def test_the_committed_page_is_of_the_committed_numbers(path):
+    assert path.with_suffix(".md").read_text() == tables.render(json.loads(path.read_text()))
+
+
+def a_run(date, **states):
+    sections = [{"name": name, "kind": "correctness", "state": state, "detail": date, "seconds": 1, "limit": 9}
+                for name, state in states.items()]  # fmt: skip
+    records = {name: [{"record": "decode", "of": date}] for name in states}
+    return {"commit": "abc", "date": date, "device": {"name": "GPU"}, "sections": sections, "records": records}
+
+
+def test_runs_of_parts_are_merged():
+    first = a_run("morning", kernels="pass", nccl="skipped", oracle="pass")
+    second = a_run("evening", nccl="fail", oracle="not run")
+    merged = merge.merge([first, second])
+    assert merged["date"] == "morning, evening"
+    found = {one["name"]: (one["state"], one["detail"]) for one in merged["sections"]}
+    assert list(found) == [one.name for one in merge.order()], "the order of a whole run"
+    assert found["kernels"] == found["oracle"] == ("pass", "morning"), "a section that was not run says nothing"
+    assert found["nccl"] == ("fail", "evening")
+    assert found["speed"] == ("not run", "it is in none of the runs")
+    assert {name: one[0]["of"] for name, one in merged["records"].items()} == {
+        "kernels": "morning", "oracle": "morning", "nccl": "evening"}  # fmt: skip
+    assert tables.render(merged)
+    with pytest.raises(ValueError, match="different commits"):
+        merge.merge([first, {**second, "commit": "def"}])

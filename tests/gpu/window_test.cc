@@ -1,5 +1,5 @@
 // Window attention against the plain family.
-#include "kernels/cuda/scores.h"
+#include "kernels/cuda/scores/scores.h"
 #include "tests/gpu/device_runs.h"
 
 namespace folio::kernels::cuda {
@@ -11,11 +11,11 @@ struct Call {
   std::vector<float> q;  // numbers that either type holds
   std::vector<PromptWindow> windows;
 
-  std::vector<WindowRun> Runs(const std::function<const uint32_t*(const Tokens&)>& table) const {
-    std::vector<WindowRun> runs;
+  std::vector<WindowItem> Runs(const std::function<const uint32_t*(const Tokens&)>& table) const {
+    std::vector<WindowItem> runs;
     uint32_t row = skipped;
     for (const PromptWindow& w : windows) {
-      runs.push_back({{row, w.rows, table(w.tokens), w.tokens.count}, w.neighbours, w.plane});
+      runs.push_back({{row, w.rows, table(w.tokens), w.tokens.count}, w.neighbours, w.channel});
       row += w.rows;
     }
     return runs;
@@ -46,7 +46,7 @@ class GpuWindowTest : public StoredTest {
     PoolOnDevice device(type(), pool);
     DeviceTables tables;
     const OnDevice<uint16_t> q(RoundAll(type(), call.q));
-    const OnDevice<WindowRun> runs(
+    const OnDevice<WindowItem> runs(
         call.Runs([&](const Tokens& tokens) { return tables.Put(tokens.table); }));
     const size_t bytes = WindowScratchBytes(runs.array().size, limits, call.shape);
     const OnDevice<std::byte> scratch((std::vector<std::byte>(bytes, std::byte{0xee})));
@@ -62,9 +62,9 @@ class GpuWindowTest : public StoredTest {
   }
 
   std::vector<float> Plain(RandomPool pool, Call call) {
-    std::vector<WindowRun> runs =
+    std::vector<WindowItem> runs =
         call.Runs([](const Tokens& tokens) { return tokens.table.data(); });
-    std::erase_if(runs, [](const WindowRun& run) { return run.queries.rows == 0; });  // padding
+    std::erase_if(runs, [](const WindowItem& run) { return run.queries.rows == 0; });  // padding
     const uint32_t rows = call.q.size() / call.cols();
     plain_->ScoreWindow(threads_, {call.q.data(), rows, call.cols()}, runs, call.shape,
                         pool.view());
@@ -72,7 +72,7 @@ class GpuWindowTest : public StoredTest {
   }
 
   std::unique_ptr<cpu::CpuOps> plain_ = cpu::MakePlainOps();
-  cpu::ThreadPool threads_{1};
+  ThreadPool threads_{1};
 };
 
 TEST_P(GpuWindowTest, EqualsPlain) {
@@ -103,8 +103,8 @@ TEST_P(GpuWindowTest, LargeScoresStayFinite) {
   ExpectNear(Score(pool, call), Plain(pool, call), 0, 0.02f);
 }
 
-// Alone and in company, within wider limits, with anything behind the tokens: the same bits.
-TEST_P(GpuWindowTest, CompanyDoesNotMatter) {
+// Alone and in a batch, within wider limits, with anything behind the tokens: the same bits.
+TEST_P(GpuWindowTest, IsBatchInvariant) {
   RandomPool pool(random_, 100, 2, 64);
   pool.values = RoundNumbers(pool.values);
   Call call{{6, 2, 64}, 5, {}, {}};

@@ -1,4 +1,4 @@
-// Attention of every fast family: parity with the plain family, and the row rule.
+// Attention of every fast family: parity with the plain family, and batch invariance.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/kernel_data.h"
@@ -24,7 +24,7 @@ class AttentionTest : public testing::TestWithParam<std::string> {
                                  const AttentionShape& shape, const std::vector<bf16>& q,
                                  RandomPool& pages) {
     RowSplit split;
-    std::vector<AttentionRun> runs;
+    std::vector<AttentionItem> runs;
     for (const Sequence& s : sequences) {
       runs.push_back({split.total(), s.rows, s.table.data(), s.context});
       (s.prompt ? split.prompt_rows : split.decode_rows) += s.rows;
@@ -77,9 +77,9 @@ TEST_P(AttentionTest, EqualsPlain) {
   }
 }
 
-// A prompt in one piece by one thread, then cut into chunks of all sizes, in company, with 1 to 3
+// A prompt in one piece by one thread, then cut into chunks of all sizes, in a batch, with 1 to 3
 // threads: the same bits. Likewise for decode rows alone and in batches.
-TEST_P(AttentionTest, RowsDoNotDependOnChunksOrCompany) {
+TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) {
   const AttentionShape shape{6, 2, 64};
   const uint32_t cols = shape.heads * shape.head_dim;
   RandomPool pages(random_, 300, shape.kv_heads, shape.head_dim);
@@ -109,13 +109,13 @@ TEST_P(AttentionTest, RowsDoNotDependOnChunksOrCompany) {
         batch = decodes;
         batch_q = decode_q;
       }
-      const size_t company = batch.size();
+      const size_t others = batch.size();
       batch.push_back({table, first + rows, rows, true});
       batch_q.insert(batch_q.end(), q.begin() + first * cols, q.begin() + (first + rows) * cols);
       const ActivationBuffer out = Attend(*fast_, threads, batch, shape, batch_q, pages);
-      for (uint32_t r = 0; r < company; ++r) ASSERT_EQ(out.row_bytes(r), alone[r]) << r;
+      for (uint32_t r = 0; r < others; ++r) ASSERT_EQ(out.row_bytes(r), alone[r]) << r;
       for (uint32_t r = 0; r < rows; ++r) {
-        ASSERT_EQ(out.row_bytes(company + r), whole.row_bytes(first + r)) << r;
+        ASSERT_EQ(out.row_bytes(others + r), whole.row_bytes(first + r)) << r;
       }
     }
   }

@@ -1,4 +1,5 @@
-// Random inputs for kernels, in the form each family wants, and the families of this machine.
+// This header has random inputs for kernels, in the form of each family, and the families of this
+// machine.
 #ifndef FOLIO_TESTS_KERNELS_KERNEL_DATA_H_
 #define FOLIO_TESTS_KERNELS_KERNEL_DATA_H_
 
@@ -16,7 +17,7 @@
 
 namespace folio::kernels::cpu {
 
-// Names of the fast families this CPU runs; never empty.
+// Names of the fast families that this CPU runs. Never empty.
 inline std::vector<std::string> FastFamilies() {
   std::vector<std::string> names;
   for (const char* name : {"avx512_bf16", "avx512", "avx2", "portable"}) {

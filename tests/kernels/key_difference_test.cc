@@ -1,5 +1,5 @@
 // Key differences: the plain family against the definition in double, every fast family against
-// plain, and the row rule.
+// plain, and batch invariance.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ Numbers Naive(RandomPool& pages, const Tokens& tokens, uint32_t head) {
 }
 
 void Score(const CpuOps& ops, int threads, RandomPool& pages, const std::vector<Tokens>& all) {
-  std::vector<ResidentRun> runs;
+  std::vector<ResidentItem> runs;
   runs.reserve(all.size());
   for (const Tokens& tokens : all) runs.push_back({tokens.table.data(), tokens.count});
   ThreadPool pool(threads);
@@ -111,7 +111,7 @@ TEST_P(KeyDifferenceTest, KeysThatCancelOrVanishScoreNothing) {
   }
 }
 
-// Alone by one thread, in company by several, with anything behind the tokens: the same bits.
+// Alone by one thread, in a batch by several, with anything behind the tokens: the same bits.
 TEST_P(KeyDifferenceTest, DoesNotDependOnCompanyOrThreads) {
   RandomPool pages(random_, 200, 3, 64);
   std::vector<Tokens> all;
@@ -137,7 +137,7 @@ TEST_P(KeyDifferenceTest, NothingToScoreOrNobodyToReadIt) {
   ops_->ScoreResident(pool, {}, pages.view());
   PoolView unread = pages.view();
   unread.scores = nullptr;
-  const ResidentRun run{tokens.table.data(), tokens.count};
+  const ResidentItem run{tokens.table.data(), tokens.count};
   ops_->ScoreResident(pool, {&run, 1}, unread);
   for (const float score : pages.scores) EXPECT_EQ(score, kUntouched);
 }

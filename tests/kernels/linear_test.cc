@@ -1,4 +1,4 @@
-// Matrix products of every fast family: parity with the plain family, and the row rule.
+// Matrix products of every fast family: parity with the plain family, and batch invariance.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/kernel_data.h"

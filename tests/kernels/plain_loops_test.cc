@@ -12,18 +12,19 @@ namespace folio::kernels::cpu::plain {
 namespace {
 
 struct Operands {
-  Operands(size_t rows, size_t others, size_t k, uint64_t seed) : rows(rows), others(others), k(k) {
+  Operands(size_t rows, size_t outputs, size_t k, uint64_t seed)
+      : rows(rows), outputs(outputs), k(k) {
     std::mt19937_64 random(seed);
     std::normal_distribution<float> normal(0, 1);
     for (size_t i = 0; i < rows * k; ++i) x.push_back(normal(random));
-    for (size_t i = 0; i < others * k; ++i) w.push_back(bf16::Round(normal(random)));
+    for (size_t i = 0; i < outputs * k; ++i) w.push_back(bf16::Round(normal(random)));
   }
   Matrix<const float> in(size_t first, size_t count) const {
     return {x.data() + first * k, count, k, k};
   }
-  Matrix<const bf16> weight() const { return {w.data(), others, k, k}; }
+  Matrix<const bf16> weight() const { return {w.data(), outputs, k, k}; }
 
-  size_t rows, others, k;
+  size_t rows, outputs, k;
   std::vector<float> x;
   std::vector<bf16> w;
 };

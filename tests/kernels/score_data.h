@@ -1,4 +1,5 @@
-// What the tests of scores share: slots by sequence, and the families, plain included.
+// This header is shared by the tests of scores. It has slots by sequence, and the families with the
+// plain one.
 #ifndef FOLIO_TESTS_KERNELS_SCORE_DATA_H_
 #define FOLIO_TESTS_KERNELS_SCORE_DATA_H_
 
@@ -34,7 +35,7 @@ struct PromptWindow {
   Tokens tokens;
   uint32_t rows;
   uint32_t neighbours = 3;
-  uint32_t plane = 0;
+  uint32_t channel = 0;
 };
 
 // Angles of a head of `dim`, as a model with theta 10,000 has them.
@@ -61,24 +62,24 @@ inline bf16* KeyAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint3
 }
 
 inline float& ScoreAt(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t slot,
-                      uint32_t plane = 0) {
+                      uint32_t channel = 0) {
   const CacheGeometry& g = pages.geometry;
   const uint32_t page = tokens.table[slot / g.page_tokens];
-  return pages.view().page_scores(page, plane)[slot % g.page_tokens * g.num_kv_heads + head];
+  return pages.view().page_scores(page, channel)[slot % g.page_tokens * g.num_kv_heads + head];
 }
 
-// Of all slots that the table's pages have.
-inline std::vector<float> Board(RandomPool& pages, const Tokens& tokens, uint32_t plane = 0) {
+// Positions of all slots that the table's pages have.
+inline std::vector<float> Board(RandomPool& pages, const Tokens& tokens, uint32_t channel = 0) {
   std::vector<float> scores;
   for (uint32_t slot = 0; slot < tokens.table.size() * pages.geometry.page_tokens; ++slot) {
     for (uint32_t head = 0; head < pages.geometry.num_kv_heads; ++head) {
-      scores.push_back(ScoreAt(pages, tokens, head, slot, plane));
+      scores.push_back(ScoreAt(pages, tokens, head, slot, channel));
     }
   }
   return scores;
 }
 
-// What lies behind the tokens becomes no number.
+// Values behind the tokens become NaN.
 inline void SpoilRest(RandomPool& pages, const Tokens& tokens) {
   const uint32_t end = static_cast<uint32_t>(tokens.table.size()) * pages.geometry.page_tokens;
   for (uint32_t slot = tokens.count; slot < end; ++slot) {
@@ -88,7 +89,7 @@ inline void SpoilRest(RandomPool& pages, const Tokens& tokens) {
   }
 }
 
-// By the name of a family: its ops, and the plain ones.
+// A test by the name of a family, with its operations and the plain ones.
 class ScoresTest : public testing::TestWithParam<std::string> {
  protected:
   ScoresTest()

@@ -17,7 +17,7 @@ constexpr uint32_t kAllHeads = 5, kFirst = 2;  // the rank has columns 2 and 3 o
 struct Board {
   explicit Board(Random& random) : pages(random, kPages, kHeads, kDim) {
     tokens = {pages.Table(kTokens), kTokens};
-    shared.assign(size_t{CacheGeometry::kScorePlanes} * kPages * 16 * kAllHeads, kUntouched);
+    shared.assign(size_t{CacheGeometry::kScoreChannels} * kPages * 16 * kAllHeads, kUntouched);
   }
   PoolView SharedView() {
     PoolView view = pages.view();
@@ -76,7 +76,7 @@ TEST_P(SharedBoardTest, AppendedTokens) {
 }
 
 TEST_P(SharedBoardTest, KeyDifferences) {
-  const ResidentRun run = {board_.tokens.table.data(), kTokens};
+  const ResidentItem run = {board_.tokens.table.data(), kTokens};
   Check([&](const PoolView& pages) { ops_->ScoreResident(pool_, {&run, 1}, pages); });
 }
 
@@ -85,14 +85,14 @@ TEST_P(SharedBoardTest, UnrotatedDifferences) {
   std::iota(positions.begin(), positions.end(), 0u);
   const std::vector<float> angles(kTokens * kDim / 2, 0.6f);
   const RopeTable rope = {angles.data(), angles.data(), kTokens};
-  const UnrotatedRun run = {board_.tokens.table.data(), positions.data(), kTokens, 0, 1};
+  const UnrotatedItem run = {board_.tokens.table.data(), positions.data(), kTokens, 0, 1};
   Check([&](const PoolView& pages) { ops_->ScoreUnrotated(pool_, {&run, 1}, rope, pages); });
 }
 
 TEST_P(SharedBoardTest, WindowAttentionInTheSecondPlane) {
   const std::vector<bf16> values = RandomBf16(random_, size_t{9} * kHeads * kGroup * kDim);
   ActivationBuffer q(*ops_, 9, kHeads * kGroup * kDim, values.data());
-  const WindowRun run = {{0, 9, board_.tokens.table.data(), kTokens}, 3, 1};
+  const WindowItem run = {{0, 9, board_.tokens.table.data(), kTokens}, 3, 1};
   Check([&](const PoolView& pages) {
     ops_->ScoreWindow(pool_, q.view(), {&run, 1}, {kHeads * kGroup, kHeads, kDim}, pages);
   });

@@ -1,4 +1,4 @@
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/cpu_quota.h"
+#include "kernels/threads/cpu_quota.h"
 
 namespace folio::kernels::cpu {
 namespace {

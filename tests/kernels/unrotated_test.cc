@@ -19,7 +19,7 @@ struct Scored {
   uint32_t stride = 1;
   std::vector<uint32_t> positions = {};
 
-  UnrotatedRun run() const {
+  UnrotatedItem run() const {
     return {tokens.table.data(), positions.data(), tokens.count, first, stride};
   }
 };
@@ -72,7 +72,7 @@ double Naive(RandomPool& pages, const Scored& s, const Angles& angles, uint32_t 
 
 void Score(const CpuOps& ops, int threads, RandomPool& pages, const std::vector<Scored>& all,
            const Angles& angles) {
-  std::vector<UnrotatedRun> runs;
+  std::vector<UnrotatedItem> runs;
   runs.reserve(all.size());
   for (const Scored& scored : all) runs.push_back(scored.run());
   ThreadPool pool(threads);
@@ -165,7 +165,7 @@ TEST_P(UnrotatedTest, KeysThatCancelOrVanishScoreNothing) {
   }
 }
 
-// Alone by one thread, in company by several, with anything behind the tokens: the same bits.
+// Alone by one thread, in a batch by several, with anything behind the tokens: the same bits.
 TEST_P(UnrotatedTest, DoesNotDependOnCompanyOrThreads) {
   const Angles angles(64, kPositions);
   RandomPool pages(random_, 200, 3, 64);
@@ -192,7 +192,7 @@ TEST_P(UnrotatedTest, NothingToScoreOrNobodyToReadIt) {
   ops_->ScoreUnrotated(pool, {}, angles.table(), pages.view());
   PoolView unread = pages.view();
   unread.scores = nullptr;
-  const UnrotatedRun run = scored.run();
+  const UnrotatedItem run = scored.run();
   ops_->ScoreUnrotated(pool, {&run, 1}, angles.table(), unread);
   for (const float score : pages.scores) EXPECT_EQ(score, kUntouched);
 }

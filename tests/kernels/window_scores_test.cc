@@ -1,5 +1,5 @@
 // Window attention: the plain family against the definition in double, every fast family against
-// plain, and the row rule.
+// plain, and batch invariance.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,10 +34,10 @@ std::vector<bf16> Queries(Random& random, const AttentionShape& shape, uint32_t 
 void Score(const CpuOps& ops, int threads, RandomPool& pages, const Call& call) {
   const uint32_t cols = call.shape.heads * call.shape.head_dim;
   ActivationBuffer q(ops, static_cast<uint32_t>(call.q.size()) / cols, cols, call.q.data());
-  std::vector<WindowRun> runs;
+  std::vector<WindowItem> runs;
   uint32_t row = call.skipped;
   for (const PromptWindow& w : call.windows) {
-    runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count}, w.neighbours, w.plane});
+    runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count}, w.neighbours, w.channel});
     row += w.rows;
   }
   ThreadPool pool(threads);
@@ -95,15 +95,15 @@ void ExpectNaive(RandomPool& pages, const Call& call) {
     for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
       const Numbers naive = Naive(pages, call, w, row, head);
       for (uint32_t slot = 0; slot < w.tokens.count; ++slot) {
-        ASSERT_NEAR(ScoreAt(pages, w.tokens, head, slot, w.plane), naive[slot],
+        ASSERT_NEAR(ScoreAt(pages, w.tokens, head, slot, w.channel), naive[slot],
                     1e-5 * naive[slot] + 1e-12)
             << "slot " << slot << " of " << w.tokens.count << ", window " << w.rows;
       }
       const size_t slots = w.tokens.table.size() * pages.geometry.page_tokens;
       for (uint32_t slot = w.tokens.count; slot < slots; ++slot) {
-        ASSERT_EQ(ScoreAt(pages, w.tokens, head, slot, w.plane), kUntouched) << slot;
+        ASSERT_EQ(ScoreAt(pages, w.tokens, head, slot, w.channel), kUntouched) << slot;
       }
-      for (const float other : Board(pages, w.tokens, 1 - w.plane)) ASSERT_EQ(other, kUntouched);
+      for (const float other : Board(pages, w.tokens, 1 - w.channel)) ASSERT_EQ(other, kUntouched);
     }
     row += w.rows;
   }
@@ -146,7 +146,7 @@ TEST_P(WindowScoresTest, ALoneTokenHasAllTheMass) {
   }
 }
 
-// Alone by one thread, in company by several, at another row, with anything behind the tokens: the
+// Alone by one thread, in a batch by several, at another row, with anything behind the tokens: the
 // same bits.
 TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
   const AttentionShape shape{6, 2, 64};
@@ -170,7 +170,7 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
     RandomPool together = pages;
     Score(*ops_, threads, together, call);
     for (const PromptWindow& w : call.windows) {
-      EXPECT_EQ(Board(together, w.tokens, w.plane), Board(alone, w.tokens, w.plane));
+      EXPECT_EQ(Board(together, w.tokens, w.channel), Board(alone, w.tokens, w.channel));
     }
   }
 }

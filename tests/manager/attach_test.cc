@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 #include "tests/manager/raw_grpc.h"
 
 namespace folio::testing {
@@ -18,13 +18,13 @@ using ::testing::HasSubstr;
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
-  ManagerRig rig({.pool_bytes = 100 * kSmallPageBytes + kSmallPageBytes - 1});
+  ManagerHarness harness({.pool_bytes = 100 * kSmallPageBytes + kSmallPageBytes - 1});
   v1::ListPoolsResponse none;
   grpc::ClientContext context;
-  ASSERT_TRUE(rig.admin().ListPools(&context, {}, &none).ok());
+  ASSERT_TRUE(harness.admin().ListPools(&context, {}, &none).ok());
   EXPECT_EQ(none.pools_size(), 0);
 
-  TestWorker worker(rig.address());
+  TestWorker worker(harness.address());
   auto attached = worker.Attach();
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->pool().num_pages(), 100U);
@@ -32,10 +32,10 @@ TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
   EXPECT_EQ(attached->pool().pool_bytes(), 100 * kSmallPageBytes);
   EXPECT_EQ(attached->pool().score_board_bytes(), 2 * 100 * 16 * sizeof(float));
   EXPECT_EQ(attached->lease_ttl_ms(), 60000U);
-  EXPECT_EQ(attached->export_socket(), rig.export_socket());
+  EXPECT_EQ(attached->export_socket(), harness.export_socket());
   EXPECT_NE(attached->export_token(), attached->session_token());
 
-  const v1::Pool pool = rig.PoolState();
+  const v1::Pool pool = harness.PoolState();
   EXPECT_EQ(pool.pool_id(), 1U);
   EXPECT_EQ(pool.total_pages(), 100U);
   EXPECT_EQ(pool.free_pages(), 100U);
@@ -46,22 +46,35 @@ TEST(Attach, TheFirstWorkerCarvesAsManyPagesAsFit) {
   EXPECT_EQ(pool.workers(0).name(), "test-worker");
 }
 
+TEST(DescribePool, HostMemoryHasNoDevices) {
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
+  const auto before = worker.DescribePool();
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ(before->devices_size(), 0);
+  EXPECT_EQ(harness.server().registry().pool(), nullptr);  // asking makes no pool
+  worker.Join();
+  const auto after = worker.DescribePool();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->devices_size(), 0);
+}
+
 TEST(Attach, AnEqualWorkerSharesThePool) {
-  ManagerRig rig;
-  TestWorker first(rig.address());
-  TestWorker second(rig.address());
+  ManagerHarness harness;
+  TestWorker first(harness.address());
+  TestWorker second(harness.address());
   auto a = first.Attach();
   auto b = second.Attach();
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_NE(a->worker_id(), b->worker_id());
   EXPECT_NE(a->export_token(), b->export_token());
   EXPECT_EQ(a->pool().SerializeAsString(), b->pool().SerializeAsString());
-  EXPECT_EQ(rig.PoolState().workers_size(), 2);
+  EXPECT_EQ(harness.PoolState().workers_size(), 2);
 }
 
 TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
-  ManagerRig rig;
-  TestWorker first(rig.address());
+  ManagerHarness harness;
+  TestWorker first(harness.address());
   ASSERT_TRUE(first.Attach().ok());
   const struct {
     std::function<void(v1::ModelLayout&)> change;
@@ -82,7 +95,7 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
   for (const auto& c : kCases) {
     v1::ModelLayout layout = SmallLayout();
     c.change(layout);
-    TestWorker other(rig.address());
+    TestWorker other(harness.address());
     auto refused = other.Attach(layout);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << c.words;
     EXPECT_EQ(Message(refused.status()), c.words);
@@ -90,15 +103,15 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
   v1::ModelLayout two = SmallLayout();
   two.set_num_layers(5);
   two.set_head_dim(32);
-  EXPECT_THAT(Message(TestWorker(rig.address()).Attach(two).status()),
+  EXPECT_THAT(Message(TestWorker(harness.address()).Attach(two).status()),
               AllOf(HasSubstr("num_layers"), HasSubstr("; "), HasSubstr("head_dim")));
-  EXPECT_EQ(rig.PoolState().workers_size(), 1);
+  EXPECT_EQ(harness.PoolState().workers_size(), 1);
 }
 
 TEST(Attach, OtherProtocolVersionsAreRefused) {
-  ManagerRig rig;
+  ManagerHarness harness;
   for (const uint32_t version : {0U, kProtocolVersion - 1, kProtocolVersion + 1}) {
-    auto refused = TestWorker(rig.address()).Attach(SmallLayout(), version);
+    auto refused = TestWorker(harness.address()).Attach(SmallLayout(), version);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(Message(refused.status()),
                 HasSubstr(absl::StrCat("protocol_version: the manager has ", kProtocolVersion,
@@ -107,7 +120,7 @@ TEST(Attach, OtherProtocolVersionsAreRefused) {
 }
 
 TEST(Attach, ALayoutNoPoolCanHaveIsRefusedAndCarvesNothing) {
-  ManagerRig rig;
+  ManagerHarness harness;
   const struct {
     std::function<void(v1::ModelLayout&)> change;
     const char* field;
@@ -126,26 +139,26 @@ TEST(Attach, ALayoutNoPoolCanHaveIsRefusedAndCarvesNothing) {
   for (const auto& c : kCases) {
     v1::ModelLayout layout = SmallLayout();
     c.change(layout);
-    auto refused = TestWorker(rig.address()).Attach(layout);
+    auto refused = TestWorker(harness.address()).Attach(layout);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << c.field;
     EXPECT_THAT(Message(refused.status()), HasSubstr(c.field));
   }
-  EXPECT_EQ(rig.server().roster().pool(), nullptr);
-  EXPECT_TRUE(TestWorker(rig.address()).Attach().ok());
+  EXPECT_EQ(harness.server().registry().pool(), nullptr);
+  EXPECT_TRUE(TestWorker(harness.address()).Attach().ok());
 }
 
 TEST(Attach, APoolTooSmallForTheModelSaysWhatItNeeds) {
-  ManagerRig rig({.pool_bytes = 3 * kSmallPageBytes});
-  auto refused = TestWorker(rig.address()).Attach();
+  ManagerHarness harness({.pool_bytes = 3 * kSmallPageBytes});
+  auto refused = TestWorker(harness.address()).Attach();
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Message(refused.status()),
               AllOf(HasSubstr("--pool_bytes=1536B holds 3 pages"), HasSubstr("give it 2KiB")));
 }
 
 TEST(Attach, MissingLayoutAndLongNamesAreNamed) {
-  ManagerRig rig;
+  ManagerHarness harness;
   auto stub = v1::KvManager::NewStub(
-      grpc::CreateChannel(rig.address(), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(harness.address(), grpc::InsecureChannelCredentials()));
   v1::AttachRequest request;
   request.set_protocol_version(kProtocolVersion);
   v1::AttachResponse response;
@@ -162,34 +175,35 @@ TEST(Attach, MissingLayoutAndLongNamesAreNamed) {
 }
 
 TEST(StandardServices, HealthAndReflectionAnswer) {
-  ManagerRig rig;
+  ManagerHarness harness;
   for (const char* service : {"", "folio.v1.KvManager", "folio.v1.Admin"}) {
-    auto health = Health(rig.address(), service);
+    auto health = Health(harness.address(), service);
     ASSERT_TRUE(health.ok()) << service << ": " << health.status();
     EXPECT_EQ(*health, "SERVING") << service;
   }
-  EXPECT_EQ(Health(rig.address(), "no.such.Service").status().code(), absl::StatusCode::kNotFound);
-  auto services = ReflectedServices(rig.address());
+  EXPECT_EQ(Health(harness.address(), "no.such.Service").status().code(),
+            absl::StatusCode::kNotFound);
+  auto services = ReflectedServices(harness.address());
   ASSERT_TRUE(services.ok()) << services.status();
   EXPECT_THAT(*services, AllOf(HasSubstr("folio.v1.KvManager"), HasSubstr("folio.v1.Admin"),
                                HasSubstr("grpc.health.v1.Health")));
 }
 
 TEST(Drain, RefusesNewcomersAndTurnsHealthOff) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.Join();
   auto opened = worker.Open(SmallOpen(16, 16));
   ASSERT_TRUE(opened.ok()) << opened.status();
 
   // Not in vain: the sequence still runs when the time is over.
-  EXPECT_FALSE(rig.server().Drain(absl::Milliseconds(50), [](absl::Duration wait) {
+  EXPECT_FALSE(harness.server().Drain(absl::Milliseconds(50), [](absl::Duration wait) {
     absl::SleepFor(wait);
     return false;
   }));
-  EXPECT_EQ(*Health(rig.address()), "NOT_SERVING");
-  EXPECT_EQ(*Health(rig.address(), "folio.v1.KvManager"), "NOT_SERVING");
-  auto attach = TestWorker(rig.address()).Attach();
+  EXPECT_EQ(*Health(harness.address()), "NOT_SERVING");
+  EXPECT_EQ(*Health(harness.address(), "folio.v1.KvManager"), "NOT_SERVING");
+  auto attach = TestWorker(harness.address()).Attach();
   EXPECT_EQ(attach.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Message(attach.status()), HasSubstr("draining"));
   auto open = worker.Open(SmallOpen(16, 16));
@@ -208,7 +222,7 @@ TEST(Drain, RefusesNewcomersAndTurnsHealthOff) {
   auto reply = worker.Call(request);
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->failed_size(), 0) << reply->ShortDebugString();
-  EXPECT_TRUE(rig.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
+  EXPECT_TRUE(harness.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
 }
 
 }  // namespace

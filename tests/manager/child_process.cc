@@ -11,7 +11,7 @@
 #include <array>
 
 #include "absl/time/clock.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "services/common/unique_fd.h"
+#include "services/base/unique_fd.h"
 
 namespace folio::testing {
 

@@ -1,5 +1,5 @@
 // Page memory of GPUs, on a stand-in for the driver that is loaded as the real one is.
-#include "services/manager/device_memory.h"
+#include "services/manager/memory/device_memory.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "services/manager/pool_size.h"
+#include "services/manager/memory/pool_size.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::manager {

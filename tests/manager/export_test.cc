@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "services/common/unix_socket.h"
 #include "services/manager/export_socket.h"
-#include "services/manager/host_memory.h"
+#include "services/manager/memory/host_memory.h"
 #include "services/manager/pool_export.h"
-#include "tests/manager/manager_rig.h"
+#include "services/runtime/unix_socket.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {
@@ -70,8 +70,8 @@ TEST(PoolExport, HugePagesNeverChangeTheSize) {
 }
 
 TEST(Export, HandsOutTheMemoryTheManagerReads) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   ASSERT_TRUE(worker.Attach().ok());
   ASSERT_TRUE(worker.Fetch().ok());
   const int board = worker.descriptors().score_board.get();
@@ -81,18 +81,18 @@ TEST(Export, HandsOutTheMemoryTheManagerReads) {
   void* map = mmap(nullptr, SizeOf(board), PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
   ASSERT_NE(map, MAP_FAILED);
   static_cast<float*>(map)[5 * 16 + 3] = 0.75F;
-  EXPECT_EQ(rig.server().roster().pool()->memory().score_board()[5 * 16 + 3], 0.75F);
+  EXPECT_EQ(harness.server().registry().pool()->memory().score_board()[5 * 16 + 3], 0.75F);
   munmap(map, SizeOf(board));
-  EXPECT_EQ(rig.PoolState().workers(0).pid(), getpid());
+  EXPECT_EQ(harness.PoolState().workers(0).pid(), getpid());
 }
 
 TEST(Export, ATokenServesOnceAndOnlyTheRightOne) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   ASSERT_TRUE(worker.Attach().ok());
   for (const std::string& wrong :
        {std::string("guess"), worker.attached().session_token(), std::string(200, '0')}) {
-    auto refused = FetchPoolDescriptors(rig.export_socket(), wrong);
+    auto refused = FetchPoolDescriptors(harness.export_socket(), wrong);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied) << wrong;
   }
   EXPECT_TRUE(worker.Fetch().ok());
@@ -102,20 +102,20 @@ TEST(Export, ATokenServesOnceAndOnlyTheRightOne) {
 }
 
 TEST(Export, SurvivesCallersThatMisbehave) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   ASSERT_TRUE(worker.Attach().ok());
-  { auto hangs_up = ConnectUnix(rig.export_socket()); }
-  auto too_long = FetchPoolDescriptors(rig.export_socket(), std::string(5000, 'x'));
+  { auto hangs_up = ConnectUnix(harness.export_socket()); }
+  auto too_long = FetchPoolDescriptors(harness.export_socket(), std::string(5000, 'x'));
   EXPECT_EQ(too_long.status().code(), absl::StatusCode::kInvalidArgument);
-  auto with_fd = ConnectUnix(rig.export_socket());
+  auto with_fd = ConnectUnix(harness.export_socket());
   ASSERT_TRUE(with_fd.ok());
   ASSERT_TRUE(SendMessage(with_fd->get(), worker.attached().export_token(), {with_fd->get()}).ok());
   auto answer = ReceiveMessage(with_fd->get(), absl::Seconds(20));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->fds.empty());
   // Silent for longer than it is waited for, while the right one queues behind.
-  auto silent = ConnectUnix(rig.export_socket());
+  auto silent = ConnectUnix(harness.export_socket());
   ASSERT_TRUE(silent.ok());
   EXPECT_TRUE(worker.Fetch().ok());
 }

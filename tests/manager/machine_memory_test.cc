@@ -1,5 +1,5 @@
 // How much memory a pool may have, and in what pages.
-#include "services/manager/machine_memory.h"
+#include "services/manager/memory/machine_memory.h"
 
 #include <gtest/gtest.h>
 

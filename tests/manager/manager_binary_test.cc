@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "services/common/version.h"
+#include "services/runtime/version.h"
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 #include "tests/manager/raw_grpc.h"
 
 namespace folio::testing {
@@ -122,7 +122,7 @@ TEST_F(ManagerBinary, LogsWhatBecomesOfAWorker) {
   ChildProcess worker({FOLIO_TEST_WORKER_BINARY, address(), "64"});
   ASSERT_NE(worker.ReadUntil("holding sequence"), "") << worker.output();
   worker.Signal(SIGKILL);
-  EXPECT_NE(manager.ReadUntil("pool carved model=small pages=128"), "") << manager.output();
+  EXPECT_NE(manager.ReadUntil("pool created model=small pages=128"), "") << manager.output();
   EXPECT_NE(manager.ReadUntil("worker attached worker=w1"), "") << manager.output();
   EXPECT_NE(manager.ReadUntil("session began worker=w1"), "") << manager.output();
   EXPECT_NE(manager.ReadUntil("worker fenced worker=w1"), "") << manager.output();

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_gpu_rig.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_gpu_harness.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {

@@ -13,14 +13,15 @@
 #include <vector>
 
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_gpu_rig.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_gpu_harness.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -41,6 +42,11 @@ TEST_F(ManagerGpu, MakesThePoolHandsItOutAndFreesIt) {
   EXPECT_THAT(manager.ReadUntil("folio-manager started"), HasSubstr("device=cuda:1"));
   EXPECT_EQ(CallsOf("cuMemCreate"), 0U);
   TestWorker worker(address());
+  const auto described = worker.DescribePool();
+  ASSERT_TRUE(described.ok()) << described.status();
+  ASSERT_EQ(described->devices_size(), 1);
+  EXPECT_EQ(described->devices(0).uuid(), kUuid1);
+  EXPECT_EQ(described->devices(0).ranks_size(), 0);  // all ranks
   worker.ComputeOn(v1::DEVICE_KIND_CUDA);
   const auto attached = worker.Attach();
   ASSERT_TRUE(attached.ok()) << attached.status();
@@ -92,6 +98,16 @@ TEST_F(ManagerGpu, EachRankHasItsDevice) {
   ChildProcess manager(Command({{"--device=cuda:1,cuda:0", "--pool_bytes=3MiB"}}));
   ASSERT_TRUE(WaitUntilServing(address())) << manager.output();
   TestWorker worker(address());
+  // Told before there is a pool.
+  const auto described = worker.DescribePool();
+  ASSERT_TRUE(described.ok()) << described.status();
+  ASSERT_EQ(described->devices_size(), 2);
+  EXPECT_EQ(described->devices(0).uuid(), kUuid1);
+  EXPECT_EQ(described->devices(1).uuid(), kUuid0);
+  EXPECT_THAT(described->devices(0).ranks(), ElementsAre(0));
+  EXPECT_THAT(described->devices(1).ranks(), ElementsAre(1));
+  EXPECT_FALSE(described->devices(0).name().empty());
+
   worker.ComputeOn(v1::DEVICE_KIND_CUDA);
   v1::ModelLayout layout = SmallLayout();
   layout.set_num_kv_heads(3);
@@ -130,8 +146,8 @@ TEST_F(ManagerGpu, AWorkerOnTheCpuIsTurnedAwayAndTakesNothing) {
 }
 
 TEST_F(ManagerGpu, AWorkerOnAGpuIsTurnedAwayFromHostMemory) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.ComputeOn(v1::DEVICE_KIND_CUDA);
   const auto refused = worker.Attach().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;

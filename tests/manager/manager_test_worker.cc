@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 
 int main(int argc, char** argv) {
   uint32_t prompt = 0;

@@ -7,8 +7,9 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "services/cache/inspector.h"
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {
@@ -19,21 +20,23 @@ constexpr uint32_t kHeld = 2U * 5U;
 
 class OrphanTest : public ::testing::Test {
  protected:
-  explicit OrphanTest(const RigOptions& options = {.orphan_ttl = absl::Seconds(60)})
-      : rig_(options) {
+  explicit OrphanTest(const HarnessOptions& options = {.orphan_ttl = absl::Seconds(60)})
+      : harness_(options) {
     const std::string line = doomed_.ReadUntil("holding sequence");
     EXPECT_NE(line, "") << doomed_.output();
     other_.Join();
     third_.Join();
   }
-  ~OrphanTest() override { EXPECT_EQ(rig_.coordinator().CheckInvariants(), absl::OkStatus()); }
+  ~OrphanTest() override {
+    EXPECT_EQ(cache::Inspector(harness_.coordinator()).CheckInvariants(), absl::OkStatus());
+  }
 
   void Kill() {
     doomed_.Signal(SIGKILL);
     EXPECT_EQ(doomed_.Wait(), 128 + SIGKILL);
   }
   bool Orphaned() {
-    return Eventually([&] { return rig_.PoolState().orphans() == 1; });
+    return Eventually([&] { return harness_.PoolState().orphans() == 1; });
   }
   // Once the process is known to have ended.
   absl::StatusOr<v1::ClaimResult> ClaimSoon(TestWorker& worker) {
@@ -54,22 +57,22 @@ class OrphanTest : public ::testing::Test {
   }
   bool AllFree() {
     return Eventually([&] {
-      const v1::Pool pool = rig_.PoolState();
+      const v1::Pool pool = harness_.PoolState();
       return pool.free_pages() == pool.total_pages() && pool.reserved_pages() == 0;
     });
   }
 
-  ManagerRig rig_;
-  ChildProcess doomed_{{FOLIO_TEST_WORKER_BINARY, rig_.address(), "64"}};
-  TestWorker other_{rig_.address()};
-  TestWorker third_{rig_.address()};
+  ManagerHarness harness_;
+  ChildProcess doomed_{{FOLIO_TEST_WORKER_BINARY, harness_.address(), "64"}};
+  TestWorker other_{harness_.address()};
+  TestWorker third_{harness_.address()};
 };
 
 TEST_F(OrphanTest, AKilledWorkersSequenceIsClaimed) {
   EXPECT_TRUE(absl::IsUnavailable(other_.Claim(1).status()));
   Kill();
   ASSERT_TRUE(Orphaned());
-  const v1::Sequence shown = rig_.SequenceState(1).sequence();
+  const v1::Sequence shown = harness_.SequenceState(1).sequence();
   EXPECT_EQ(shown.state(), v1::SEQUENCE_STATE_ORPHANED);
   EXPECT_GT(shown.orphan_ms(), 30'000U);
   EXPECT_EQ(shown.held_pages(), kHeld);
@@ -94,7 +97,7 @@ TEST_F(OrphanTest, AKilledWorkersSequenceIsClaimed) {
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->failed_size(), 0) << reply->ShortDebugString();
   Close(other_, *claimed);
-  EXPECT_TRUE(AllFree()) << Show(rig_.PoolState());
+  EXPECT_TRUE(AllFree()) << Show(harness_.PoolState());
 }
 
 TEST_F(OrphanTest, OneOfTwoGetsIt) {
@@ -113,7 +116,7 @@ TEST_F(OrphanTest, OneOfTwoGetsIt) {
 TEST_F(OrphanTest, ADrainingManagerDoesNotWaitForOrphans) {
   Kill();
   ASSERT_TRUE(Orphaned());
-  EXPECT_TRUE(rig_.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
+  EXPECT_TRUE(harness_.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
   const absl::Status refused = other_.Claim(1).status();
   EXPECT_TRUE(absl::IsUnavailable(refused));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("draining"));
@@ -126,7 +129,7 @@ class HungTest : public OrphanTest {
   bool OrphanedMeanwhile() {
     return Eventually([&] {
       EXPECT_TRUE(other_.Call().ok() && third_.Call().ok());
-      return rig_.PoolState().orphans() == 1;
+      return harness_.PoolState().orphans() == 1;
     });
   }
 };
@@ -134,19 +137,19 @@ class HungTest : public OrphanTest {
 TEST_F(HungTest, NobodyGoesOnWhileTheProcessLives) {
   doomed_.Signal(SIGSTOP);
   ASSERT_TRUE(OrphanedMeanwhile());
-  EXPECT_EQ(rig_.PoolState().held_pages(), kHeld);
+  EXPECT_EQ(harness_.PoolState().held_pages(), kHeld);
   const absl::Status early = other_.Claim(1).status();
   EXPECT_TRUE(absl::IsUnavailable(early)) << early;
   EXPECT_THAT(std::string(early.message()), HasSubstr("could still write its pages"));
   // Another one's orderly end does not make it claimable.
   EXPECT_TRUE(third_.End().ok());
-  EXPECT_TRUE(Eventually([&] { return rig_.PoolState().workers_size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return harness_.PoolState().workers_size() == 1; }));
   EXPECT_TRUE(absl::IsUnavailable(other_.Claim(1).status()));
   Kill();
   const auto claimed = ClaimSoon(other_);
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   Close(other_, *claimed);
-  EXPECT_TRUE(AllFree()) << Show(rig_.PoolState());
+  EXPECT_TRUE(AllFree()) << Show(harness_.PoolState());
 }
 
 class ShortTest : public OrphanTest {
@@ -156,8 +159,8 @@ class ShortTest : public OrphanTest {
 
 TEST_F(ShortTest, WhatNobodyClaimsEnds) {
   Kill();
-  ASSERT_TRUE(AllFree()) << Show(rig_.PoolState());
-  EXPECT_EQ(rig_.PoolState().sequences(), 0U);
+  ASSERT_TRUE(AllFree()) << Show(harness_.PoolState());
+  EXPECT_EQ(harness_.PoolState().sequences(), 0U);
   EXPECT_TRUE(absl::IsNotFound(other_.Claim(1).status()));
 }
 

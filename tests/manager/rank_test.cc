@@ -11,12 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "services/common/clock.h"
-#include "services/common/protocol.h"
-#include "services/manager/host_memory.h"
-#include "services/manager/worker_roster.h"
+#include "services/base/clock.h"
+#include "services/base/protocol.h"
+#include "services/cache/inspector.h"
+#include "services/manager/memory/host_memory.h"
+#include "services/manager/worker_registry.h"
 #include "tests/manager/child_process.h"
-#include "tests/manager/manager_rig.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {
@@ -38,8 +39,8 @@ size_t SizeOf(int fd) {
 }
 
 TEST(Ranks, EachHasPagesOfItsOwnHeadsAndAllHaveOneBoard) {
-  ManagerRig rig({.pool_bytes = 60 * 1024});  // 30 pages of 4 heads
-  TestWorker worker(rig.address());
+  ManagerHarness harness({.pool_bytes = 60 * 1024});  // 30 pages of 4 heads
+  TestWorker worker(harness.address());
   const auto attached = worker.Attach(RankLayout({2, 1, 1}));
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->pool().num_pages(), 30u);
@@ -72,18 +73,18 @@ TEST(Ranks, EachHasPagesOfItsOwnHeadsAndAllHaveOneBoard) {
   EXPECT_EQ(pwrite(ranks[1].score_board.get(), &mark, sizeof(mark), 8), 4);
   EXPECT_EQ(value(ranks[0].score_board.get(), 8), mark);
   EXPECT_TRUE(worker.Begin().ok());
-  EXPECT_EQ(rig.PoolState().page_bytes(), 2048u);
+  EXPECT_EQ(harness.PoolState().page_bytes(), 2048u);
 }
 
 TEST(Ranks, OthersCutsAreRefused) {
-  ManagerRig rig;
-  TestWorker first(rig.address());
+  ManagerHarness harness;
+  TestWorker first(harness.address());
   ASSERT_TRUE(first.Attach(RankLayout({2, 1})).ok());
-  TestWorker alone(rig.address());
+  TestWorker alone(harness.address());
   EXPECT_THAT(std::string(alone.Attach(RankLayout({})).status().message()),
               HasSubstr("layout.rank_kv_heads: the pool has \"2,1\", the worker \"\""));
   for (const auto& bad : {std::vector<uint32_t>{4, 1}, {0, 3}, std::vector<uint32_t>(65, 1)}) {
-    ManagerRig fresh;
+    ManagerHarness fresh;
     TestWorker worker(fresh.address());
     const absl::Status refused = worker.Attach(RankLayout(bad)).status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
@@ -100,30 +101,30 @@ class RankDeathTest : public ::testing::Test {
     *request.mutable_layout() = SmallLayout();
     request.mutable_layout()->add_rank_kv_heads(1);
     request.mutable_layout()->add_rank_kv_heads(1);
-    const v1::AttachResponse attached = *roster_.Attach(request);
+    const v1::AttachResponse attached = *registry_.Attach(request);
     Redeem(attached.export_token());
     Redeem(attached.rank_export_tokens(0));
     v1::SessionHello hello;
     hello.set_worker_id(attached.worker_id());
     hello.set_session_token(attached.session_token());
-    worker_ = *roster_.BeginSession(hello, [this] { cancelled_ = true; });
+    worker_ = *registry_.BeginSession(hello, [this] { cancelled_ = true; });
     cache::OpenRequest open;
     open.worker = worker_;
     open.prompt = {TokenId(1), TokenId(2)};
     open.max_new_tokens = TokenCount(4);
-    EXPECT_TRUE(roster_.pool()->coordinator().Open(open).ok());
+    EXPECT_TRUE(registry_.pool()->coordinator().Open(open).ok());
     held_ = pool().held.value();
     EXPECT_GT(held_, 0u);
   }
-  ~RankDeathTest() override { roster_.EndSession(worker_); }
+  ~RankDeathTest() override { registry_.EndSession(worker_); }
 
-  cache::PoolInfo pool() const { return roster_.pool()->coordinator().pool(); }
+  cache::PoolInfo pool() const { return cache::Inspector(registry_.pool()->coordinator()).pool(); }
   uint32_t quarantined() const { return pool().quarantined.value(); }
   void Redeem(const std::string& token) {
     ranks_.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{"/bin/sleep", "60"}));
     const pid_t pid = ranks_.back()->pid();
     UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    EXPECT_TRUE(roster_.RedeemExportToken(token, pid, std::move(pidfd)).ok());
+    EXPECT_TRUE(registry_.RedeemExportToken(token, pid, std::move(pidfd)).ok());
   }
   // One rank is killed; the pages wait for the other one, which could still write.
   void ExpectPagesWaitForBoth(size_t first, size_t last) {
@@ -135,31 +136,32 @@ class RankDeathTest : public ::testing::Test {
     ranks_[last].reset();
     EXPECT_TRUE(Eventually([&] { return pool().free == pool().total; }));
     EXPECT_TRUE(pool().workers.empty());
-    EXPECT_EQ(roster_.pool()->coordinator().CheckInvariants(), absl::OkStatus());
+    EXPECT_EQ(cache::Inspector(registry_.pool()->coordinator()).CheckInvariants(),
+              absl::OkStatus());
   }
 
   const RealClock clock_;
   const manager::HostMemory memory_;
   std::atomic<bool> cancelled_ = false;
-  manager::WorkerRoster roster_{{.pages = &memory_,
-                                 .pool_size = {.bytes = 128 * kSmallPageBytes},
-                                 .lease_ttl = absl::Seconds(60),
-                                 .export_socket = "none",
-                                 .clock = &clock_}};
+  manager::WorkerRegistry registry_{{.pages = &memory_,
+                                     .pool_size = {.bytes = 128 * kSmallPageBytes},
+                                     .lease_ttl = absl::Seconds(60),
+                                     .export_socket = "none",
+                                     .clock = &clock_}};
   WorkerId worker_;
   uint32_t held_ = 0;
   std::vector<std::unique_ptr<ChildProcess>> ranks_;
 };
 
 TEST_F(RankDeathTest, PagesWaitForTheLeader) {
-  EXPECT_EQ(roster_.ProcessOf(worker_), ranks_[0]->pid());
+  EXPECT_EQ(registry_.ProcessOf(worker_), ranks_[0]->pid());
   ExpectPagesWaitForBoth(1, 0);
 }
 
 TEST_F(RankDeathTest, PagesWaitForTheOthers) { ExpectPagesWaitForBoth(0, 1); }
 
 TEST_F(RankDeathTest, PagesWaitForBothAfterTheSession) {
-  roster_.EndSession(worker_);
+  registry_.EndSession(worker_);
   cancelled_ = true;  // nobody calls it any more
   ExpectPagesWaitForBoth(1, 0);
 }

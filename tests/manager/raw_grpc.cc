@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/common/grpc_status.h"
+#include "services/grpc/grpc_status.h"
 
 namespace folio::testing {
 namespace {

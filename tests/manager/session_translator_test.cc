@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "services/common/logging.h"
-#include "tests/manager/session_translator_rig.h"
+#include "services/cache/inspector.h"
+#include "services/runtime/logging.h"
+#include "tests/manager/session_translator_harness.h"
 
 namespace folio::manager {
 namespace {
@@ -133,7 +134,10 @@ TEST_F(SessionTranslatorTest, AFailureOfOneSequenceIsNoConcernOfTheOthers) {
   const v1::SessionReply reply = Must(request);
   ASSERT_EQ(reply.failed_size(), 1);
   EXPECT_EQ(reply.failed(0).sequence_id(), a.sequence_id());
-  EXPECT_EQ(coordinator_.sequence(SequenceId(b.sequence_id()))->info.logical_length.value(), 16U);
+  EXPECT_EQ(cache::Inspector(coordinator_)
+                .sequence(SequenceId(b.sequence_id()))
+                ->info.logical_length.value(),
+            16U);
 }
 
 TEST_F(SessionTranslatorTest, ACloseThatIsAnErrorIsLogged) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "tests/model/executor_rig.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 namespace {
@@ -18,12 +18,12 @@ class Speaker {
       : stage_(stage),
         layers_(config.num_layers),
         kind_(kind),
-        slot_(stage.executor.Acquire(kind)) {
+        slot_(stage.executor.tables().Acquire(kind)) {
     for (const uint32_t token : RandomTokens(300, config.vocab, seed)) said_.emplace_back(token);
     Extend(5);
   }
 
-  SlotId slot() const { return slot_; }
+  SequenceSlot slot() const { return slot_; }
   ScoreKind kind() const { return kind_; }
 
   StepSegment Prompt(uint32_t count, bool ends) {
@@ -32,26 +32,26 @@ class Speaker {
     position_ += count;
     if (ends && kind_ == ScoreKind::kWindowAttention) segment.window = {20, 3, 0};
     if (ends && kind_ == ScoreKind::kUnrotatedDifference) segment.window = {15, 2, 1};
-    segment.score_resident = ends && kernels::ScoredOnDemand(kind_);
+    segment.score_resident = ends && WrittenOnDemand(kind_);
     return segment;
   }
   StepSegment Decode(bool forced, bool refresh) {
-    if (stage_.executor.free_tokens(slot_) == 0) Extend(1);
+    if (stage_.executor.tables().at(slot_).free_tokens() == 0) Extend(1);
     StepSegment segment = Next(false, true);
     if (forced) segment.tokens = {said_[position_]};
     ++position_;
-    segment.score_resident = refresh && kernels::ScoredOnDemand(kind_);
+    segment.score_resident = refresh && WrittenOnDemand(kind_);
     return segment;
   }
 
   void Compact(uint32_t keep) {
-    std::vector<std::vector<SlotIndex>> slots(layers_);
+    std::vector<std::vector<TokenSlot>> slots(layers_);
     for (uint32_t l = 0; l < layers_; ++l) {
       for (uint32_t i = 0; i < keep; ++i) slots[l].emplace_back(l % 2 + 2 * i);
     }
-    stage_.executor.Compact(slot_, slots, std::vector<uint32_t>(layers_, 1));
+    stage_.executor.Compact(slot_, {slots, std::vector<PageCount>(layers_, PageCount(1))});
     for (uint32_t l = 0; l < layers_; ++l) {
-      tables_[l].resize(stage_.executor.pages(slot_, LayerIndex(l)));
+      tables_[l].resize(stage_.executor.tables().at(slot_).pages(LayerIndex(l)));
     }
   }
   void DropBlocks() {
@@ -60,17 +60,17 @@ class Speaker {
       blocks.emplace_back(BlockIndex(l % 2));
       tables_[l].erase(tables_[l].begin() + l % 2);
     }
-    stage_.executor.DropBlocks(slot_, blocks);
+    stage_.executor.tables().DropBlocks(slot_, {blocks});
   }
-  void Release() { stage_.executor.Release(slot_); }
+  void Release() { stage_.executor.tables().Release(slot_); }
 
   void ReadBoard(Transcript& transcript) const {
     for (uint32_t l = 0; l < layers_; ++l) {
       std::vector<float>& to = l == 0 ? transcript.first_layer : transcript.other_layers;
-      const uint32_t resident = stage_.executor.resident(slot_, LayerIndex(l));
+      const uint32_t resident = stage_.executor.tables().at(slot_).resident(LayerIndex(l));
       for (uint32_t slot = 0; slot < resident; ++slot) {
-        for (const uint32_t plane : {0u, 1u}) {
-          const float* row = stage_.board.page_scores(tables_[l][slot / 16].page.value(), plane) +
+        for (const uint32_t channel : {0u, 1u}) {
+          const float* row = stage_.board.page_scores(tables_[l][slot / 16].page.value(), channel) +
                              slot % 16 * stage_.board.score_stride();
           to.insert(to.end(), row, row + stage_.board.geometry.num_kv_heads);
         }
@@ -95,14 +95,14 @@ class Speaker {
     for (uint32_t l = 0; l < layers_; ++l) {
       tables_[l].insert(tables_[l].end(), own[l].begin(), own[l].end());
     }
-    stage_.executor.ExtendTables(slot_, own);
+    stage_.executor.tables().Extend(slot_, own);
   }
 
   Stage& stage_;
   uint32_t layers_;
   ScoreKind kind_;
   std::vector<TokenId> said_;
-  SlotId slot_;
+  SequenceSlot slot_;
   std::vector<std::vector<PageRef>> tables_;
   uint32_t position_ = 0;
 };

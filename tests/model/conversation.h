@@ -1,5 +1,5 @@
 // A script with everything an executor can be asked for: sequences of all kinds of scores, chunked
-// prompts, decoding in company, compaction, dropped blocks, slots that are used again.
+// prompts, decoding in others, compaction, dropped blocks, slots that are used again.
 #ifndef FOLIO_TESTS_MODEL_CONVERSATION_H_
 #define FOLIO_TESTS_MODEL_CONVERSATION_H_
 
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/model/tp_rig.h"
+#include "tests/model/tp_harness.h"
 
 namespace folio::model::testing {
 
-// What came of it. Scores of the resident tokens, both planes, layer 0 and the others apart: there
-// they do not depend on what ranks have summed.
+// What came of it. Scores of the resident tokens, both channels, layer 0 and the others apart:
+// there they do not depend on what ranks have summed.
 struct Transcript {
   std::vector<uint32_t> tokens;
   std::vector<float> logprobs;

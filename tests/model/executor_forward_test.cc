@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "gtest/gtest.h"
-#include "tests/model/executor_rig.h"
-#include "tests/model/naive_llama.h"
+#include "tests/model/executor_harness.h"
+#include "tests/model/naive_model.h"
 
 namespace folio::model::testing {
 namespace {
@@ -50,11 +50,11 @@ class ForwardTest : public ::testing::TestWithParam<std::string> {
   }
 
   void ExpectNaive(const ModelConfig& config) {
-    ExecutorRig rig(GetParam(), config);
-    NaiveLlama naive(rig.model());
+    ExecutorHarness harness(GetParam(), config);
+    NaiveModel naive(harness.model());
     const Tokens prompt = RandomTokens(37, config.vocab, 1);
     const Tokens fed = RandomTokens(20, config.vocab, 2);
-    const Logprobs logprobs = rig.RunAlone(rig.Open(60), prompt, fed);
+    const Logprobs logprobs = harness.RunAlone(harness.Open(60), prompt, fed);
     Numbers last;
     for (const uint32_t token : prompt) last = naive.Feed(token);
     ASSERT_EQ(logprobs.size(), fed.size() + 1);
@@ -87,36 +87,57 @@ TEST_P(ForwardTest, MatchesNaiveWithOtherShapes) {
   ExpectNaive(config);
 }
 
-TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBits) {
-  ExecutorRig rig(GetParam());
+TEST_P(ForwardTest, MatchesNaiveWithBiases) {
+  ExpectNaive(OfFamily("qwen2"));
+  ModelConfig config = OfFamily("qwen2");
+  config.tied_embeddings = true;
+  config.heads = config.kv_heads = 3;
+  ExpectNaive(config);
+}
+
+// A row gets its bias wherever it is in a batch.
+TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBitsWithBiases) {
+  ExecutorHarness harness(GetParam(), OfFamily("qwen2"), 3);
   const Tokens prompt = RandomTokens(150, 101, 3);
   const Tokens fed = RandomTokens(5, 101, 4);
-  const Logprobs whole = rig.RunAlone(rig.Open(160), prompt, fed);
+  const Logprobs whole = harness.RunAlone(harness.Open(160), prompt, fed);
+  for (const uint32_t chunk : {1, 17, 149}) {
+    EXPECT_EQ(harness.RunAlone(harness.Open(160), prompt, fed, chunk), whole)
+        << "chunks of " << chunk;
+  }
+}
+
+TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBits) {
+  ExecutorHarness harness(GetParam());
+  const Tokens prompt = RandomTokens(150, 101, 3);
+  const Tokens fed = RandomTokens(5, 101, 4);
+  const Logprobs whole = harness.RunAlone(harness.Open(160), prompt, fed);
   for (const uint32_t chunk : {1, 7, 16, 33, 149}) {
-    EXPECT_EQ(rig.RunAlone(rig.Open(160), prompt, fed, chunk), whole) << "chunks of " << chunk;
+    EXPECT_EQ(harness.RunAlone(harness.Open(160), prompt, fed, chunk), whole)
+        << "chunks of " << chunk;
   }
 }
 
 TEST_P(ForwardTest, ThreadsGiveTheSameBits) {
   const Tokens prompt = RandomTokens(90, 101, 5);
   const Tokens fed = RandomTokens(5, 101, 6);
-  ExecutorRig one(GetParam(), TinyConfig(), 1);
-  ExecutorRig three(GetParam(), TinyConfig(), 3);
+  ExecutorHarness one(GetParam(), TinyConfig(), 1);
+  ExecutorHarness three(GetParam(), TinyConfig(), 3);
   EXPECT_EQ(one.RunAlone(one.Open(100), prompt, fed), three.RunAlone(three.Open(100), prompt, fed));
 }
 
 TEST_P(ForwardTest, CompanyGivesTheSameBits) {
   constexpr int kSequences = 7;
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   std::vector<Tokens> prompts;
   std::vector<Tokens> fed;
   std::vector<Logprobs> alone;
-  std::vector<SlotId> slots;
+  std::vector<SequenceSlot> slots;
   for (int i = 0; i < kSequences; ++i) {
     prompts.push_back(RandomTokens(5 + 11 * i, 101, 10 + i));
     fed.push_back(RandomTokens(6, 101, 20 + i));
-    alone.push_back(rig.RunAlone(rig.Open(90), prompts[i], fed[i]));
-    slots.push_back(rig.Open(90));
+    alone.push_back(harness.RunAlone(harness.Open(90), prompts[i], fed[i]));
+    slots.push_back(harness.Open(90));
   }
   // Sequence i starts its prompt in step i, in chunks of 20, in a changing order.
   std::vector<uint32_t> done(kSequences, 0);
@@ -129,19 +150,19 @@ TEST_P(ForwardTest, CompanyGivesTheSameBits) {
       const auto length = static_cast<uint32_t>(prompts[i].size());
       if (done[i] < length) {
         const uint32_t end = std::min(length, done[i] + 20);
-        segments.push_back(rig.Prompt(
+        segments.push_back(harness.Prompt(
             slots[i], Tokens(prompts[i].begin() + done[i], prompts[i].begin() + end), done[i]));
         segments.back().want_output = end == length;
         done[i] = end;
       } else if (done[i] < length + fed[i].size()) {
-        segments.push_back(rig.Decode(slots[i], fed[i][done[i] - length], done[i]));
+        segments.push_back(harness.Decode(slots[i], fed[i][done[i] - length], done[i]));
         ++done[i];
       } else {
         continue;
       }
       if (segments.back().want_output) owners.push_back(i);
     }
-    const auto outputs = rig.Run(segments);
+    const auto outputs = harness.Run(segments);
     ASSERT_EQ(outputs.size(), owners.size());
     for (size_t o = 0; o < outputs.size(); ++o) {
       EXPECT_EQ(outputs[o].slot, slots[owners[o]]);
@@ -152,35 +173,35 @@ TEST_P(ForwardTest, CompanyGivesTheSameBits) {
 }
 
 TEST_P(ForwardTest, PromptAndDecodeRowsAreClose) {
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   const Tokens prompt = RandomTokens(40, 101, 7);
   const Tokens rest(prompt.begin() + 10, prompt.end());
   const Logprobs decoded =
-      rig.RunAlone(rig.Open(48), Tokens(prompt.begin(), prompt.begin() + 10), rest);
-  const Logprobs prefilled = rig.RunAlone(rig.Open(48), prompt, {});
+      harness.RunAlone(harness.Open(48), Tokens(prompt.begin(), prompt.begin() + 10), rest);
+  const Logprobs prefilled = harness.RunAlone(harness.Open(48), prompt, {});
   ExpectClose(decoded.back(), prefilled.back());
 }
 
 TEST_P(ForwardTest, ManyOutputsInOneStep) {
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   const Tokens prompt = RandomTokens(3, 101, 8);
-  const Logprobs alone = rig.RunAlone(rig.Open(4), prompt, {});
+  const Logprobs alone = harness.RunAlone(harness.Open(4), prompt, {});
   std::vector<StepSegment> segments;
   segments.reserve(70);
-  for (int i = 0; i < 70; ++i) segments.push_back(rig.Prompt(rig.Open(4), prompt, 0));
-  const auto outputs = rig.Run(segments);
+  for (int i = 0; i < 70; ++i) segments.push_back(harness.Prompt(harness.Open(4), prompt, 0));
+  const auto outputs = harness.Run(segments);
   ASSERT_EQ(outputs.size(), 70u);
   for (const SegmentOutput& output : outputs) EXPECT_EQ(ByToken(output), alone[0]);
 }
 
 // What is kept is attended with the position it had.
 TEST_P(ForwardTest, EvictionMatchesNaive) {
-  ExecutorRig rig(GetParam());
-  NaiveLlama naive(rig.model());
-  Executor& executor = rig.executor();
-  const SlotId slot = rig.Open(64, kernels::ScoreKind::kNormRatio);
+  ExecutorHarness harness(GetParam());
+  NaiveModel naive(harness.model());
+  Executor& executor = harness.executor();
+  const SequenceSlot slot = harness.Open(64, kernels::ScoreKind::kNormRatio);
   const Tokens prompt = RandomTokens(61, 101, 30);
-  rig.RunAlone(slot, prompt, {});
+  harness.RunAlone(slot, prompt, {});
   for (const uint32_t token : prompt) naive.Feed(token);
 
   // 32 survivors, others in each layer; two blocks and one spare stay.
@@ -192,36 +213,36 @@ TEST_P(ForwardTest, EvictionMatchesNaive) {
     }
     return lists;
   }();
-  std::vector<std::vector<SlotIndex>> slots(2);
+  std::vector<std::vector<TokenSlot>> slots(2);
   for (size_t l = 0; l < 2; ++l) {
     for (const uint32_t index : keep[l]) slots[l].emplace_back(index);
     naive.Keep(static_cast<uint32_t>(l), keep[l]);
   }
-  executor.Compact(slot, slots, {1, 1});
-  EXPECT_EQ(executor.resident(slot, LayerIndex(1)), 32u);
-  EXPECT_EQ(executor.free_tokens(slot), 16u);
+  executor.Compact(slot, {slots, {PageCount(1), PageCount(1)}});
+  EXPECT_EQ(executor.tables().at(slot).resident(LayerIndex(1)), 32u);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 16u);
 
   uint32_t position = 61;
   const auto feed = [&](uint32_t count) {
     for (uint32_t i = 0; i < count; ++i, ++position) {
       const uint32_t token = (position * 13) % 101;
-      const auto output = rig.Run({rig.Decode(slot, token, position)});
+      const auto output = harness.Run({harness.Decode(slot, token, position)});
       ExpectClose(ByToken(output.at(0)), Normalised(naive.Feed(token)));
     }
   };
   feed(16);
-  EXPECT_EQ(executor.free_tokens(slot), 0u);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
   // Another block from each layer goes, the first of one and the last of the other.
-  executor.DropBlocks(slot, {BlockIndex(0), BlockIndex(2)});
+  executor.tables().DropBlocks(slot, {{BlockIndex(0), BlockIndex(2)}});
   for (uint32_t l = 0; l < 2; ++l) {
     std::vector<uint32_t> rest(48);
     std::iota(rest.begin(), rest.end(), 0);
     rest.erase(rest.begin() + (l == 0 ? 0 : 32), rest.begin() + (l == 0 ? 16 : 48));
     naive.Keep(l, rest);
   }
-  EXPECT_EQ(executor.resident(slot, LayerIndex(0)), 32u);
-  EXPECT_EQ(executor.free_tokens(slot), 0u);
-  executor.ExtendTables(slot, rig.pool().Take(1));
+  EXPECT_EQ(executor.tables().at(slot).resident(LayerIndex(0)), 32u);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
+  executor.tables().Extend(slot, harness.pool().Take(1));
   feed(10);
 }
 

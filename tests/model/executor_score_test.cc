@@ -36,12 +36,12 @@ bool Unscored(float score) { return std::isnan(score); }
 class ExecutorScoreTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExecutorScoreTest, InverseKeyNormsAreThereAsSoonAsTheToken) {
-  ExecutorRig rig(GetParam());
-  const Scored sequence(rig, ScoreKind::kInverseKeyNorm, 3);
+  ExecutorHarness harness(GetParam());
+  const Scored sequence(harness, ScoreKind::kInverseKeyNorm, 3);
   const Tokens prompt = RandomTokens(20, 101, 1);
-  rig.Run({sequence.Prompt(prompt, 0, 13)});
-  rig.Run({sequence.Prompt(prompt, 13, 7)});
-  rig.Run({sequence.Decode(5, 20)});
+  harness.Run({sequence.Prompt(prompt, 0, 13)});
+  harness.Run({sequence.Prompt(prompt, 13, 7)});
+  harness.Run({sequence.Decode(5, 20)});
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
     const std::vector<float> board = sequence.Board(layer);
     for (uint32_t i = 0; i < board.size(); ++i) {
@@ -53,20 +53,20 @@ TEST_P(ExecutorScoreTest, InverseKeyNormsAreThereAsSoonAsTheToken) {
       EXPECT_NEAR(board[i], want, 1e-6 * want);
     }
   }
-  EXPECT_EQ(rig.executor().times().score, 0);
+  EXPECT_EQ(harness.executor().times().score, 0);
 }
 
 TEST_P(ExecutorScoreTest, KeyDifferencesAreOfAllResidentTokensWhenAskedFor) {
-  ExecutorRig rig(GetParam());
-  Scored sequence(rig, ScoreKind::kKeyDifference, 8);
-  const Scored other(rig, ScoreKind::kKeyDifference, 8);
+  ExecutorHarness harness(GetParam());
+  Scored sequence(harness, ScoreKind::kKeyDifference, 8);
+  const Scored other(harness, ScoreKind::kKeyDifference, 8);
   const Tokens prompt = RandomTokens(80, 101, 2);
-  rig.Run({sequence.Prompt(prompt, 0, 33)});
-  rig.Run({sequence.Prompt(prompt, 33, 30), other.Prompt(prompt, 0, 20)});
+  harness.Run({sequence.Prompt(prompt, 0, 33)});
+  harness.Run({sequence.Prompt(prompt, 33, 30), other.Prompt(prompt, 0, 20)});
   for (const float score : sequence.Board(0)) EXPECT_TRUE(Unscored(score));
   StepSegment last = sequence.Prompt(prompt, 63, 17);
   last.score_resident = true;
-  rig.Run({other.Prompt(prompt, 20, 20), last});
+  harness.Run({other.Prompt(prompt, 20, 20), last});
   ExpectKeyDifferences(sequence);
   for (const float score : other.Board(1)) EXPECT_TRUE(Unscored(score));
 
@@ -77,13 +77,13 @@ TEST_P(ExecutorScoreTest, KeyDifferencesAreOfAllResidentTokensWhenAskedFor) {
   for (uint32_t i = 0; i < 30 * kHeads; ++i) {
     EXPECT_EQ(after[i], before[(1 + 2 * (i / kHeads)) * kHeads + i % kHeads]);
   }
-  rig.Run({sequence.Decode(7, 80)});
+  harness.Run({sequence.Decode(7, 80)});
   EXPECT_EQ(sequence.Board(1)[5], after[5]);
   StepSegment refresh = sequence.Decode(9, 81);
   refresh.score_resident = true;
   StepSegment third = other.Prompt(prompt, 40, 3);
   third.score_resident = true;
-  rig.Run({refresh, third});
+  harness.Run({refresh, third});
   ExpectKeyDifferences(sequence);
   ExpectKeyDifferences(other);
 
@@ -91,13 +91,13 @@ TEST_P(ExecutorScoreTest, KeyDifferencesAreOfAllResidentTokensWhenAskedFor) {
   EXPECT_EQ(sequence.resident(0), 16u);
   refresh = sequence.Decode(11, 82);
   refresh.score_resident = true;
-  rig.Run({refresh});
+  harness.Run({refresh});
   ExpectKeyDifferences(sequence);
-  EXPECT_GT(rig.executor().times().score, 0);
+  EXPECT_GT(harness.executor().times().score, 0);
 }
 
 // Sum of distances over the sum of what is wanted.
-double RelativeDistance(const std::vector<float>& board, const NaiveLlama& naive, uint32_t layer,
+double RelativeDistance(const std::vector<float>& board, const NaiveModel& naive, uint32_t layer,
                         uint32_t rows) {
   double distance = 0;
   double total = 0;
@@ -112,19 +112,19 @@ double RelativeDistance(const std::vector<float>& board, const NaiveLlama& naive
 }
 
 TEST_P(ExecutorScoreTest, TheWindowOfAPromptScoresAllOfIt) {
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   const Tokens prompt = RandomTokens(150, 101, 3);
-  NaiveLlama naive(rig.model());
+  NaiveModel naive(harness.model());
   for (const uint32_t token : prompt) naive.Feed(token);
-  const Scored sequence(rig, ScoreKind::kWindowAttention, 12);
-  rig.Run({sequence.Prompt(prompt, 0, 64)});
-  rig.Run({sequence.Prompt(prompt, 64, 41)});
+  const Scored sequence(harness, ScoreKind::kWindowAttention, 12);
+  harness.Run({sequence.Prompt(prompt, 0, 64)});
+  harness.Run({sequence.Prompt(prompt, 64, 41)});
   for (const float score : sequence.Board(0)) EXPECT_TRUE(Unscored(score));
-  EXPECT_EQ(rig.executor().times().score, 0);
+  EXPECT_EQ(harness.executor().times().score, 0);
   StepSegment last = sequence.Prompt(prompt, 105, 45);
   last.window = {20, 3, 0};
-  rig.Run({last});
-  EXPECT_GT(rig.executor().times().score, 0);
+  harness.Run({last});
+  EXPECT_GT(harness.executor().times().score, 0);
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
     // Fast families round the queries, and in layer 1 what came before them.
     const double tolerance = GetParam() == "plain" ? 0.002 : 0.05;
@@ -136,25 +136,25 @@ TEST_P(ExecutorScoreTest, TheWindowOfAPromptScoresAllOfIt) {
 // Neither the chunks nor who else is in the step, nor the number of threads.
 TEST_P(ExecutorScoreTest, NothingElseChangesAScore) {
   const Tokens prompt = RandomTokens(150, 101, 4);
-  const auto run = [&](const std::vector<uint32_t>& chunks, int threads, bool company) {
-    ExecutorRig rig(GetParam(), TinyConfig(), threads);
-    const Scored window(rig, ScoreKind::kWindowAttention, 11);
-    const Scored keys(rig, ScoreKind::kKeyDifference, 11);
-    const Scored others(rig, ScoreKind::kWindowAttention, 11);
+  const auto run = [&](const std::vector<uint32_t>& chunks, int threads, bool with_others) {
+    ExecutorHarness harness(GetParam(), TinyConfig(), threads);
+    const Scored window(harness, ScoreKind::kWindowAttention, 11);
+    const Scored keys(harness, ScoreKind::kKeyDifference, 11);
+    const Scored others(harness, ScoreKind::kWindowAttention, 11);
     uint32_t first = 0;
     for (const uint32_t chunk : chunks) {
       const bool ends = first + chunk == prompt.size();
       std::vector<StepSegment> step;
-      if (company) {
+      if (with_others) {
         step.push_back(others.Prompt(prompt, first, std::min(chunk, 30u)));
         step.back().window = {std::min(chunk, 3u), 3, 0};
       }
       step.push_back(window.Prompt(prompt, first, chunk));
       step.back().window = {ends ? 33U : 0, 3, 0};
-      rig.Run(step);
+      harness.Run(step);
       step = {keys.Prompt(prompt, first, chunk)};
       step.back().score_resident = ends;
-      rig.Run(step);
+      harness.Run(step);
       first += chunk;
     }
     std::vector<float> board;
@@ -174,24 +174,24 @@ TEST_P(ExecutorScoreTest, NothingElseChangesAScore) {
 using ExecutorScoreDeathTest = ExecutorScoreTest;
 
 TEST_P(ExecutorScoreDeathTest, MisuseIsCaught) {
-  ExecutorRig rig(GetParam(), TinyConfig(), 1);
+  ExecutorHarness harness(GetParam(), TinyConfig(), 1);
   const Tokens prompt = RandomTokens(10, 101, 5);
-  const Scored window(rig, ScoreKind::kWindowAttention, 1);
-  const Scored keys(rig, ScoreKind::kKeyDifference, 1);
+  const Scored window(harness, ScoreKind::kWindowAttention, 1);
+  const Scored keys(harness, ScoreKind::kKeyDifference, 1);
   StepSegment segment = window.Prompt(prompt, 0, 10);
   segment.window = {11, 3, 0};  // more than its rows
-  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  EXPECT_DEATH(harness.Run({segment}), "check failed");
   segment = window.Decode(1, 0);
   segment.window = {1, 3, 0};
-  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  EXPECT_DEATH(harness.Run({segment}), "check failed");
   segment = keys.Prompt(prompt, 0, 10);
-  segment.window = {1, 3, 2};  // no such plane
-  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  segment.window = {1, 3, 2};  // no such channel
+  EXPECT_DEATH(harness.Run({segment}), "check failed");
   segment.window = {1, 3, 0};  // the keys' own
-  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  EXPECT_DEATH(harness.Run({segment}), "check failed");
   segment = window.Prompt(prompt, 0, 10);
   segment.score_resident = true;
-  EXPECT_DEATH(rig.Run({segment}), "check failed");
+  EXPECT_DEATH(harness.Run({segment}), "check failed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorScoreTest, ::testing::ValuesIn(OpsNames()),

@@ -4,14 +4,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/model/executor_rig.h"
+#include "tests/model/executor_harness.h"
 
 namespace folio::model::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-StepSegment Greedy(SlotId slot, const Tokens& tokens, uint32_t position, bool prompt) {
+StepSegment Greedy(SequenceSlot slot, const Tokens& tokens, uint32_t position, bool prompt) {
   StepSegment segment;
   segment.slot = slot;
   segment.prompt = prompt;
@@ -24,42 +24,42 @@ StepSegment Greedy(SlotId slot, const Tokens& tokens, uint32_t position, bool pr
 class ExecutorTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExecutorTest, TablesAndLengths) {
-  ExecutorRig rig(GetParam());
-  Executor& executor = rig.executor();
+  ExecutorHarness harness(GetParam());
+  Executor& executor = harness.executor();
   EXPECT_EQ(executor.pipeline_depth(), 0);
   EXPECT_EQ(executor.max_rows(), 256u);
-  const SlotId slot = executor.Acquire(kernels::ScoreKind::kNone);
-  EXPECT_EQ(executor.free_tokens(slot), 0u);
-  const auto pages = rig.pool().Take(3);
-  executor.ExtendTables(slot, pages);
-  EXPECT_EQ(executor.free_tokens(slot), 48u);
-  rig.Run({Greedy(slot, RandomTokens(16, 101, 1), 0, true)});
-  EXPECT_EQ(executor.NewestPage(slot, LayerIndex(1)), pages[1][0]);
-  rig.Run({Greedy(slot, {}, 16, false)});
-  EXPECT_EQ(executor.NewestPage(slot, LayerIndex(0)), pages[0][1]);
-  EXPECT_EQ(executor.NewestPage(slot, LayerIndex(1)), pages[1][1]);
-  EXPECT_EQ(executor.resident(slot, LayerIndex(0)), 17u);
-  EXPECT_EQ(executor.free_tokens(slot), 31u);
+  const SequenceSlot slot = executor.tables().Acquire(kernels::ScoreKind::kNone);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
+  const auto pages = harness.pool().Take(3);
+  executor.tables().Extend(slot, pages);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 48u);
+  harness.Run({Greedy(slot, RandomTokens(16, 101, 1), 0, true)});
+  EXPECT_EQ(executor.tables().at(slot).NewestPage(LayerIndex(1)), pages[1][0]);
+  harness.Run({Greedy(slot, {}, 16, false)});
+  EXPECT_EQ(executor.tables().at(slot).NewestPage(LayerIndex(0)), pages[0][1]);
+  EXPECT_EQ(executor.tables().at(slot).NewestPage(LayerIndex(1)), pages[1][1]);
+  EXPECT_EQ(executor.tables().at(slot).resident(LayerIndex(0)), 17u);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 31u);
   // Pages of the other layer may go on alone; the fullest layer counts.
-  auto one_sided = rig.pool().Take(1);
+  auto one_sided = harness.pool().Take(1);
   one_sided[1].clear();
-  executor.ExtendTables(slot, one_sided);
-  EXPECT_EQ(executor.free_tokens(slot), 31u);
-  executor.Release(slot);
-  EXPECT_EQ(executor.Acquire(kernels::ScoreKind::kNone), slot);
-  EXPECT_EQ(executor.free_tokens(slot), 0u);
+  executor.tables().Extend(slot, one_sided);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 31u);
+  executor.tables().Release(slot);
+  EXPECT_EQ(executor.tables().Acquire(kernels::ScoreKind::kNone), slot);
+  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
 }
 
 TEST_P(ExecutorTest, FeedsWhatItSampled) {
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   const Tokens prompt = RandomTokens(9, 101, 2);
-  const SlotId slot = rig.Open(40);
-  const SlotId twin = rig.Open(40);
-  uint32_t token = rig.Run({Greedy(slot, prompt, 0, true)}).at(0).token.value();
-  rig.Run({Greedy(twin, prompt, 0, true)});
+  const SequenceSlot slot = harness.Open(40);
+  const SequenceSlot twin = harness.Open(40);
+  uint32_t token = harness.Run({Greedy(slot, prompt, 0, true)}).at(0).token.value();
+  harness.Run({Greedy(twin, prompt, 0, true)});
   for (uint32_t position = 9; position < 30; ++position) {
     const auto outputs =
-        rig.Run({Greedy(slot, {token}, position, false), Greedy(twin, {}, position, false)});
+        harness.Run({Greedy(slot, {token}, position, false), Greedy(twin, {}, position, false)});
     ASSERT_EQ(outputs.size(), 2u);
     EXPECT_EQ(outputs[0].token, outputs[1].token);
     token = outputs[0].token.value();
@@ -67,68 +67,68 @@ TEST_P(ExecutorTest, FeedsWhatItSampled) {
 }
 
 TEST_P(ExecutorTest, TargetIsTakenInsteadOfASample) {
-  ExecutorRig rig(GetParam());
-  const SlotId slot = rig.Open(40);
-  StepSegment segment = rig.Prompt(slot, RandomTokens(5, 101, 3), 0);
+  ExecutorHarness harness(GetParam());
+  const SequenceSlot slot = harness.Open(40);
+  StepSegment segment = harness.Prompt(slot, RandomTokens(5, 101, 3), 0);
   segment.target = TokenId(42);
-  const SegmentOutput output = rig.Run({segment}).at(0);
+  const SegmentOutput output = harness.Run({segment}).at(0);
   EXPECT_EQ(output.token, TokenId(42));
   EXPECT_EQ(output.logprob, ByToken(output)[42]);
   // And is what the next step feeds.
-  const SlotId twin = rig.Open(40);
-  rig.Run({segment = rig.Prompt(twin, RandomTokens(5, 101, 3), 0)});
-  StepSegment implied = rig.Prompt(slot, {}, 5);
+  const SequenceSlot twin = harness.Open(40);
+  harness.Run({segment = harness.Prompt(twin, RandomTokens(5, 101, 3), 0)});
+  StepSegment implied = harness.Prompt(slot, {}, 5);
   implied.prompt = false;
-  const auto outputs = rig.Run({implied, rig.Decode(twin, 42, 5)});
+  const auto outputs = harness.Run({implied, harness.Decode(twin, 42, 5)});
   EXPECT_EQ(ByToken(outputs[0]), ByToken(outputs[1]));
 }
 
 TEST_P(ExecutorTest, LogprobsAreADistributionAndOnlyOnRequest) {
-  ExecutorRig rig(GetParam());
-  StepSegment segment = rig.Prompt(rig.Open(40), RandomTokens(5, 101, 4), 0);
-  const SegmentOutput all = rig.Run({segment}).at(0);
+  ExecutorHarness harness(GetParam());
+  StepSegment segment = harness.Prompt(harness.Open(40), RandomTokens(5, 101, 4), 0);
+  const SegmentOutput all = harness.Run({segment}).at(0);
   ASSERT_EQ(all.top.size(), 101u);
   double sum = 0;
   for (const auto& [token, logprob] : all.top) sum += std::exp(logprob);
   EXPECT_NEAR(sum, 1, 1e-4);
   EXPECT_EQ(all.token, all.top[0].first);
   EXPECT_EQ(all.logprob, all.top[0].second);
-  segment.slot = rig.Open(40);
+  segment.slot = harness.Open(40);
   segment.top_logprobs = 2;
-  EXPECT_EQ(rig.Run({segment}).at(0).top.size(), 2u);
-  segment.slot = rig.Open(40);
+  EXPECT_EQ(harness.Run({segment}).at(0).top.size(), 2u);
+  segment.slot = harness.Open(40);
   segment.top_logprobs = -1;
-  EXPECT_TRUE(rig.Run({segment}).at(0).top.empty());
+  EXPECT_TRUE(harness.Run({segment}).at(0).top.empty());
 }
 
 // A seeded sample is of the position, whatever else is in the batch.
 TEST_P(ExecutorTest, SamplesAreTheSameInCompany) {
-  ExecutorRig rig(GetParam());
+  ExecutorHarness harness(GetParam());
   const Tokens prompt = RandomTokens(5, 101, 5);
-  StepSegment segment = Greedy(rig.Open(40), prompt, 0, true);
+  StepSegment segment = Greedy(harness.Open(40), prompt, 0, true);
   segment.sampling.temperature = 1.5f;
   segment.sampling.seed = 99;
-  const TokenId alone = rig.Run({segment}).at(0).token;
+  const TokenId alone = harness.Run({segment}).at(0).token;
   std::vector<StepSegment> batch;
   batch.reserve(6);
   for (int i = 0; i < 5; ++i) {
-    batch.push_back(Greedy(rig.Open(40), RandomTokens(5, 101, 60 + i), 0, true));
+    batch.push_back(Greedy(harness.Open(40), RandomTokens(5, 101, 60 + i), 0, true));
   }
-  segment.slot = rig.Open(40);
+  segment.slot = harness.Open(40);
   batch.push_back(segment);
-  EXPECT_EQ(rig.Run(batch).at(5).token, alone);
+  EXPECT_EQ(harness.Run(batch).at(5).token, alone);
 }
 
 // K, V and scores go to the sequence's own slots and nowhere else; scores are of the stored values.
 TEST_P(ExecutorTest, WritesItsOwnSlotsOnly) {
-  ExecutorRig rig(GetParam());
-  const kernels::PoolView& view = rig.pool().view();
+  ExecutorHarness harness(GetParam());
+  const kernels::PoolView& view = harness.pool().view();
   const std::vector<std::byte> before(view.pages,
                                       view.pages + view.num_pages * view.geometry.page_bytes());
-  const SlotId slot = rig.executor().Acquire(kernels::ScoreKind::kNormRatio);
-  const auto pages = rig.pool().Take(2);
-  rig.executor().ExtendTables(slot, pages);
-  rig.Run({Greedy(slot, RandomTokens(21, 101, 6), 0, true)});
+  const SequenceSlot slot = harness.executor().tables().Acquire(kernels::ScoreKind::kNormRatio);
+  const auto pages = harness.pool().Take(2);
+  harness.executor().tables().Extend(slot, pages);
+  harness.Run({Greedy(slot, RandomTokens(21, 101, 6), 0, true)});
   std::vector<int> used(view.num_pages, 0);  // tokens
   for (const auto& layer : pages) {
     used[layer[0].page.value()] = 16;
@@ -161,15 +161,15 @@ TEST_P(ExecutorTest, WritesItsOwnSlotsOnly) {
 }
 
 TEST_P(ExecutorTest, TellsWhereTimeWent) {
-  ExecutorRig rig(GetParam());
-  const SlotId slot = rig.Open(200);
-  rig.Run({Greedy(slot, RandomTokens(150, 101, 7), 0, true)});
-  std::vector<std::vector<SlotIndex>> keep(2);
+  ExecutorHarness harness(GetParam());
+  const SequenceSlot slot = harness.Open(200);
+  harness.Run({Greedy(slot, RandomTokens(150, 101, 7), 0, true)});
+  std::vector<std::vector<TokenSlot>> keep(2);
   for (auto& layer : keep) {
     for (uint32_t i = 0; i < 32; ++i) layer.emplace_back(3 * i);
   }
-  rig.executor().Compact(slot, keep, {0, 0});
-  const ExecutorTimes times = rig.executor().times();
+  harness.executor().Compact(slot, {keep, {PageCount(0), PageCount(0)}});
+  const ExecutorTimes times = harness.executor().times();
   for (const double part : {times.attention, times.linear, times.append_score, times.compact,
                             times.sample, times.other}) {
     EXPECT_GT(part, 0);
@@ -178,8 +178,8 @@ TEST_P(ExecutorTest, TellsWhereTimeWent) {
 }
 
 TEST_P(ExecutorTest, AnEmptyStepIsNoStep) {
-  ExecutorRig rig(GetParam());
-  EXPECT_TRUE(rig.Run({}).empty());
+  ExecutorHarness harness(GetParam());
+  EXPECT_TRUE(harness.Run({}).empty());
 }
 
 TEST_P(ExecutorTest, ALogitThatIsNotFiniteIsAFault) {
@@ -189,8 +189,8 @@ TEST_P(ExecutorTest, ALogitThatIsNotFiniteIsAFault) {
                   std::vector<kernels::bf16>(size_t{101} * 40, kernels::bf16::Round(3e38f)));
   TestPool pool(model.config(), 10);
   const auto executor = *MakeCpuExecutor(model, OpsNamed(GetParam()), 1, pool.view());
-  const SlotId slot = executor->Acquire(kernels::ScoreKind::kNone);
-  executor->ExtendTables(slot, pool.Take(1));
+  const SequenceSlot slot = executor->tables().Acquire(kernels::ScoreKind::kNone);
+  executor->tables().Extend(slot, pool.Take(1));
   StepBatch batch;
   batch.segments = {Greedy(slot, {1, 2, 3}, 0, true)};
   const StepOutput output = executor->Collect(executor->Enqueue(batch));
@@ -202,32 +202,35 @@ using ExecutorDeathTest = ExecutorTest;
 
 // One thread: the process forks.
 TEST_P(ExecutorDeathTest, MisuseIsCaught) {
-  ExecutorRig rig(GetParam(), TinyConfig(), 1);
-  Executor& executor = rig.executor();
-  const SlotId slot = rig.Open(32);
-  const auto run = [&](std::vector<StepSegment> segments) { rig.Run(std::move(segments)); };
-  EXPECT_DEATH(run({Greedy(SlotId(7), {1}, 0, true)}), "check failed");       // no such slot
-  EXPECT_DEATH(run({Greedy(slot, {1, 2}, 0, false)}), "check failed");        // two decode rows
-  EXPECT_DEATH(run({Greedy(slot, {}, 0, false)}), "check failed");            // nothing sampled
-  EXPECT_DEATH(run({Greedy(slot, {101}, 0, true)}), "check failed");          // vocabulary
-  EXPECT_DEATH(run({Greedy(slot, Tokens(33, 1), 0, true)}), "check failed");  // no room
-  EXPECT_DEATH(run({Greedy(slot, {1}, 600, false)}), "check failed");         // context
+  ExecutorHarness harness(GetParam(), TinyConfig(), 1);
+  Executor& executor = harness.executor();
+  const SequenceSlot slot = harness.Open(32);
+  const auto run = [&](std::vector<StepSegment> segments) { harness.Run(std::move(segments)); };
+  EXPECT_DEATH(run({Greedy(SequenceSlot(7), {1}, 0, true)}), "check failed");  // no such slot
+  EXPECT_DEATH(run({Greedy(slot, {1, 2}, 0, false)}), "check failed");         // two decode rows
+  EXPECT_DEATH(run({Greedy(slot, {}, 0, false)}), "check failed");             // nothing sampled
+  EXPECT_DEATH(run({Greedy(slot, {101}, 0, true)}), "check failed");           // vocabulary
+  EXPECT_DEATH(run({Greedy(slot, Tokens(33, 1), 0, true)}), "check failed");   // no room
+  EXPECT_DEATH(run({Greedy(slot, {1}, 600, false)}), "check failed");          // context
   EXPECT_DEATH(run({Greedy(slot, {1}, 0, true), Greedy(slot, {1}, 1, true)}), "check failed");
-  const SlotId large = rig.Open(300);
+  const SequenceSlot large = harness.Open(300);
   EXPECT_DEATH(run({Greedy(large, Tokens(257, 1), 0, true)}), "check failed");  // max_rows
-  EXPECT_DEATH(executor.DropBlocks(slot, {BlockIndex(0), BlockIndex(0)}), "check failed");
-  EXPECT_DEATH(executor.NewestPage(slot, LayerIndex(0)), "check failed");
-  EXPECT_DEATH(executor.ExtendTables(slot, {{PageRef{PageId(400), Generation(1)}}, {}}),
+  EXPECT_DEATH(executor.tables().DropBlocks(slot, {{BlockIndex(0), BlockIndex(0)}}),
                "check failed");
-  EXPECT_DEATH(executor.Release(SlotId(9)), "check failed");
+  EXPECT_DEATH(executor.tables().at(slot).NewestPage(LayerIndex(0)), "check failed");
+  EXPECT_DEATH(executor.tables().Extend(slot, {{PageRef{PageId(400), Generation(1)}}, {}}),
+               "check failed");
+  EXPECT_DEATH(executor.tables().Release(SequenceSlot(9)), "check failed");
   EXPECT_DEATH(executor.Collect(StepTicket(1)), "check failed");
   run({Greedy(slot, Tokens(20, 1), 0, true)});
-  const std::vector<std::vector<SlotIndex>> descending(2, {SlotIndex(4), SlotIndex(2)});
-  EXPECT_DEATH(executor.Compact(slot, descending, {0, 0}), "check failed");
-  const std::vector<std::vector<SlotIndex>> beyond(2, {SlotIndex(20)});
-  EXPECT_DEATH(executor.Compact(slot, beyond, {0, 0}), "check failed");
-  const std::vector<std::vector<SlotIndex>> one(2, {SlotIndex(1)});
-  EXPECT_DEATH(executor.Compact(slot, one, {0, 2}), "check failed");  // spare
+  const std::vector<PageCount> none(2);
+  const std::vector<std::vector<TokenSlot>> descending(2, {TokenSlot(4), TokenSlot(2)});
+  EXPECT_DEATH(executor.Compact(slot, {descending, none}), "check failed");
+  const std::vector<std::vector<TokenSlot>> beyond(2, {TokenSlot(20)});
+  EXPECT_DEATH(executor.Compact(slot, {beyond, none}), "check failed");
+  const std::vector<std::vector<TokenSlot>> one(2, {TokenSlot(1)});
+  EXPECT_DEATH(executor.Compact(slot, {one, {PageCount(0), PageCount(2)}}),
+               "check failed");  // spare
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorTest, ::testing::ValuesIn(OpsNames()),
@@ -270,7 +273,7 @@ TEST(LoadWeights, NamesATensorOfTheWrongSize) {
 
 TEST(LoadWeights, ReportsProgressAndSize) {
   const RandomModel model(TinyConfig(), 1);
-  kernels::cpu::ThreadPool threads(2);
+  kernels::ThreadPool threads(2);
   std::vector<int> percents;
   const auto weights = *LoadWeights(model, *kernels::cpu::MakePlainOps(), threads,
                                     [&](int percent) { percents.push_back(percent); });

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "gtest/gtest.h"
-#include "services/model/slot_table.h"
+#include "services/model/executor/resident_scoring.h"
 #include "tests/model/scored_sequence.h"
 
 namespace folio::model::testing {
@@ -12,7 +12,7 @@ namespace {
 
 using kernels::ScoreKind;
 
-constexpr uint32_t kPageTokens = 16;  // of ExecutorRig
+constexpr uint32_t kPageTokens = 16;  // of ExecutorHarness
 
 Numbers Unrotated(const Numbers& key, uint32_t position) {
   const size_t half = key.size() / 2;
@@ -59,15 +59,15 @@ void ExpectUnrotated(const Scored& sequence, const std::vector<Tokens>& position
 
 // The prompt when it ends, later each page once, when it fills; by positions, not by slots.
 TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageThatFills) {
-  ExecutorRig rig(GetParam());
-  Scored sequence(rig, ScoreKind::kUnrotatedDifference, 8);
+  ExecutorHarness harness(GetParam());
+  Scored sequence(harness, ScoreKind::kUnrotatedDifference, 8);
   const Tokens prompt = RandomTokens(80, 101, 6);
-  rig.Run({sequence.Prompt(prompt, 0, 33)});
+  harness.Run({sequence.Prompt(prompt, 0, 33)});
   for (const float score : sequence.Board(0)) EXPECT_TRUE(std::isnan(score));
   StepSegment last = sequence.Prompt(prompt, 33, 47);
   last.score_resident = true;
   last.window = {9, 15, 1};
-  rig.Run({last});
+  harness.Run({last});
   std::vector<Tokens> positions(kLayers, Tokens(80));
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
   ExpectUnrotated(sequence, positions, 0, 1);
@@ -80,16 +80,16 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
   uint32_t next = 80;
   // While a page fills there is nothing to score; when it is full, no other token is scored again.
   const auto fill_a_page = [&] {
-    const double scoring = rig.executor().times().score;
+    const double scoring = harness.executor().times().score;
     std::vector<std::vector<float>> before;
     for (uint32_t layer = 0; layer < kLayers; ++layer) before.push_back(sequence.Board(layer));
     for (uint32_t i = 0; i < kPageTokens; ++i, ++next) {
       StepSegment step = sequence.Decode(next % 101, next);
       step.score_resident = true;
-      rig.Run({step});
+      harness.Run({step});
       for (Tokens& layer : positions) layer.push_back(next);
       const bool filled = i + 1 == kPageTokens;
-      EXPECT_EQ(rig.executor().times().score == scoring, !filled);
+      EXPECT_EQ(harness.executor().times().score == scoring, !filled);
     }
     ExpectUnrotated(sequence, positions, 32, kPageTokens);
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
@@ -111,17 +111,17 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
 TEST_P(ExecutorUnrotatedTest, NoMoreThanSixteenKeysAreSampled) {
   ModelConfig config = TinyConfig();
   config.context = 2048;
-  ExecutorRig rig(GetParam(), config);
-  constexpr uint32_t kPages = 2 * SlotTable::kMostSamples + 3;  // every third
-  Scored sequence(rig, ScoreKind::kUnrotatedDifference, kPages);
+  ExecutorHarness harness(GetParam(), config);
+  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples + 3;  // every third
+  Scored sequence(harness, ScoreKind::kUnrotatedDifference, kPages);
   const uint32_t end = kPages * kPageTokens;
   const Tokens prompt = RandomTokens(end - 1, 101, 6);
   for (uint32_t first = 0; first < end - 1; first += 64) {
-    rig.Run({sequence.Prompt(prompt, first, std::min(64U, end - 1 - first))});
+    harness.Run({sequence.Prompt(prompt, first, std::min(64U, end - 1 - first))});
   }
   StepSegment step = sequence.Decode(7, end - 1);
   step.score_resident = true;
-  rig.Run({step});
+  harness.Run({step});
   std::vector<Tokens> positions(kLayers, Tokens(end));
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
   ExpectUnrotated(sequence, positions, end - kPageTokens, 3 * kPageTokens);

@@ -1,5 +1,5 @@
 // Vocabularies as GGUF carries them, small ones made here: pre-tokenizers, special tokens, damage.
-#include "services/model/gguf_tokenizer.h"
+#include "services/model/tokenizer/gguf_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "services/model/tokenizer.h"
+#include "services/model/tokenizer/tokenizer.h"
 
 namespace folio::model {
 namespace {

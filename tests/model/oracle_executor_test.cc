@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
-#include "services/model/cpu_executor.h"
-#include "tests/model/executor_rig.h"
+#include "services/base/check.h"
+#include "services/model/cpu/cpu_executor.h"
+#include "tests/model/executor_harness.h"
 #include "tests/model/oracle_sequence.h"
 
 namespace folio::model::testing {
@@ -29,7 +29,7 @@ std::shared_ptr<const ModelWeights> Weights(const std::string& family) {
     FOLIO_CHECK(path != nullptr);
     const auto source = OpenModel(path);
     FOLIO_CHECK(source.ok());
-    kernels::cpu::ThreadPool threads(2);
+    kernels::ThreadPool threads(2);
     weights = *LoadWeights(**source, *OpsNamed(family), threads);
   }
   return weights;

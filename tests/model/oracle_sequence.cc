@@ -10,7 +10,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 #include "services/policy/registry.h"
 
 namespace folio::model::testing {
@@ -33,7 +33,7 @@ void ExpectKept(const ManagedSequence& sequence, const Json& oracle, const Toler
     const std::set<uint32_t> want = positions.get<std::set<uint32_t>>();
     ASSERT_EQ(kept.size(), want.size());
     size_t same = 0;
-    for (const SlotIndex slot : kept) same += want.count(slot.value());
+    for (const TokenSlot slot : kept) same += want.count(slot.value());
     std::cout << "layer " << layer << " keeps " << same << " of the same " << want.size() << "\n";
     EXPECT_GE(double(same), tolerance.kept * double(want.size())) << "layer " << layer;
   }
@@ -80,12 +80,13 @@ ManagedSequence::ManagedSequence(Executor& executor, TestPool& pool, const kerne
       pool_(pool),
       board_(board),
       policy_(policy::MakePolicy(SpecNamed(one["policy"]))) {
-  if (policy_->evicts()) {
+  if (policy_->traits().evicts) {
     limits_ = {TokenCount(one["budget"].get<uint32_t>()), TokenCount(kPageTokens),
                TokenCount(kPageTokens)};
   }
-  slot_ = executor_.Acquire(policy_->needs_scores() ? kernels::ScoreKind::kNormRatio
-                                                    : kernels::ScoreKind::kNone);
+  slot_ =
+      executor_.tables().Acquire(policy_->traits().needs_scores() ? kernels::ScoreKind::kNormRatio
+                                                                  : kernels::ScoreKind::kNone);
   tables_.resize(board_.geometry.num_layers);
 }
 
@@ -104,18 +105,19 @@ SegmentOutput ManagedSequence::Prefill(const std::vector<uint32_t>& prompt,
     output = Run(segment, first);
   }
   position_ = prompt.size();
-  if (policy_->evicts() && position_ > limits_.budget.value()) Compact();
+  if (policy_->traits().evicts && position_ > limits_.budget.value()) Compact();
   return output;
 }
 
 SegmentOutput ManagedSequence::Feed(std::optional<TokenId> token, std::optional<TokenId> target) {
-  if (executor_.free_tokens(slot_) == 0) Extend(1);
+  if (executor_.tables().at(slot_).free_tokens() == 0) Extend(1);
   StepSegment segment;
   if (token.has_value()) segment.tokens = {*token};
   segment.want_output = true;
   segment.target = target;
   SegmentOutput output = Run(segment, position_++);
-  if (policy_->evicts() && resident() % kPageTokens == 0 && resident() > limits_.budget.value()) {
+  if (policy_->traits().evicts && resident() % kPageTokens == 0 &&
+      resident() > limits_.budget.value()) {
     Drop();
   }
   return output;
@@ -135,7 +137,7 @@ void ManagedSequence::Extend(uint32_t count) {
   for (size_t l = 0; l < pages.size(); ++l) {
     tables_[l].insert(tables_[l].end(), pages[l].begin(), pages[l].end());
   }
-  executor_.ExtendTables(slot_, pages);
+  executor_.tables().Extend(slot_, pages);
 }
 
 policy::LayerScores ManagedSequence::Scores(uint32_t layer, std::vector<const float*>& pages) {
@@ -151,7 +153,7 @@ void ManagedSequence::Compact() {
   for (uint32_t l = 0; l < tables_.size(); ++l) {
     kept_.push_back(policy_->SelectPrefill(Scores(l, pages), limits_));
   }
-  executor_.Compact(slot_, kept_, std::vector<uint32_t>(kept_.size(), 1));
+  executor_.Compact(slot_, {kept_, std::vector<PageCount>(kept_.size(), PageCount(1))});
   for (auto& table : tables_) table.resize(limits_.budget.value() / kPageTokens + 1);
 }
 
@@ -165,7 +167,7 @@ void ManagedSequence::Drop() {
     blocks.push_back(policy_->SelectDecode(scores, limits_));
     tables_[l].erase(tables_[l].begin() + blocks.back().value());
   }
-  executor_.DropBlocks(slot_, {blocks.begin(), blocks.end()});
+  executor_.tables().DropBlocks(slot_, {{blocks.begin(), blocks.end()}});
   drops_.push_back(blocks);
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/views.h"
-#include "services/model/executor.h"
+#include "services/model/executor/executor.h"
 #include "services/policy/policy.h"
 #include "tests/model/random_model.h"
 
@@ -48,15 +48,15 @@ class ManagedSequence {
   // All borrowed. `pool` gives pages, their scores are on `board`, as the host sees it.
   ManagedSequence(Executor& executor, TestPool& pool, const kernels::PoolView& board,
                   const nlohmann::json& one);
-  ~ManagedSequence() { executor_.Release(slot_); }
+  ~ManagedSequence() { executor_.tables().Release(slot_); }
 
   // The whole prompt, then the compaction. `target`: the token to take instead of sampling.
   SegmentOutput Prefill(const std::vector<uint32_t>& prompt, std::optional<TokenId> target);
   // Feeds one token (or, without one, what was sampled last) and evicts when its page is full.
   SegmentOutput Feed(std::optional<TokenId> token, std::optional<TokenId> target);
 
-  uint32_t resident() const { return executor_.resident(slot_, LayerIndex(0)); }
-  const std::vector<std::vector<SlotIndex>>& kept() const { return kept_; }
+  uint32_t resident() const { return executor_.tables().at(slot_).resident(LayerIndex(0)); }
+  const std::vector<std::vector<TokenSlot>>& kept() const { return kept_; }
   const std::vector<std::vector<BlockIndex>>& drops() const { return drops_; }
 
  private:
@@ -71,9 +71,9 @@ class ManagedSequence {
   const kernels::PoolView board_;
   std::shared_ptr<const policy::Policy> policy_;
   policy::Limits limits_;
-  SlotId slot_;
+  SequenceSlot slot_;
   std::vector<std::vector<PageRef>> tables_;
-  std::vector<std::vector<SlotIndex>> kept_;
+  std::vector<std::vector<TokenSlot>> kept_;
   std::vector<std::vector<BlockIndex>> drops_;
   uint32_t position_ = 0;
 };

@@ -4,7 +4,8 @@
 #include <limits>
 #include <random>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
+#include "services/model/family/family.h"
 
 namespace folio::model::testing {
 
@@ -25,47 +26,73 @@ ModelConfig TinyConfig() {
   return config;
 }
 
+ModelConfig OfFamily(const std::string& family, ModelConfig config) {
+  const Family* found = FindFamily(family);
+  FOLIO_CHECK(found != nullptr);
+  config.architecture = family;
+  config.features = found->features;
+  return config;
+}
+
+namespace {
+
+// How much larger than its input a matrix makes its product.
+float Gain(Role role) {
+  switch (role) {
+    case Role::kEmbedding:
+    case Role::kOutput:
+      return 3;
+    case Role::kQuery:
+    case Role::kKey:
+      return 2;  // sharp attention, so that a token more or less is seen in the logits
+    default:
+      return 1;
+  }
+}
+
+bool InLayer(Role role) { return InfoOf(role).in_layer; }
+
+}  // namespace
+
 RandomModel::RandomModel(ModelConfig config, uint64_t seed) : config_(std::move(config)) {
   std::mt19937_64 random(seed);
-  const auto matrix = [&](Role role, uint32_t layer, size_t rows, size_t cols, float gain) {
-    std::normal_distribution<float> normal(0, gain / std::sqrt(static_cast<float>(cols)));
+  const Family* family = FindFamily(config_.architecture);
+  FOLIO_CHECK(family != nullptr);
+  const auto draw = [&](Role role, uint32_t layer) {
+    if (role == Role::kOutput && config_.tied_embeddings) return;
+    const RoleInfo& info = InfoOf(role);
+    const size_t rows = SizeOf(info.rows, config_);
+    const size_t cols = SizeOf(info.cols, config_);
+    if (info.vector()) {
+      // Norms are near one, biases near zero and large enough to be seen.
+      const bool norm = info.rows == Extent::kHidden;
+      std::uniform_real_distribution<float> uniform(norm ? 0.5f : -1.0f, norm ? 1.5f : 1.0f);
+      std::vector<float>& values = vectors_[{role, layer}];
+      for (size_t i = 0; i < rows; ++i) values.push_back(uniform(random));
+      return;
+    }
+    std::normal_distribution<float> normal(0, Gain(role) / std::sqrt(static_cast<float>(cols)));
     std::vector<kernels::bf16>& values = matrices_[{role, layer}];
     for (size_t i = 0; i < rows * cols; ++i) values.push_back(kernels::bf16::Round(normal(random)));
   };
-  const auto vector = [&](Role role, uint32_t layer) {
-    std::uniform_real_distribution<float> uniform(0.5f, 1.5f);
-    std::vector<float>& values = vectors_[{role, layer}];
-    for (size_t i = 0; i < config_.hidden; ++i) values.push_back(uniform(random));
-  };
-  const size_t hidden = config_.hidden;
-  const size_t q_rows = size_t{config_.heads} * config_.head_dim;
-  const size_t kv_rows = size_t{config_.kv_heads} * config_.head_dim;
-  matrix(Role::kEmbedding, 0, config_.vocab, hidden, 3);
-  if (!config_.tied_embeddings) matrix(Role::kOutput, 0, config_.vocab, hidden, 3);
-  vector(Role::kFinalNorm, 0);
+  for (const TensorSpec& spec : family->tensors) {
+    if (!InLayer(spec.role)) draw(spec.role, 0);
+  }
   for (uint32_t layer = 0; layer < config_.num_layers; ++layer) {
-    vector(Role::kAttentionNorm, layer);
-    vector(Role::kFfnNorm, layer);
-    // Sharp attention, so that a token more or less is seen in the logits.
-    matrix(Role::kQuery, layer, q_rows, hidden, 2);
-    matrix(Role::kKey, layer, kv_rows, hidden, 2);
-    matrix(Role::kValue, layer, kv_rows, hidden, 1);
-    matrix(Role::kAttentionOut, layer, hidden, q_rows, 1);
-    matrix(Role::kGate, layer, config_.ffn, hidden, 1);
-    matrix(Role::kUp, layer, config_.ffn, hidden, 1);
-    matrix(Role::kDown, layer, hidden, config_.ffn, 1);
+    for (const TensorSpec& spec : family->tensors) {
+      if (InLayer(spec.role)) draw(spec.role, layer);
+    }
   }
 }
 
 absl::StatusOr<std::vector<kernels::bf16>> RandomModel::ReadMatrix(Role role,
                                                                    uint32_t layer) const {
   if (role == Role::kOutput && config_.tied_embeddings) role = Role::kEmbedding;
-  const bool layered = role != Role::kEmbedding && role != Role::kOutput;
-  return matrices_.at({role, layered ? layer : 0});
+  return matrices_.at({role, InLayer(role) ? layer : 0});
 }
 
 absl::StatusOr<std::vector<float>> RandomModel::ReadVector(Role role, uint32_t layer) const {
-  return vectors_.at({role, role == Role::kFinalNorm ? 0 : layer});
+  return vectors_.at({role, InLayer(role) ? layer : 0});
 }
 
 TestPool::TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_tokens) {

@@ -1,4 +1,4 @@
-// A Llama-family model of random weights, in memory, and a pool for it: for tests of the executor.
+// RandomModel is a model of any family with random weights, in memory. TestPool is a pool for it.
 #ifndef FOLIO_TESTS_MODEL_RANDOM_MODEL_H_
 #define FOLIO_TESTS_MODEL_RANDOM_MODEL_H_
 
@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "kernels/views.h"
-#include "services/common/ids.h"
-#include "services/model/model_source.h"
+#include "services/base/ids.h"
+#include "services/model/family/model_config.h"
+#include "services/model/source/model_source.h"
 
 namespace folio::model::testing {
 
 // Two layers, grouped heads, an FFN and a vocabulary that are no multiples of a vector.
 ModelConfig TinyConfig();
+// The same sizes with the features of another family, by its name.
+ModelConfig OfFamily(const std::string& family, ModelConfig config = TinyConfig());
 
 // Weights drawn from `seed`; equal seeds give equal models.
 class RandomModel final : public ModelSource {

@@ -1,4 +1,4 @@
-#include "services/model/rank_command.h"
+#include "services/model/tp/rank_command.h"
 
 #include <random>
 
@@ -12,14 +12,14 @@ using ::testing::HasSubstr;
 
 StepCommand Step() {
   StepSegment prompt;
-  prompt.slot = SlotId(3);
+  prompt.slot = SequenceSlot(3);
   prompt.prompt = true;
   prompt.tokens = {TokenId(1), TokenId(49151)};
   prompt.first_position = Position(77);
   prompt.want_output = true;
   prompt.window = {20, 3, 1};
   StepSegment decode;
-  decode.slot = SlotId(9);
+  decode.slot = SequenceSlot(9);
   decode.tokens = {TokenId(5)};
   decode.score_resident = true;
   return {{{decode, prompt}}, 0x0123456789abcdef};
@@ -27,18 +27,21 @@ StepCommand Step() {
 
 std::string AllCommands() {
   std::string bytes;
-  AppendCommand(AcquireCommand{SlotId(4), kernels::ScoreKind::kUnrotatedDifference}, bytes);
+  AppendCommand(AcquireEdit{SequenceSlot(4), ScoreKind::kUnrotatedDifference}, bytes);
   AppendCommand(
-      ExtendCommand{SlotId(4), {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}}},
+      ExtendEdit{SequenceSlot(4), {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}}},
       bytes);
-  AppendCommand(RestoreCommand{SlotId(4),
-                               {{{PageId(7), Generation(8)}}, {}},
-                               {{{Position(0), Position(16)}, {Position(40), Position(49)}}, {}}},
+  AppendCommand(RestoreEdit{SequenceSlot(4),
+                            {{{{PageId(7), Generation(8)}},
+                              {{Position(0), Position(16)}, {Position(40), Position(49)}}},
+                             {}}},
                 bytes);
-  AppendCommand(CompactCommand{SlotId(4), {{SlotIndex(0), SlotIndex(5)}, {}}, {1, 2}}, bytes);
-  AppendCommand(DropCommand{SlotId(4), {BlockIndex(2), std::nullopt}}, bytes);
+  AppendCommand(CompactCommand{SequenceSlot(4),
+                               {{{TokenSlot(0), TokenSlot(5)}, {}}, {PageCount(1), PageCount(2)}}},
+                bytes);
+  AppendCommand(DropEdit{SequenceSlot(4), {{BlockIndex(2), std::nullopt}}}, bytes);
   AppendCommand(Step(), bytes);
-  AppendCommand(ReleaseCommand{SlotId(4)}, bytes);
+  AppendCommand(ReleaseEdit{SequenceSlot(4)}, bytes);
   AppendCommand(CollectCommand{}, bytes);
   AppendCommand(LeaveCommand{}, bytes);
   return bytes;
@@ -48,22 +51,23 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   const auto commands = ReadCommands(AllCommands());
   ASSERT_TRUE(commands.ok()) << commands.status();
   ASSERT_EQ(commands->size(), 9u);
-  const auto& acquire = std::get<AcquireCommand>((*commands)[0]);
-  EXPECT_EQ(acquire.slot, SlotId(4));
-  EXPECT_EQ(acquire.score, kernels::ScoreKind::kUnrotatedDifference);
-  const auto& extend = std::get<ExtendCommand>((*commands)[1]);
+  const auto& acquire = std::get<AcquireEdit>((*commands)[0]);
+  EXPECT_EQ(acquire.slot, SequenceSlot(4));
+  EXPECT_EQ(acquire.score, ScoreKind::kUnrotatedDifference);
+  const auto& extend = std::get<ExtendEdit>((*commands)[1]);
   ASSERT_EQ(extend.pages.size(), 3u);
   EXPECT_EQ(extend.pages[2].at(0), (PageRef{PageId(1), Generation(2)}));
-  const auto& restore = std::get<RestoreCommand>((*commands)[2]);
-  EXPECT_EQ(restore.pages.at(0).at(0), (PageRef{PageId(7), Generation(8)}));
-  ASSERT_EQ(restore.positions.at(0).size(), 2u);
-  EXPECT_EQ(restore.positions[0][1].begin, Position(40));
-  EXPECT_EQ(restore.positions[0][1].end, Position(49));
+  const auto& restore = std::get<RestoreEdit>((*commands)[2]);
+  EXPECT_EQ(restore.layers.at(0).pages.at(0), (PageRef{PageId(7), Generation(8)}));
+  ASSERT_EQ(restore.layers[0].positions.size(), 2u);
+  EXPECT_EQ(restore.layers[0].positions[1].begin, Position(40));
+  EXPECT_EQ(restore.layers[0].positions[1].end, Position(49));
   const auto& compact = std::get<CompactCommand>((*commands)[3]);
-  EXPECT_EQ(compact.keep, (std::vector<std::vector<SlotIndex>>{{SlotIndex(0), SlotIndex(5)}, {}}));
-  EXPECT_EQ(compact.spare, (std::vector<uint32_t>{1, 2}));
-  const auto& drop = std::get<DropCommand>((*commands)[4]);
-  EXPECT_EQ(drop.block, (std::vector<std::optional<BlockIndex>>{BlockIndex(2), std::nullopt}));
+  EXPECT_EQ(compact.compact.keep,
+            (std::vector<std::vector<TokenSlot>>{{TokenSlot(0), TokenSlot(5)}, {}}));
+  EXPECT_EQ(compact.compact.spare, (std::vector<PageCount>{PageCount(1), PageCount(2)}));
+  const auto& drop = std::get<DropEdit>((*commands)[4]);
+  EXPECT_EQ(drop.drop.block, (std::vector<std::optional<BlockIndex>>{BlockIndex(2), std::nullopt}));
   const auto& step = std::get<StepCommand>((*commands)[5]);
   EXPECT_EQ(step.digest, 0x0123456789abcdefu);
   ASSERT_EQ(step.batch.segments.size(), 2u);
@@ -73,9 +77,9 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(prompt.first_position, Position(77));
   EXPECT_EQ(prompt.window.queries, 20u);
   EXPECT_EQ(prompt.window.neighbours, 3u);
-  EXPECT_EQ(prompt.window.plane, 1u);
+  EXPECT_EQ(prompt.window.channel, 1u);
   EXPECT_TRUE(step.batch.segments[0].score_resident);
-  EXPECT_EQ(std::get<ReleaseCommand>((*commands)[6]).slot, SlotId(4));
+  EXPECT_EQ(std::get<ReleaseEdit>((*commands)[6]).slot, SequenceSlot(4));
   EXPECT_TRUE(std::holds_alternative<CollectCommand>((*commands)[7]));
   EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[8]));
   EXPECT_TRUE(ReadCommands("")->empty());
@@ -104,7 +108,7 @@ TEST(RankCommand, DamageIsRefusedOrReadAsSomethingElse) {
     (void)ReadCommands(damaged);
   }
   std::string longest;
-  AppendCommand(ExtendCommand{SlotId(0), {}}, longest);
+  AppendCommand(ExtendEdit{SequenceSlot(0), {}}, longest);
   longest.back() = '\x7f';  // a list of two thousand million
   EXPECT_FALSE(ReadCommands(longest).ok());
   EXPECT_FALSE(ReadCommands(std::string("\x09\0\0\0", 4)).ok());  // no such command

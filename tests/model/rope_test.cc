@@ -1,4 +1,4 @@
-#include "services/model/rope.h"
+#include "services/model/executor/rope.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "services/model/sampler.h"
+#include "services/model/executor/sampler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,15 +36,15 @@ TEST(Uniform, IsTheFirst53BitsOfTheBlock) {
 
 TEST(Greedy, LowestIdOnTies) {
   EXPECT_EQ(Argmax({1.f, 3.f, 2.f, 3.f}), TokenId(1));
-  EXPECT_EQ(Sample({1.f, 3.f, 2.f, 3.f}, Sampling{}, Position(9)), TokenId(1));
-  Sampling one;
+  EXPECT_EQ(Sample({1.f, 3.f, 2.f, 3.f}, SamplingRecord{}, Position(9)), TokenId(1));
+  SamplingRecord one;
   one.temperature = 1;
   one.top_k = 1;
   EXPECT_EQ(Sample({5.f, 5.f}, one, Position(3)), TokenId(0));
 }
 
 // The probabilities Sample should draw with, computed the long way.
-std::map<uint32_t, double> Expected(const std::vector<float>& logits, const Sampling& s) {
+std::map<uint32_t, double> Expected(const std::vector<float>& logits, const SamplingRecord& s) {
   std::vector<double> p;
   p.reserve(logits.size());
   for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
@@ -72,7 +72,7 @@ std::map<uint32_t, double> Expected(const std::vector<float>& logits, const Samp
 }
 
 // Draws at many positions; a chi-square test at five standard deviations.
-void ExpectDistribution(const std::vector<float>& logits, const Sampling& sampling) {
+void ExpectDistribution(const std::vector<float>& logits, const SamplingRecord& sampling) {
   constexpr int kDraws = 20000;
   const auto expected = Expected(logits, sampling);
   std::map<uint32_t, int> counts;
@@ -110,23 +110,23 @@ TEST(Sample, FollowsTheDistribution) {
   const uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   const std::vector<float> logits = RandomLogits(60, 2, seed);
-  Sampling plain;
+  SamplingRecord plain;
   plain.seed = seed;
   plain.temperature = 1;
   ExpectDistribution(logits, plain);
-  Sampling warm = plain;
+  SamplingRecord warm = plain;
   warm.temperature = 1.7f;
   ExpectDistribution(logits, warm);
-  Sampling top_k = plain;
+  SamplingRecord top_k = plain;
   top_k.top_k = 5;
   ExpectDistribution(logits, top_k);
-  Sampling top_p = plain;
+  SamplingRecord top_p = plain;
   top_p.top_p = 0.6f;
   ExpectDistribution(logits, top_p);
-  Sampling min_p = plain;
+  SamplingRecord min_p = plain;
   min_p.min_p = 0.1f;
   ExpectDistribution(logits, min_p);
-  Sampling all = plain;
+  SamplingRecord all = plain;
   all.temperature = 0.8f;
   all.top_k = 12;
   all.top_p = 0.9f;
@@ -135,7 +135,7 @@ TEST(Sample, FollowsTheDistribution) {
 }
 
 TEST(Sample, TopKTakesTheLowerIdOnTies) {
-  Sampling sampling;
+  SamplingRecord sampling;
   sampling.temperature = 1;
   sampling.top_k = 2;
   const std::vector<float> logits = {0, 2, 2, 2};
@@ -147,7 +147,7 @@ TEST(Sample, TopKTakesTheLowerIdOnTies) {
 // Filters at their ends leave at least the best token.
 TEST(Sample, ExtremeSettings) {
   const std::vector<float> logits = {-1000, 3, 2.5f, 1e30f, -1e30f};
-  Sampling sampling;
+  SamplingRecord sampling;
   sampling.temperature = 1e-38f;
   EXPECT_EQ(Sample(logits, sampling, Position(0)), TokenId(3));
   sampling = {};
@@ -164,14 +164,14 @@ TEST(Sample, ExtremeSettings) {
 
 TEST(Sample, DependsOnSeedAndPositionAlone) {
   const std::vector<float> logits = RandomLogits(1000, 1, 5);
-  Sampling sampling;
+  SamplingRecord sampling;
   sampling.temperature = 1;
   sampling.seed = 77;
   int same = 0;
   for (int i = 0; i < 50; ++i) {
     const TokenId first = Sample(logits, sampling, Position(i));
     EXPECT_EQ(Sample(logits, sampling, Position(i)), first);
-    Sampling other = sampling;
+    SamplingRecord other = sampling;
     other.seed = 78;
     same += Sample(logits, other, Position(i)) == first;
   }

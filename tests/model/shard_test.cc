@@ -1,5 +1,5 @@
 // What each rank has of a model: nothing is missing, nothing is there twice but what must be.
-#include "services/model/shard.h"
+#include "services/model/tp/shard.h"
 
 #include <numeric>
 
@@ -28,7 +28,7 @@ template <typename Field>
 void ExpectCover(const std::vector<Shard>& shards, Field field, uint32_t total) {
   uint32_t end = 0;
   for (const Shard& shard : shards) {
-    const Extent part = field(shard);
+    const Range part = field(shard);
     EXPECT_EQ(part.first, end);
     EXPECT_GT(part.count, 0u);
     end = part.end();
@@ -36,13 +36,13 @@ void ExpectCover(const std::vector<Shard>& shards, Field field, uint32_t total) 
   EXPECT_EQ(end, total);
 }
 
-TEST(CutModel, EverythingIsOnSomeRank) {
+TEST(ShardModel, EverythingIsOnSomeRank) {
   for (const auto& [heads, kv_heads] :
        {std::pair{9u, 3u}, {6u, 2u}, {8u, 8u}, {32u, 8u}, {24u, 8u}, {7u, 1u}, {15u, 5u}}) {
     for (const uint32_t ranks : {1u, 2u, 3u, 4u, 5u}) {
       SCOPED_TRACE(absl::StrCat(heads, " heads, ", kv_heads, " KV heads, ", ranks, " ranks"));
       const ModelConfig config = Config(heads, kv_heads, 1536, 49152);
-      const auto shards = CutForAll(config, ranks);
+      const auto shards = ShardForAll(config, ranks);
       ASSERT_TRUE(shards.ok()) << shards.status();
       ExpectCover(
           *shards, [](const Shard& s) { return s.heads; }, heads);
@@ -66,14 +66,14 @@ TEST(CutModel, EverythingIsOnSomeRank) {
   }
 }
 
-TEST(CutModel, TheReferenceModelOverFourRanks) {
-  const auto shards = CutForAll(Config(9, 3, 1536, 49152), 4);
+TEST(ShardModel, TheReferenceModelOverFourRanks) {
+  const auto shards = ShardForAll(Config(9, 3, 1536, 49152), 4);
   ASSERT_TRUE(shards.ok());
-  const auto expect = [&](uint32_t rank, Extent heads, Extent kv_heads, bool writes) {
+  const auto expect = [&](uint32_t rank, Range heads, Range kv_heads, bool writes) {
     EXPECT_EQ((*shards)[rank].heads, heads);
     EXPECT_EQ((*shards)[rank].kv_heads, kv_heads);
     EXPECT_EQ((*shards)[rank].writes_scores, writes);
-    EXPECT_EQ((*shards)[rank].ffn, (Extent{rank * 384, 384}));
+    EXPECT_EQ((*shards)[rank].ffn, (Range{rank * 384, 384}));
   };
   expect(0, {0, 3}, {0, 1}, true);
   expect(1, {3, 3}, {1, 1}, true);
@@ -81,9 +81,9 @@ TEST(CutModel, TheReferenceModelOverFourRanks) {
   expect(3, {7, 2}, {2, 1}, false);
 }
 
-TEST(CutModel, OneRankHasAllOfIt) {
+TEST(ShardModel, OneRankHasAllOfIt) {
   const ModelConfig config = TinyConfig();
-  const auto shard = CutModel(config, Rank(0), 1);
+  const auto shard = ShardModel(config, Rank(0), 1);
   ASSERT_TRUE(shard.ok());
   const RandomModel model(config, 3);
   const ShardSource source(model, *shard);
@@ -92,9 +92,9 @@ TEST(CutModel, OneRankHasAllOfIt) {
   EXPECT_EQ(source.ReadMatrix(Role::kDown, 1)->size(), size_t{config.hidden} * config.ffn);
 }
 
-TEST(CutModel, NamesWhatIsTooFew) {
+TEST(ShardModel, NamesWhatIsTooFew) {
   const auto refusal = [](const ModelConfig& config, uint32_t ranks) {
-    const auto cut = CutModel(config, Rank(0), ranks);
+    const auto cut = ShardModel(config, Rank(0), ranks);
     EXPECT_TRUE(absl::IsInvalidArgument(cut.status())) << cut.status();
     return std::string(cut.status().message());
   };
@@ -103,8 +103,8 @@ TEST(CutModel, NamesWhatIsTooFew) {
   EXPECT_THAT(refusal(Config(8, 8, 3), 4), HasSubstr("feed-forward size: 3"));
   EXPECT_THAT(refusal(Config(8, 8, 52, 3), 4), HasSubstr("vocabulary size: 3"));
   EXPECT_THAT(refusal(Config(8, 8), 0), HasSubstr("rank 0 of 0"));
-  EXPECT_FALSE(CutModel(Config(8, 8), Rank(2), 2).ok());
-  EXPECT_TRUE(CutModel(Config(9, 3), Rank(0), 9).ok());
+  EXPECT_FALSE(ShardModel(Config(8, 8), Rank(2), 2).ok());
+  EXPECT_TRUE(ShardModel(Config(9, 3), Rank(0), 9).ok());
 }
 
 // [rows][cols] in double.
@@ -131,7 +131,7 @@ TEST(ShardSource, PartialProductsSumToTheWhole) {
          {std::pair{Role::kUp, Role::kDown}, {Role::kQuery, Role::kAttentionOut}}) {
       const Numbers whole = pass(model, in, out);
       Numbers sum(whole.size());
-      const std::vector<Shard> shards = CutForAll(model.config(), ranks).value();
+      const std::vector<Shard> shards = ShardForAll(model.config(), ranks).value();
       for (const Shard& shard : shards) {
         const Numbers part = pass(ShardSource(model, shard), in, out);
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
@@ -147,10 +147,10 @@ TEST(ShardSource, RowsAreThoseOfTheWhole) {
   ModelConfig config = TinyConfig();
   config.tied_embeddings = true;
   const RandomModel model(config, 6);
-  const std::vector<Shard> shards = CutForAll(config, 3).value();
+  const std::vector<Shard> shards = ShardForAll(config, 3).value();
   for (const Shard& shard : shards) {
     const ShardSource source(model, shard);
-    const auto expect_rows = [&](Role role, Extent heads) {
+    const auto expect_rows = [&](Role role, Range heads) {
       const auto whole = *model.ReadMatrix(role, 0);
       const auto part = *source.ReadMatrix(role, 0);
       ASSERT_EQ(part.size(), size_t{heads.count} * config.hidden);
@@ -170,10 +170,32 @@ TEST(ShardSource, RowsAreThoseOfTheWhole) {
   }
 }
 
+// A bias is cut with the heads that it is added to, also where ranks share a KV head.
+TEST(ShardSource, BiasesAreThoseOfTheHeads) {
+  const ModelConfig config = OfFamily("qwen2");
+  const RandomModel model(config, 8);
+  for (const uint32_t ranks : {1u, 2u, 3u}) {
+    const std::vector<Shard> shards = ShardForAll(config, ranks).value();
+    for (const Shard& shard : shards) {
+      const ShardSource source(model, shard);
+      EXPECT_TRUE(source.config().features.has(Feature::kQkvBias));
+      for (const auto& [role, heads] : {std::pair{Role::kQueryBias, shard.heads},
+                                        {Role::kKeyBias, shard.kv_heads},
+                                        {Role::kValueBias, shard.kv_heads}}) {
+        const std::vector<float> whole = *model.ReadVector(role, 1);
+        const std::vector<float> part = *source.ReadVector(role, 1);
+        const auto first = whole.begin() + static_cast<ptrdiff_t>(heads.first * config.head_dim);
+        const auto size = static_cast<ptrdiff_t>(heads.count * config.head_dim);
+        EXPECT_EQ(part, std::vector<float>(first, first + size)) << InfoOf(role).name;
+      }
+    }
+  }
+}
+
 TEST(ShardSource, RefusesATensorOfTheWrongSize) {
   RandomModel model(TinyConfig(), 7);
   model.SetMatrix(Role::kDown, 1, std::vector<bf16>(10));
-  const ShardSource source(model, *CutModel(model.config(), Rank(1), 2));
+  const ShardSource source(model, *ShardModel(model.config(), Rank(1), 2));
   EXPECT_TRUE(absl::IsInvalidArgument(source.ReadMatrix(Role::kDown, 1).status()));
   EXPECT_TRUE(source.ReadMatrix(Role::kDown, 0).ok());
 }

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/model/dequantize.h"
+#include "services/model/source/dequantize.h"
 #include "tests/testing/quantize.h"
 
 namespace folio::model {

@@ -22,6 +22,7 @@ struct GgufDamage {
   absl::StatusCode code;
   const char* words;
   StorageType type = StorageType::kF32;
+  ::folio::testing::TinyOptions model = {};
 };
 
 inline GgufEdit Uint(const char* key, uint32_t value) {
@@ -35,7 +36,7 @@ inline GgufEdit String(const char* key, const char* value) {
 inline void CheckRefused(const GgufDamage& damage) {
   const ::folio::testing::ScratchDirectory scratch;
   const std::string path = scratch.File("tiny.gguf");
-  ::folio::testing::GgufImage image = ::folio::testing::TinyModel().Gguf(damage.type);
+  ::folio::testing::GgufImage image = ::folio::testing::TinyModel(damage.model).Gguf(damage.type);
   ::folio::testing::WriteFile(path, image.Serialize());
   ASSERT_TRUE(Load(path).ok()) << Load(path);
   damage.edit(image);

@@ -25,21 +25,23 @@ struct HfDamage {
   EditFiles files;
   absl::StatusCode code;
   const char* words;
+  ::folio::testing::TinyOptions model = {};
 };
 
 inline HfDamage InImage(const char* name, EditImage edit, absl::StatusCode code,
                         const char* words) {
-  return {name, std::move(edit), nullptr, code, words};
+  return {name, std::move(edit), nullptr, code, words, {}};
 }
 
 inline HfDamage InFiles(const char* name, EditFiles edit, absl::StatusCode code,
                         const char* words) {
-  return {name, nullptr, std::move(edit), code, words};
+  return {name, nullptr, std::move(edit), code, words, {}};
 }
 
 inline void CheckRefused(const HfDamage& damage) {
   const ::folio::testing::ScratchDirectory scratch;
-  ::folio::testing::HfImage image = ::folio::testing::TinyModel().Hf(StorageType::kBF16);
+  ::folio::testing::HfImage image =
+      ::folio::testing::TinyModel(damage.model).Hf(StorageType::kBF16);
   {
     const ::folio::testing::ScratchDirectory whole;
     image.Write(whole.path());

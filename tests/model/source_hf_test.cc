@@ -3,8 +3,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/common/logging.h"
-#include "services/model/model_source.h"
+#include "services/model/source/model_source.h"
+#include "services/runtime/logging.h"
 #include "tests/model/source_reading.h"
 #include "tests/testing/scratch_directory.h"
 #include "tests/testing/tiny_model.h"

@@ -6,8 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/model/model_source.h"
-#include "services/model/tokenizer.h"
+#include "services/model/source/model_source.h"
+#include "services/model/tokenizer/tokenizer.h"
 #include "tests/model/source_reading.h"
 #include "tests/testing/quantize.h"
 #include "tests/testing/scratch_directory.h"
@@ -58,7 +58,8 @@ float LargestError(const ModelSource& source, const TinyModel& model) {
   return largest;
 }
 
-const TinyOptions kModels[] = {{}, {.seed = 7, .tied = false}, TinyHeadDim64()};
+const TinyOptions kModels[] = {
+    {}, {.seed = 7, .tied = false}, TinyHeadDim64(), {.seed = 9, .family = "qwen2"}};
 
 TEST(OpenModel, ReadsExactGgufFiles) {
   const ScratchDirectory scratch;
@@ -249,6 +250,22 @@ TEST(Fingerprint, TellsModelsApart) {
     EXPECT_NE(Open(other, scratch)->fingerprint(), base);
   }
   EXPECT_NE(Open(TinyModel({.seed = 3}).Gguf(StorageType::kF32), scratch)->fingerprint(), base);
+}
+
+// A manager's pool outlives a worker's version: a model that has another fingerprint after an
+// update cannot use its own pages.
+TEST(Fingerprint, NeverChanges) {
+  const ScratchDirectory scratch;
+  const auto of = [&scratch](const GgufImage& image) {
+    return Open(image, scratch)->fingerprint();
+  };
+  EXPECT_EQ(of(TinyModel().Gguf(StorageType::kF32)), "7b2a04566f24366e88d0ec5861151668");
+  EXPECT_EQ(of(TinyModel({.seed = 7, .tied = false}).Gguf(StorageType::kQ8_0)),
+            "fcacde2faf1021e91492f7f988e31be8");
+  EXPECT_EQ(of(TinyModel({.family = "qwen2"}).Gguf(StorageType::kF32)),
+            "1b1c16472b22143b81f9f24cdd9498ce");
+  TinyModel().WriteHf(scratch.path());
+  EXPECT_EQ(Open(scratch.path())->fingerprint(), "7f1081d75d2553b15dc76892f1139f47");
 }
 
 TEST(OpenModel, IsReadFromManyThreads) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "services/model/model_source.h"
+#include "services/model/source/model_source.h"
 
 namespace folio::model {
 
@@ -35,6 +35,8 @@ inline absl::Status ReadAll(const ModelSource& source,
     for (const Role role : kMatrixRoles) status.Update(matrix(role, layer));
     status.Update(vector(Role::kAttentionNorm, layer));
     status.Update(vector(Role::kFfnNorm, layer));
+    if (!source.config().features.has(Feature::kQkvBias)) continue;
+    for (const Role role : kQkvBiasRoles) status.Update(vector(role, layer));
   }
   return status;
 }

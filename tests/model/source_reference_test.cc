@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "services/model/model_source.h"
-#include "services/model/tokenizer.h"
+#include "services/model/source/model_source.h"
+#include "services/model/tokenizer/tokenizer.h"
 #include "tests/model/source_reading.h"
 
 namespace folio::model {

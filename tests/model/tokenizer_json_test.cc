@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "services/model/tokenizer.h"
+#include "services/model/tokenizer/tokenizer.h"
 
 namespace folio::model {
 namespace {

@@ -1,6 +1,6 @@
 // The reference model's tokenizer and chat template against recorded results of an independent
 // program, and what every tokenizer promises. FOLIO_MODEL names the reference model's file.
-#include "services/model/tokenizer.h"
+#include "services/model/tokenizer/tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "services/common/utf8.h"
+#include "services/model/source/model_source.h"
+#include "services/text/utf8.h"
 
 namespace folio::model {
 namespace {
@@ -138,7 +139,7 @@ std::string RandomCharacter(std::mt19937& random) {
 }
 
 // The bytes that have a token. The reference model has none for some control characters and for the
-// lead bytes of planes nobody uses; its tokenizer leaves them out, here as everywhere.
+// lead bytes of channels nobody uses; its tokenizer leaves them out, here as everywhere.
 std::string BytesWithToken(const Tokenizer& tokenizer) {
   std::string bytes;
   for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/model/rank_command.h"
+#include "services/model/tp/rank_command.h"
 #include "tests/model/conversation.h"
 
 namespace folio::model::testing {
@@ -24,6 +24,7 @@ struct Case {
   uint32_t heads, kv_heads;
   bool tied = false;
   std::string ops = "plain";
+  std::string family = "llama";
 };
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
@@ -31,7 +32,7 @@ class TpExecutorTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(TpExecutorTest, SaysWhatOneExecutorSays) {
   const Case& c = GetParam();
-  ModelConfig config = TinyConfig();
+  ModelConfig config = OfFamily(c.family);
   config.heads = c.heads;
   config.kv_heads = c.kv_heads;
   config.tied_embeddings = c.tied;
@@ -68,6 +69,11 @@ INSTANTIATE_TEST_SUITE_P(Fast, TpExecutorTest,
                          ::testing::Values(Case{"Two", kThreads, 2, 6, 2, true, "auto"},
                                            Case{"Four", kThreads, 4, 6, 2, false, "auto"}),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Biases, TpExecutorTest,
+                         ::testing::Values(Case{"Two", kThreads, 2, 6, 2, true, "plain", "qwen2"},
+                                           Case{"FourThatShareHeads", kThreads, 4, 6, 2, false,
+                                                "plain", "qwen2"}),
+                         [](const auto& info) { return info.param.name; });
 
 float SecondsSince(absl::Time begin) {
   return static_cast<float>(absl::ToDoubleSeconds(absl::Now() - begin));
@@ -78,8 +84,8 @@ float SecondsSince(absl::Time begin) {
 std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time begin,
                            const SharedFloats& killed) {
   const absl::Time start = absl::Now();
-  const SlotId slot = stage.executor.Acquire(kernels::ScoreKind::kNone);
-  stage.executor.ExtendTables(slot, stage.pages.Take(38));
+  const SequenceSlot slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
+  stage.executor.tables().Extend(slot, stage.pages.Take(38));
   StepSegment segment;
   segment.slot = slot;
   segment.tokens = {TokenId(1)};
@@ -95,9 +101,9 @@ std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time b
   if (stage.executor.fault() != status) return "the fault is another";
   // What is still asked for is not waited for.
   const absl::Time after = absl::Now();
-  stage.executor.Compact(slot, {{}, {}}, {1, 1});
+  stage.executor.Compact(slot, {{{}, {}}, {PageCount(1), PageCount(1)}});
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
-  stage.executor.Release(slot);
+  stage.executor.tables().Release(slot);
   if (absl::Now() - after > absl::Milliseconds(500)) return "the dead were waited for";
   return absl::StrCat(took < 2 ? "soon " : "late ", status.ToString());
 }
@@ -142,21 +148,21 @@ std::vector<std::string> Tell(const std::string& message) {
 
 TEST(TpExecutorFailure, DifferencesBetweenRanksAreNamed) {
   std::string message;
-  AppendCommand(AcquireCommand{SlotId(0), kernels::ScoreKind::kNone}, message);
+  AppendCommand(AcquireEdit{SequenceSlot(0), kernels::ScoreKind::kNone}, message);
   AppendCommand(
-      ExtendCommand{SlotId(0), {{{PageId(3), Generation(1)}}, {{PageId(4), Generation(1)}}}},
+      ExtendEdit{SequenceSlot(0), {{{PageId(3), Generation(1)}}, {{PageId(4), Generation(1)}}}},
       message);
   StepSegment segment;
-  segment.slot = SlotId(0);
+  segment.slot = SequenceSlot(0);
   segment.tokens = {TokenId(5)};
   AppendCommand(StepCommand{{{segment}}, 12345}, message);
   for (const std::string& words : Tell(message)) {
     EXPECT_EQ(words, "DATA_LOSS: rank 1: its block tables are not the leader's");
   }
   message.clear();
-  AppendCommand(AcquireCommand{SlotId(7), kernels::ScoreKind::kNone}, message);
+  AppendCommand(AcquireEdit{SequenceSlot(7), kernels::ScoreKind::kNone}, message);
   for (const std::string& words : Tell(message)) {
-    EXPECT_EQ(words, "DATA_LOSS: rank 1: slot 0 is the leader's 7");
+    EXPECT_EQ(words, "DATA_LOSS: rank 1: slot 0 was given out instead of slot 7");
   }
 }
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "services/common/check.h"
-#include "tests/model/tp_rig.h"
+#include "services/base/check.h"
+#include "tests/model/tp_harness.h"
 
 namespace folio::model::testing {
 namespace {
@@ -38,13 +38,13 @@ std::vector<TokenId> Prompt() {
 class Greedy {
  public:
   Greedy(Stage& stage, uint32_t layers) : stage_(stage), layers_(layers) {
-    slot_ = stage.executor.Acquire(kernels::ScoreKind::kNormRatio);
+    slot_ = stage.executor.tables().Acquire(kernels::ScoreKind::kNormRatio);
   }
 
   // A prompt, or nothing: what was said last. `target`: what to say next instead of choosing.
   void Feed(const std::vector<TokenId>& tokens, bool prompt, std::optional<TokenId> target) {
-    while (stage_.executor.free_tokens(slot_) < std::max<size_t>(1, tokens.size())) {
-      stage_.executor.ExtendTables(slot_, stage_.pages.Take(1));
+    while (stage_.executor.tables().at(slot_).free_tokens() < std::max<size_t>(1, tokens.size())) {
+      stage_.executor.tables().Extend(slot_, stage_.pages.Take(1));
     }
     StepSegment segment;
     segment.slot = slot_;
@@ -62,13 +62,13 @@ class Greedy {
   }
   // Keeps the first 16 and the last 64.
   void Evict() {
-    const uint32_t resident = stage_.executor.resident(slot_, LayerIndex(0));
-    std::vector<SlotIndex> keep;
+    const uint32_t resident = stage_.executor.tables().at(slot_).resident(LayerIndex(0));
+    std::vector<TokenSlot> keep;
     for (uint32_t i = 0; i < resident; ++i) {
       if (i < 16 || i + 64 >= resident) keep.emplace_back(i);
     }
-    const std::vector<std::vector<SlotIndex>> all(layers_, keep);
-    stage_.executor.Compact(slot_, all, std::vector<uint32_t>(layers_, 0));
+    const std::vector<std::vector<TokenSlot>> all(layers_, keep);
+    stage_.executor.Compact(slot_, {all, std::vector<PageCount>(layers_, PageCount(0))});
   }
   std::string said() const {
     return absl::StrCat(absl::StrJoin(tokens_, " "), "|", absl::StrJoin(logprobs_, " "));
@@ -77,7 +77,7 @@ class Greedy {
  private:
   Stage& stage_;
   uint32_t layers_;
-  SlotId slot_;
+  SequenceSlot slot_;
   uint32_t position_ = 0;
   std::vector<uint32_t> tokens_;
   std::vector<float> logprobs_;

@@ -8,9 +8,9 @@
 namespace folio::parity {
 
 using kernels::AppendSlot;
-using kernels::AttentionRun;
+using kernels::AttentionItem;
 using kernels::bf16;
-using kernels::ResidentRun;
+using kernels::ResidentItem;
 using kernels::ScoreKind;
 using kernels::cpu::ActivationBuffer;
 using kernels::cpu::Activations;
@@ -58,7 +58,7 @@ void ParityCache::Append(ScoreKind kind) {
                        {q_.data(), v_.tokens, v_.heads * dim});
 }
 
-AttentionRun ParityCache::WindowRun(uint32_t first_row) const {
+AttentionItem ParityCache::WindowItem(uint32_t first_row) const {
   return {.first_row = first_row, .rows = v_.window, .pages = table_.data(), .context = v_.tokens};
 }
 
@@ -66,10 +66,11 @@ Rows ParityCache::Scores(ScoreKind kind) {
   std::fill(board_.begin(), board_.end(), std::numeric_limits<float>::quiet_NaN());
   Append(kind);
   if (kind == ScoreKind::kKeyDifference) {
-    ops_.ScoreResident(pool_, {ResidentRun{table_.data(), v_.tokens}}, pages_);
+    ops_.ScoreResident(pool_, {ResidentItem{table_.data(), v_.tokens}}, pages_);
   } else if (kind == ScoreKind::kWindowAttention) {
     ops_.ScoreWindow(pool_, {q_.data(), v_.tokens, v_.heads * v_.head_dim},
-                     {kernels::WindowRun{WindowRun(v_.tokens - v_.window), 3, 0}}, shape_, pages_);
+                     {kernels::WindowItem{WindowItem(v_.tokens - v_.window), 3, 0}}, shape_,
+                     pages_);
   }
   Rows rows(v_.tokens);
   for (uint32_t t = 0; t < v_.tokens; ++t) {
@@ -101,7 +102,7 @@ Rows ParityCache::AttentionMass() {
   Rows mass(v_.tokens, std::vector<float>(v_.kv_heads));
   for (uint32_t first = 0; first < v_.tokens; first += v_.head_dim) {
     SetUnitValues(first);
-    ops_.Attention(pool_, {.prompt_rows = v_.window}, q.view(), {WindowRun(0)}, shape_, pages_,
+    ops_.Attention(pool_, {.prompt_rows = v_.window}, q.view(), {WindowItem(0)}, shape_, pages_,
                    out.view());
     for (uint32_t t = first; t < std::min(v_.tokens, first + v_.head_dim); ++t) {
       for (uint32_t i = 0; i < v_.window * v_.heads; ++i) {

@@ -1,4 +1,4 @@
-// One layer of one sequence in pages, filled and scored by Folio's own kernels.
+// ParityCache is one layer of one sequence in pages, filled and scored by Folio's own kernels.
 #ifndef FOLIO_TESTS_PARITY_PARITY_CACHE_H_
 #define FOLIO_TESTS_PARITY_PARITY_CACHE_H_
 
@@ -20,24 +20,25 @@ class ParityCache {
   ParityCache(const ParityCache&) = delete;
   ParityCache& operator=(const ParityCache&) = delete;
 
-  // The board after the kernel of `kind` wrote it; NaN where it did not.
+  // The board after the kernel of `kind` wrote it, with NaN where it did not write.
   Rows Scores(kernels::ScoreKind kind);
 
-  // What the window's queries attend to, mean over them and over the query heads of a KV head, no
-  // pooling: what Attention returns when the values are unit vectors. Replaces the values.
+  // The attention of the window's queries, averaged over them and over the query heads of a KV
+  // head, without pooling. It is the result of Attention with unit vectors as values, which replace
+  // the values.
   Rows AttentionMass();
 
  private:
   void Append(kernels::ScoreKind kind);
-  kernels::AttentionRun WindowRun(uint32_t first_row) const;
+  kernels::AttentionItem WindowItem(uint32_t first_row) const;
   // Value of token first + i: 1 in column i, else 0.
   void SetUnitValues(uint32_t first);
 
   const Vectors& v_;
   const kernels::cpu::CpuOps& ops_;
-  kernels::cpu::ThreadPool pool_{2};
+  kernels::ThreadPool pool_{2};
   const CacheGeometry geometry_;
-  const kernels::cpu::AttentionShape shape_;
+  const kernels::AttentionShape shape_;
   std::vector<kernels::bf16> memory_;
   std::vector<float> board_;
   std::vector<uint32_t> table_;

@@ -24,7 +24,7 @@ constexpr uint32_t kPageTokens = 16;
 // What Random does with the numbers that it draws, done with given ones.
 class GivenScores final : public policy::RankingPolicy {
  public:
-  absl::string_view name() const override { return "given"; }
+  GivenScores() : RankingPolicy({.name = "given"}) {}
 };
 
 Rows ByToken(const Vectors& v, const std::string& scores) {

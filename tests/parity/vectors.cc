@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "nlohmann/json.hpp"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::parity {
 namespace {

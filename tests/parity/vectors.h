@@ -1,4 +1,4 @@
-// The files that make_vectors.py wrote, in memory. README.md says what they hold.
+// This header reads the files that make_vectors.py wrote. README.md describes their contents.
 #ifndef FOLIO_TESTS_PARITY_VECTORS_H_
 #define FOLIO_TESTS_PARITY_VECTORS_H_
 
@@ -11,7 +11,7 @@
 
 namespace folio::parity {
 
-// What one press keeps of one shape under one budget. Positions, ascending.
+// The positions that one press keeps of one shape under one budget, ascending.
 struct Case {
   std::string press;  // "knorm", "keydiff", "snapkv", "random", "streaming_llm"
   uint32_t budget = 0;
@@ -32,12 +32,13 @@ struct Vectors {
   std::vector<kernels::bf16> keys = {};     // [kv_heads][tokens][head_dim]
   std::vector<kernels::bf16> values = {};   // likewise
   std::vector<kernels::bf16> queries = {};  // [window][heads][head_dim], of the last tokens
-  // [kv_heads][tokens]: each press' score(), and "window_attention", which is Folio's for snapkv.
+  // The score() of each press, [kv_heads][tokens], and "window_attention", which is Folio's for
+  // snapkv.
   std::map<std::string, std::vector<float>> scores = {};
   std::vector<Case> cases = {};
 };
 
-// One per shape. A file that is missing, short or long ends the program.
+// One per shape. The program ends if a file is missing or has a wrong length.
 std::vector<Vectors> ReadVectors();
 
 }  // namespace folio::parity

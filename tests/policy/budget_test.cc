@@ -37,21 +37,21 @@ TEST(Pyramid, NoLayerGetsLessThanItMust) {
   EXPECT_THAT(budgets, ElementsAre(96, 80, 64, 48, 48));
 }
 
-TEST(LeastBudget, HoldsWhatIsProtectedAndRepresented) {
+TEST(MinBudget, HoldsWhatIsProtectedAndRepresented) {
   CacheConfig config;
-  config.policy = StreamingLlmSpec{};
-  EXPECT_EQ(LeastBudget(config, 16), TokenCount(16));
+  config.policy = ChosenPolicy(StreamingLlmSpec{});
+  EXPECT_EQ(MinBudget(config, 16), TokenCount(16));
   config.sink = TokenCount(16);
   config.recent = TokenCount(32);
-  EXPECT_EQ(LeastBudget(config, 16), TokenCount(48));
-  config.policy = SnapKvSpec{33};
-  EXPECT_EQ(LeastBudget(config, 16), TokenCount(64));  // 49, in whole pages
-  config.policy = KvCrushSpec{.options = {.share = 0.5F}};
-  EXPECT_EQ(LeastBudget(config, 16), TokenCount(96));
+  EXPECT_EQ(MinBudget(config, 16), TokenCount(48));
+  config.policy = ChosenPolicy(SnapKvSpec{33});
+  EXPECT_EQ(MinBudget(config, 16), TokenCount(64));  // 49, in whole pages
+  config.policy = ChosenPolicy(KvCrushSpec{.options = {.share = 0.5F}});
+  EXPECT_EQ(MinBudget(config, 16), TokenCount(96));
   // The first multiple of 16 that holds is the least.
   for (const float share : {0.1F, 0.25F, 0.6F, 0.9F}) {
-    config.policy = KvCrushSpec{.options = {.share = share}};
-    config.budget = LeastBudget(config, 16);
+    config.policy = ChosenPolicy(KvCrushSpec{.options = {.share = share}});
+    config.budget = MinBudget(config, 16);
     EXPECT_TRUE(Validate(config, 16, 1).ok()) << share;
     config.budget = config.budget - TokenCount(16);
     EXPECT_FALSE(Validate(config, 16, 1).ok()) << share;

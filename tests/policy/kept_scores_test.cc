@@ -1,4 +1,4 @@
-// What is kept between decisions changes no decision.
+// Scores kept between decisions change no decision.
 #include "services/policy/kept_scores.h"
 
 #include <algorithm>
@@ -21,19 +21,19 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Of many equal keys and few, near and far apart, searched from wherever the last search ended.
+// Many or few equal keys, near and far apart, searched from where the last search ended.
 TEST(FindHighest, AgreesWithASortWhereverItBegins) {
   std::mt19937 random(20);
-  RankGuess guess;
+  SearchGuess guess;
   for (int round = 0; round < 3000; ++round) {
     const uint32_t count = 1 + random() % 120;
     const uint32_t kind = random() % 4;
     std::vector<int32_t> keys(count);
     for (int32_t& key : keys) {
       const float value = static_cast<float>(random() % 1000) * (kind == 0 ? 1e30F : 1e-3F);
-      key = kind == 1   ? RankKey(static_cast<float>(random() % 3) - 1)
-            : kind == 2 ? RankKey(random() % 2 == 0 ? -kInf : value)
-                        : RankKey(value);
+      key = kind == 1   ? SortKey(static_cast<float>(random() % 3) - 1)
+            : kind == 2 ? SortKey(random() % 2 == 0 ? -kInf : value)
+                        : SortKey(value);
     }
     const uint32_t wanted = random() % (count + 1);
     if (random() % 10 == 0) guess = {};
@@ -48,15 +48,15 @@ TEST(FindHighest, AgreesWithASortWhereverItBegins) {
   }
 }
 
-TEST(RankKey, IsOrderedAsScoresAre) {
+TEST(SortKey, IsOrderedAsScoresAre) {
   const std::vector<float> ascending = {-kInf,  -3e38F, -1.0F, -1e-40F, 0.0F,
                                         1e-40F, 1.0F,   3e38F, kInf};
   for (size_t i = 1; i < ascending.size(); ++i) {
-    EXPECT_LT(RankKey(ascending[i - 1]), RankKey(ascending[i])) << i;
+    EXPECT_LT(SortKey(ascending[i - 1]), SortKey(ascending[i])) << i;
   }
-  EXPECT_EQ(RankKey(-0.0F), RankKey(0.0F));
-  EXPECT_EQ(RankKey(NAN), RankKey(-kInf));
-  EXPECT_EQ(RankKey(-NAN), RankKey(-kInf));
+  EXPECT_EQ(SortKey(-0.0F), SortKey(0.0F));
+  EXPECT_EQ(SortKey(NAN), SortKey(-kInf));
+  EXPECT_EQ(SortKey(-NAN), SortKey(-kInf));
 }
 
 // One layer of a sequence in decode, and its score board.
@@ -129,11 +129,11 @@ const std::map<std::string, PolicySpec> kSpecs = {
 class KeptScoresOf : public ::testing::TestWithParam<std::pair<const std::string, PolicySpec>> {
  protected:
   const std::shared_ptr<const Policy> policy_ = MakePolicy(GetParam().second);
-  const bool prompt_only_ = policy_->score_need().time == ScoreTime::kPromptEnd;
+  const bool prompt_only_ = policy_->traits().scores.time == ScoreTime::kPromptEnd;
 };
 
 // A long decode: blocks fill by one or more at a time, the chosen block or another goes, now and
-// then everything moves. What follows along decides as what looks at everything.
+// then everything moves. A decision with kept scores is the same as one from all rows.
 TEST_P(KeptScoresOf, DecideAsFromScratch) {
   for (uint64_t seed = 0; seed < 24; ++seed) {
     const uint32_t page = 1 + seed % 5;
@@ -142,19 +142,17 @@ TEST_P(KeptScoresOf, DecideAsFromScratch) {
     KeptScores kept;
     for (int round = 0; round < 120; ++round) {
       for (uint32_t more = 1 + layer.Pick(3); more > 0; --more) layer.Fill();
-      if (policy_->score_need().time == ScoreTime::kDecision) layer.RewriteAll();
+      if (policy_->traits().scores.time == ScoreTime::kDecision) layer.RewriteAll();
       if (layer.Pick(30) == 0) {
         layer.RewriteAll();
         kept.Clear();
       }
       const LayerScores seen = layer.view(prompt_only_);
-      LayerScores followed = seen;
-      kept.Follow(*policy_, seen);
-      followed.kept = &kept;
+      kept.Update(*policy_, seen);
       const std::vector<float> blocks = policy_->BlockScores(seen);
       ASSERT_EQ(kept.block_scores(), absl::MakeConstSpan(blocks)) << "seed " << seed;
       const BlockIndex chosen = policy_->SelectDecode(seen, limits);
-      ASSERT_EQ(policy_->SelectDecode(followed, limits), chosen)
+      ASSERT_EQ(policy_->SelectDecode(seen, limits, &kept), chosen)
           << "seed " << seed << " round " << round;
       while (layer.blocks() > 8) {
         const uint32_t gone = layer.Pick(3) == 0 ? layer.Pick(layer.blocks()) : chosen.value();
@@ -171,19 +169,18 @@ TEST_P(KeptScoresOf, ReadsOnlyWhatFilled) {
   const Limits limits = MakeLimits(36, 4, 4);
   KeptScores kept;
   const LayerScores before = layer.view(prompt_only_);
-  kept.Follow(*policy_, before);
+  kept.Update(*policy_, before);
   const std::vector<float> old(kept.block_scores().begin(), kept.block_scores().end());
   layer.Fill();
   LayerScores after = layer.view(prompt_only_);
   const BlockIndex chosen = policy_->SelectDecode(after, limits);
-  const bool once = WrittenOnce(policy_->score_need().time);
+  const bool once = WrittenOnce(policy_->traits().scores.time);
   std::vector<const float*> pages(after.pages.begin(), after.pages.end());
   if (once) std::fill(pages.begin(), pages.end() - 1, nullptr);
   after.pages = pages;
-  kept.Follow(*policy_, after);
-  after.kept = &kept;
+  kept.Update(*policy_, after);
   EXPECT_EQ(kept.block_scores().subspan(0, old.size()), absl::MakeConstSpan(old));
-  EXPECT_EQ(policy_->SelectDecode(after, limits), chosen);
+  EXPECT_EQ(policy_->SelectDecode(after, limits, &kept), chosen);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, KeptScoresOf, ::testing::ValuesIn(kSpecs),

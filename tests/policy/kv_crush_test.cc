@@ -42,8 +42,8 @@ std::shared_ptr<const Policy> Crush(float share, CrushAnchor anchor, uint64_t se
 //     4      2, 7     4.5         0             1
 //     5      1, 2     1.5         0             0
 //
-// One representative is the nearest candidate: zeros 00 is 5, ones 11 is 3, alternating 01 is 4;
-// the candidates' columns have means 1/3 and 2/3, so mean is 01: 4.
+// One representative is the nearest candidate: 5 to zeros (00), 3 to ones (11), 4 to alternating
+// (01). The candidates' columns have means 1/3 and 2/3, so the mean anchor is 01 and picks 4.
 TEST(KvCrush, PrefillByHand) {
   const ScoreTable table({{0, 0}, {0, 0}, {9, 1}, {3, 3}, {2, 7}, {1, 2}, {0, 0}, {0, 0}}, 2);
   const Limits limits = MakeLimits(6, 2, 2);
@@ -56,7 +56,8 @@ TEST(KvCrush, PrefillByHand) {
   EXPECT_THAT(keep(0.17F, CrushAnchor::kMean), ElementsAre(0, 1, 2, 4, 6, 7));
   // Nothing for representatives: the base's choice.
   EXPECT_THAT(keep(0.16F, CrushAnchor::kZeros), ElementsAre(0, 1, 2, 4, 6, 7));
-  // All for representatives, two of four by distance to 00: 5 (0), 2 (1), 4 (1), 3 (2): the ends.
+  // All for representatives: of four by distance to 00, which are 5 (0), 2 (1), 4 (1), 3 (2), both
+  // ends stay.
   EXPECT_THAT(keep(0.34F, CrushAnchor::kZeros), ElementsAre(0, 1, 3, 5, 6, 7));
 }
 
@@ -102,11 +103,12 @@ TEST_F(KvCrushDecode, TwoRepresentatives) {
   EXPECT_EQ(Drop(0.4F, CrushAnchor::kOnes), 1U);
   // To 0101: 3, 2, 1. Sorted 4, 3, 1.
   EXPECT_EQ(Drop(0.4F, CrushAnchor::kAlternating), 3U);
-  // Columns of the candidates: 1/3, 2/3, 1/3, 0, so 0100: 2, 1, 0. Sorted 4, 3, 1.
+  // The candidates' columns have means 1/3, 2/3, 1/3, 0, so the anchor is 0100: 2, 1, 0. Sorted 4,
+  // 3, 1.
   EXPECT_EQ(Drop(0.4F, CrushAnchor::kMean), 3U);
 }
 
-// Share 0.2: one representative of the two lowest pages, 1 and 3: the nearer stays.
+// Share 0.2: the nearer of the two lowest pages, 1 and 3, stays as the one representative.
 TEST_F(KvCrushDecode, OneRepresentative) {
   EXPECT_EQ(Drop(0.2F, CrushAnchor::kZeros), 3U);
   EXPECT_EQ(Drop(0.2F, CrushAnchor::kOnes), 1U);
@@ -124,7 +126,8 @@ TEST_F(KvCrushDecode, PrefillOnlyIsTheBase) {
 
 // More representatives than pages may be chosen from: one goes all the same.
 TEST_F(KvCrushDecode, AllRepresentatives) {
-  // Distances of 1, 2, 3, 4 to 0000: 1, 4, 2, 1. Sorted 1, 4, 3, 2; three of four: entries 0, 1, 3.
+  // Distances of 1, 2, 3, 4 to 0000: 1, 4, 2, 1. Sorted 1, 4, 3, 2. Three of four are entries 0,
+  // 1, 3.
   EXPECT_EQ(Drop(0.99F, CrushAnchor::kZeros), 3U);
 }
 
@@ -182,7 +185,7 @@ TEST(RankSignatures, AgreesWithAFullSort) {
       }
     }
     const ScoreTable table(rows, 4);
-    HeadRanks ranks;
+    HeadOrder ranks;
     ranks.Append(table.view(), 0, tokens);
     std::vector<uint32_t> all(tokens);
     std::iota(all.begin(), all.end(), 0);

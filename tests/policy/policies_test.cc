@@ -15,9 +15,9 @@ std::vector<std::vector<float>> Rows() {
 
 TEST(Full, KeepsEverything) {
   const auto policy = MakePolicy(FullSpec());
-  EXPECT_EQ(policy->name(), "full");
-  EXPECT_FALSE(policy->evicts());
-  EXPECT_FALSE(policy->needs_scores());
+  EXPECT_EQ(policy->traits().name, "full");
+  EXPECT_FALSE(policy->traits().evicts);
+  EXPECT_FALSE(policy->traits().needs_scores());
   const ScoreTable table(OneHead({3, 1, 2}), 2);
   EXPECT_THAT(Values(policy->SelectPrefill(table.view(), MakeLimits(0, 0, 0))),
               ElementsAre(0, 1, 2));
@@ -26,9 +26,9 @@ TEST(Full, KeepsEverything) {
 
 TEST(PagedEviction, KeepsTheHighestMeansOfHeads) {
   const auto policy = MakePolicy(PagedEvictionSpec());
-  EXPECT_EQ(policy->name(), "paged_eviction");
-  EXPECT_TRUE(policy->evicts());
-  EXPECT_TRUE(policy->needs_scores());
+  EXPECT_EQ(policy->traits().name, "paged_eviction");
+  EXPECT_TRUE(policy->traits().evicts);
+  EXPECT_TRUE(policy->traits().needs_scores());
   const ScoreTable table(Rows(), 2);
   // Means of the middle: 3, 1, 8, 5, 2, 2.
   EXPECT_THAT(Values(policy->SelectPrefill(table.view(), MakeLimits(6, 2, 2))),
@@ -55,9 +55,9 @@ TEST(PagedEviction, DropsTheLowestPageMean) {
 
 TEST(StreamingLlm, KeepsSinksAndTheMostRecent) {
   const auto policy = MakePolicy(StreamingLlmSpec());
-  EXPECT_EQ(policy->name(), "streaming_llm");
-  EXPECT_TRUE(policy->evicts());
-  EXPECT_FALSE(policy->needs_scores());
+  EXPECT_EQ(policy->traits().name, "streaming_llm");
+  EXPECT_TRUE(policy->traits().evicts);
+  EXPECT_FALSE(policy->traits().needs_scores());
   const LayerScores blind{.page_tokens = 2, .tokens = TokenCount(11)};  // it must not read a row
   EXPECT_THAT(Values(policy->SelectPrefill(blind, MakeLimits(6, 2, 2))),
               ElementsAre(0, 1, 7, 8, 9, 10));

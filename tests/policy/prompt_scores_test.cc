@@ -49,8 +49,8 @@ TEST(SnapKv, UnderKvCrushReadsNoRowOfDecode) {
   const ScoreTable table(OneHead({0, 0, 3, 3, 1, 1, 2, 2, kNan, kNan, kNan, kNan}), 2);
   const auto policy = MakePolicy(
       KvCrushSpec{.base = SnapKvSpec{1}, .options = {.share = 0.2F, .anchor = CrushAnchor::kOnes}});
-  // One representative of the two lowest pages, 2 and 3. Of the unprotected tokens 2 to 9 the upper
-  // four are 2, 3 (3 each) and 6, 7 (2 each): page 3 is 11 and stays.
+  // One representative of the two lowest pages, 2 and 3. The upper four of the unprotected tokens 2
+  // to 9 are 2, 3 (3 each) and 6, 7 (2 each), so page 3 is 11 and stays.
   EXPECT_EQ(policy->SelectDecode(WithPrompt(table.view(), 8), MakeLimits(10, 2, 2)).value(), 2U);
 }
 
@@ -92,7 +92,7 @@ TEST(Random, EveryTokenAndEveryCandidateBlockIsAsLikely) {
     return keep[1];
   });
   const auto policy = MakePolicy(RandomSpec{7});
-  ExpectUniform(4000, [&](int i) {  // one of blocks 1 to 8, at each decision anew
+  ExpectUniform(4000, [&](int i) {  // one of blocks 1 to 8, drawn again at each decision
     return policy->SelectDecode(Blind(20, 0, 20 + 2 * i), MakeLimits(18, 2, 2)).value();
   });
 }

@@ -65,7 +65,7 @@ TEST_F(QueryDiffTest, TokensAreSmoothedOverNeighboursAndHeads) {
               Pointwise(FloatEq(), {2.0F, 1.5F, 2.2F, 1.8F, 2.25F, 5.0F / 3}));
 }
 
-// What is no number, or beyond all of them, spoils no neighbour's mean.
+// NaN and infinity leave the neighbours' means valid.
 TEST_F(QueryDiffTest, SmoothingKeepsToNumbers) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const ScoreTable table(OneHead({1, kInf, std::nanf(""), -kInf, 1, 1, 1, 1, 1, 1}), 2);
@@ -74,7 +74,7 @@ TEST_F(QueryDiffTest, SmoothingKeepsToNumbers) {
   EXPECT_EQ(scores[8], 1.0F);
 }
 
-// Of a page that is not full yet nothing is written.
+// A page that is not full yet has no scores.
 TEST_F(QueryDiffTest, TokensWithoutARowAreKept) {
   const float kNan = std::nanf("");
   const ScoreTable table(OneHead({0, 0, 1, 1, 2, 2, kNan}), 2);

@@ -1,25 +1,44 @@
 #include "services/policy/registry.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/policy/cache_config.h"
 
 namespace folio::policy {
 namespace {
 
 using ::testing::HasSubstr;
 
-CacheConfig Config(PolicySpec policy, uint32_t budget, uint32_t sink, uint32_t recent) {
-  return {
-      policy, TokenCount(budget), TokenCount(sink), TokenCount(recent), EvictionMode::kPipelined,
-      {}};
+// Settings as a client gives them, of which nothing is checked yet.
+struct Settings {
+  PolicySpec policy;
+  uint32_t budget, sink, recent;
+  std::vector<uint32_t> layer_budgets = {};
+};
+
+Settings Config(PolicySpec policy, uint32_t budget, uint32_t sink, uint32_t recent) {
+  return {policy, budget, sink, recent};
 }
 
-CacheConfig PerLayer(std::vector<uint32_t> budgets) {
-  CacheConfig config = Config(PagedEvictionSpec(), 0, 16, 16);
-  for (const uint32_t budget : budgets) config.layer_budgets.emplace_back(budget);
-  return config;
+Settings PerLayer(const std::vector<uint32_t>& budgets) {
+  return {PagedEvictionSpec(), 0, 16, 16, budgets};
+}
+
+// Checks the parameters, then the rest, as Open does with a request.
+absl::Status Validate(const Settings& settings, uint32_t page_tokens, uint32_t num_layers) {
+  auto policy = ChosenPolicy::Make(settings.policy);
+  if (!policy.ok()) return policy.status();
+  CacheConfig config;
+  config.policy = *policy;
+  config.budget = TokenCount(settings.budget);
+  config.sink = TokenCount(settings.sink);
+  config.recent = TokenCount(settings.recent);
+  for (const uint32_t budget : settings.layer_budgets) config.layer_budgets.emplace_back(budget);
+  return Validate(config, page_tokens, num_layers);
 }
 
 TEST(Validate, AcceptsWhatFits) {
@@ -33,7 +52,7 @@ TEST(Validate, AcceptsWhatFits) {
 
 struct Refusal {
   const char* name;
-  CacheConfig config;
+  Settings config;
   std::vector<std::string> words;
 };
 
@@ -47,7 +66,7 @@ TEST_P(ValidateRefuses, NamingTheFieldAndTheFix) {
   }
 }
 
-constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ValidateRefuses,
@@ -74,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                 Config(StreamingLlmSpec(), 64, 16, 33),
                 {"recent_tokens 33", "32 or 48"}},
         Refusal{"RecentHuge",
-                Config(StreamingLlmSpec(), 64, 16, kMost),
+                Config(StreamingLlmSpec(), 64, 16, kMax),
                 {"recent_tokens 4294967295", "4294967280 or 4294967296"}},
         Refusal{"ProtectsMoreThanBudget",
                 Config(PagedEvictionSpec(), 64, 48, 32),
@@ -128,38 +147,38 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(MakePolicy, GivesEachSpecItsPolicy) {
-  EXPECT_EQ(MakePolicy(FullSpec())->name(), "full");
-  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->name(), "paged_eviction");
-  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->name(), "streaming_llm");
-  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->name(), "inverse_key_norm");
-  EXPECT_EQ(MakePolicy(KeyDiffSpec())->name(), "key_diff");
-  EXPECT_EQ(MakePolicy(SnapKvSpec())->name(), "snap_kv");
-  EXPECT_EQ(MakePolicy(QueryDiffSpec())->name(), "query_diff");
-  EXPECT_EQ(MakePolicy(RandomSpec())->name(), "random");
-  EXPECT_EQ(MakePolicy(KvCrushSpec())->name(), "kv_crush(paged_eviction)");
-  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = KeyDiffSpec()})->name(), "kv_crush(key_diff)");
+  EXPECT_EQ(MakePolicy(FullSpec())->traits().name, "full");
+  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->traits().name, "paged_eviction");
+  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->traits().name, "streaming_llm");
+  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->traits().name, "inverse_key_norm");
+  EXPECT_EQ(MakePolicy(KeyDiffSpec())->traits().name, "key_diff");
+  EXPECT_EQ(MakePolicy(SnapKvSpec())->traits().name, "snap_kv");
+  EXPECT_EQ(MakePolicy(QueryDiffSpec())->traits().name, "query_diff");
+  EXPECT_EQ(MakePolicy(RandomSpec())->traits().name, "random");
+  EXPECT_EQ(MakePolicy(KvCrushSpec())->traits().name, "kv_crush(paged_eviction)");
+  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = KeyDiffSpec()})->traits().name, "kv_crush(key_diff)");
 }
 
 TEST(ScoreNeed, IsSaidByThePolicyAndByNoneThatNeedsNone) {
   using Need = ScoreNeed;
-  EXPECT_EQ(MakePolicy(FullSpec())->score_need(), Need{});
-  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->score_need(), Need{});
-  EXPECT_EQ(MakePolicy(RandomSpec())->score_need(), Need{});
-  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->score_need(),
+  EXPECT_EQ(MakePolicy(FullSpec())->traits().scores, Need{});
+  EXPECT_EQ(MakePolicy(StreamingLlmSpec())->traits().scores, Need{});
+  EXPECT_EQ(MakePolicy(RandomSpec())->traits().scores, Need{});
+  EXPECT_EQ(MakePolicy(PagedEvictionSpec())->traits().scores,
             (Need{ScoreKind::kNormRatio, ScoreTime::kAppend, 0}));
-  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->score_need(),
+  EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->traits().scores,
             (Need{ScoreKind::kInverseKeyNorm, ScoreTime::kAppend, 0}));
-  EXPECT_EQ(MakePolicy(KeyDiffSpec())->score_need(),
+  EXPECT_EQ(MakePolicy(KeyDiffSpec())->traits().scores,
             (Need{ScoreKind::kKeyDifference, ScoreTime::kDecision, 0}));
-  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->score_need(),
+  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->traits().scores,
             (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7, 7}));
-  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->prompt_score_need(), Need{});
+  EXPECT_EQ(MakePolicy(SnapKvSpec{7})->traits().prompt_scores, Need{});
   const auto query_diff = MakePolicy(QueryDiffSpec{{0.5F, 9, 5}});
-  EXPECT_EQ(query_diff->score_need(),
+  EXPECT_EQ(query_diff->traits().scores,
             (Need{ScoreKind::kUnrotatedDifference, ScoreTime::kPageFill}));
-  EXPECT_EQ(query_diff->prompt_score_need(),
+  EXPECT_EQ(query_diff->traits().prompt_scores,
             (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 9, 5}));
-  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = SnapKvSpec{7, 3}})->score_need(),
+  EXPECT_EQ(MakePolicy(KvCrushSpec{.base = SnapKvSpec{7, 3}})->traits().scores,
             (Need{ScoreKind::kWindowAttention, ScoreTime::kPromptEnd, 7, 3}));
 }
 

@@ -1,4 +1,4 @@
-// Scores of one layer, laid out in pages as on the score board.
+// ScoreTable is the scores of one layer, laid out in pages as on the score board.
 #ifndef FOLIO_TESTS_POLICY_SCORE_TABLE_H_
 #define FOLIO_TESTS_POLICY_SCORE_TABLE_H_
 
@@ -13,7 +13,7 @@ namespace folio::policy {
 
 class ScoreTable {
  public:
-  // `rows`: [tokens][kv_heads]. What no token fills is NaN, so that reading it shows.
+  // `rows`: [tokens][kv_heads]. Rows without a token are NaN, so that reading one shows.
   ScoreTable(std::vector<std::vector<float>> rows, uint32_t page_tokens)
       : page_tokens_(page_tokens), kv_heads_(static_cast<uint32_t>(rows.at(0).size())) {
     tokens_ = static_cast<uint32_t>(rows.size());
@@ -60,10 +60,10 @@ inline std::vector<std::vector<float>> OneHead(const std::vector<float>& scores)
   return rows;
 }
 
-inline std::vector<uint32_t> Values(const std::vector<SlotIndex>& slots) {
+inline std::vector<uint32_t> Values(const std::vector<TokenSlot>& slots) {
   std::vector<uint32_t> values;
   values.reserve(slots.size());
-  for (SlotIndex slot : slots) values.push_back(slot.value());
+  for (TokenSlot slot : slots) values.push_back(slot.value());
   return values;
 }
 

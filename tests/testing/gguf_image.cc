@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 namespace {

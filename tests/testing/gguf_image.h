@@ -1,4 +1,5 @@
-// A GGUF file as an editable structure. Nothing is checked: damage is what it is for.
+// GgufImage is a GGUF file as an editable structure. It checks nothing, because tests use it to
+// make damaged files.
 #ifndef FOLIO_TESTS_TESTING_GGUF_IMAGE_H_
 #define FOLIO_TESTS_TESTING_GGUF_IMAGE_H_
 
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "services/model/gguf_value.h"
+#include "services/model/source/gguf_value.h"
 
 namespace folio::testing {
 

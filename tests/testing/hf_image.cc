@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 #include "tests/testing/scratch_directory.h"
 
 namespace folio::testing {

@@ -1,5 +1,5 @@
-// A Hugging Face model directory as an editable structure. Nothing is checked: damage is what it is
-// for.
+// HfImage is a Hugging Face model directory as an editable structure. It checks nothing, because
+// tests use it to make damaged directories.
 #ifndef FOLIO_TESTS_TESTING_HF_IMAGE_H_
 #define FOLIO_TESTS_TESTING_HF_IMAGE_H_
 
@@ -24,7 +24,7 @@ nlohmann::json SafetensorsHeader(const std::vector<HfTensor>& tensors);
 std::string Safetensors(const std::string& header, const std::string& data);
 std::string SerializeSafetensors(const std::vector<HfTensor>& tensors);
 
-// NOLINTNEXTLINE(bugprone-exception-escape): json's move does not throw, but does not say so.
+// NOLINTNEXTLINE(bugprone-exception-escape): json's move does not throw, but is not noexcept.
 struct HfImage {
   nlohmann::json config;
   nlohmann::json tokenizer;
@@ -38,7 +38,7 @@ struct HfImage {
 
   // Contents by file name.
   std::map<std::string, std::string> Files() const;
-  // Into a directory that is there.
+  // Writes into an existing directory.
   void Write(const std::string& directory) const;
 };
 

@@ -6,11 +6,11 @@ InProcessLink::InProcessLink(cache::Coordinator& coordinator, WorkerId worker,
                              const manager::CacheRules& rules, uint32_t lag)
     : translator_(coordinator, worker, rules), lag_(lag) {}
 
-uint64_t InProcessLink::Send(v1::SessionRequest request) {
+uint64_t InProcessLink::Send(SessionRequest request) {
   const uint64_t step = ++last_step_;
   if (!inbox_.status().ok()) return step;
-  request.set_step(step);
-  absl::StatusOr<v1::SessionReply> reply = translator_.Translate(request);
+  request.step = step;
+  absl::StatusOr<SessionReply> reply = translator_.Translate(request);
   if (!reply.ok()) {
     inbox_.Fail(reply.status());
     return step;
@@ -20,17 +20,17 @@ uint64_t InProcessLink::Send(v1::SessionRequest request) {
   return step;
 }
 
-std::optional<v1::SessionReply> InProcessLink::TryReceive() {
+std::optional<SessionReply> InProcessLink::TryReceive() {
   ++tries_;
   if (late_.empty() || late_.front().ready >= tries_) return std::nullopt;
-  std::optional<v1::SessionReply> reply(std::move(late_.front().reply));
+  std::optional<SessionReply> reply(std::move(late_.front().reply));
   late_.pop_front();
   return reply;
 }
 
-std::optional<v1::SessionReply> InProcessLink::Receive(absl::Time deadline) {
+std::optional<SessionReply> InProcessLink::Receive(absl::Time deadline) {
   if (late_.empty()) return inbox_.Pop(deadline);
-  std::optional<v1::SessionReply> reply(std::move(late_.front().reply));
+  std::optional<SessionReply> reply(std::move(late_.front().reply));
   late_.pop_front();
   return reply;
 }

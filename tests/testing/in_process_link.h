@@ -1,5 +1,5 @@
-// A manager link straight into a coordinator in the same process, through the manager's own
-// translator: everything but the stream.
+// InProcessLink is a manager link that calls a coordinator in the same process, through the
+// manager's own translator. Only the stream is missing.
 #ifndef FOLIO_TESTS_TESTING_IN_PROCESS_LINK_H_
 #define FOLIO_TESTS_TESTING_IN_PROCESS_LINK_H_
 
@@ -11,22 +11,22 @@
 
 #include "services/cache/coordinator.h"
 #include "services/manager/session_translator.h"
-#include "services/worker/manager_link.h"
-#include "services/worker/reply_inbox.h"
+#include "services/worker/link/manager_link.h"
+#include "services/worker/link/reply_inbox.h"
 
 namespace folio::testing {
 
-// The coordinator works inside Send, on the caller's thread. Renews the lease only by sending.
+// The coordinator works inside Send, on the caller's thread. Only Send renews the lease.
 class InProcessLink final : public worker::ManagerLink {
  public:
-  // `lag`: a reply can be received only after TryReceive was called that many times in vain, so
-  // that tests can make a slow manager that is equally slow each time. Waiting does not lag.
+  // A reply can be received only after TryReceive was called `lag` times in vain, so that tests can
+  // make a slow manager that is equally slow each time. Receive does not lag.
   InProcessLink(cache::Coordinator& coordinator, WorkerId worker, const manager::CacheRules& rules,
                 uint32_t lag = 0);
 
-  uint64_t Send(v1::SessionRequest request) override;
-  std::optional<v1::SessionReply> TryReceive() override;
-  std::optional<v1::SessionReply> Receive(absl::Time deadline) override;
+  uint64_t Send(SessionRequest request) override;
+  std::optional<SessionReply> TryReceive() override;
+  std::optional<SessionReply> Receive(absl::Time deadline) override;
   void Wake() override { inbox_.Wake(); }
   absl::Status status() const override { return inbox_.status(); }
 
@@ -34,12 +34,12 @@ class InProcessLink final : public worker::ManagerLink {
   void Break(absl::Status why) { inbox_.Fail(std::move(why)); }
 
   // Sees each request and its reply before the step loop does; set before use.
-  std::function<void(const v1::SessionRequest&, const v1::SessionReply&)> observer;
+  std::function<void(const SessionRequest&, const SessionReply&)> observer;
 
  private:
   struct Late {
     uint64_t ready;  // count of TryReceive calls
-    v1::SessionReply reply;
+    SessionReply reply;
   };
 
   manager::SessionTranslator translator_;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 namespace {

@@ -1,4 +1,5 @@
-// Floats into the storage formats of services/model/dequantize.h: the plain rounding of each.
+// Encode writes floats in the storage formats of services/model/source/dequantize.h, with the
+// plain rounding of each.
 #ifndef FOLIO_TESTS_TESTING_QUANTIZE_H_
 #define FOLIO_TESTS_TESTING_QUANTIZE_H_
 
@@ -6,11 +7,11 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "services/model/dequantize.h"
+#include "services/model/source/dequantize.h"
 
 namespace folio::testing {
 
-// Nearest half-precision number, ties to even; too large becomes infinity.
+// The nearest half-precision number, with ties to even. Numbers that are too large become infinity.
 uint16_t FloatToHalf(float value);
 
 // `values` is a whole number of blocks of `type`.

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 

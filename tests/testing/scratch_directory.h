@@ -1,4 +1,5 @@
-// A new empty directory under the system's temporary one; removed with all in it by the destructor.
+// ScratchDirectory is a new empty directory under the system's temporary one. The destructor
+// removes it with its contents.
 #ifndef FOLIO_TESTS_TESTING_SCRATCH_DIRECTORY_H_
 #define FOLIO_TESTS_TESTING_SCRATCH_DIRECTORY_H_
 
@@ -20,7 +21,7 @@ class ScratchDirectory {
   std::string path_;
 };
 
-// Makes or replaces a file. Ends the process when it cannot.
+// Makes or replaces a file. Ends the process if it cannot.
 void WriteFile(const std::string& path, const std::string& contents);
 std::string ReadFile(const std::string& path);
 

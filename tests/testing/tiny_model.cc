@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 #include "tests/testing/quantize.h"
 #include "tests/testing/scratch_directory.h"
+#include "tests/testing/tiny_metadata.h"
 #include "tests/testing/tiny_vocabulary.h"
 
 namespace folio::testing {
@@ -15,7 +16,6 @@ namespace {
 
 using model::Role;
 using model::StorageType;
-using nlohmann::json;
 
 // SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere.
 uint64_t Next(uint64_t& state) {
@@ -33,8 +33,10 @@ struct RoleNames {
   Role role;
   const char* gguf;
   const char* hf;
+  bool bias = false;
 };
 
+// Written down once more, so that a wrong name in the product is seen.
 constexpr RoleNames kNames[] = {
     {Role::kEmbedding, "token_embd", "model.embed_tokens"},
     {Role::kOutput, "output", "lm_head"},
@@ -48,21 +50,28 @@ constexpr RoleNames kNames[] = {
     {Role::kGate, "ffn_gate", "mlp.gate_proj"},
     {Role::kUp, "ffn_up", "mlp.up_proj"},
     {Role::kDown, "ffn_down", "mlp.down_proj"},
+    {Role::kQueryBias, "attn_q", "self_attn.q_proj", true},
+    {Role::kKeyBias, "attn_k", "self_attn.k_proj", true},
+    {Role::kValueBias, "attn_v", "self_attn.v_proj", true},
 };
+
+const RoleNames& NamesOf(Role role) {
+  for (const RoleNames& names : kNames) {
+    if (names.role == role) return names;
+  }
+  FOLIO_CHECK(false);
+  return kNames[0];
+}
 
 bool InLayer(Role role) {
   return role != Role::kEmbedding && role != Role::kOutput && role != Role::kFinalNorm;
 }
 
 std::string Name(const TinyTensor& tensor, bool gguf) {
-  for (const RoleNames& names : kNames) {
-    if (names.role != tensor.role) continue;
-    std::string base = absl::StrCat(gguf ? names.gguf : names.hf, ".weight");
-    if (!InLayer(tensor.role)) return base;
-    return absl::StrCat(gguf ? "blk." : "model.layers.", tensor.layer, ".", base);
-  }
-  FOLIO_CHECK(false);
-  return "";
+  const RoleNames& names = NamesOf(tensor.role);
+  std::string base = absl::StrCat(gguf ? names.gguf : names.hf, names.bias ? ".bias" : ".weight");
+  if (!InLayer(tensor.role)) return base;
+  return absl::StrCat(gguf ? "blk." : "model.layers.", tensor.layer, ".", base);
 }
 
 // Rows of each head from (half, pair) to (pair, half).
@@ -110,63 +119,6 @@ const char* HfDtype(StorageType type) {
   return type == StorageType::kF16 ? "F16" : "BF16";
 }
 
-void SetGgufMetadata(const TinyOptions& options, GgufImage& image) {
-  image.SetString("general.architecture", "llama");
-  image.SetString("general.name", "tiny");
-  image.SetUint("llama.block_count", options.layers);
-  image.SetUint("llama.context_length", options.context);
-  image.SetUint("llama.embedding_length", options.hidden);
-  image.SetUint("llama.feed_forward_length", options.ffn);
-  image.SetUint("llama.attention.head_count", options.heads);
-  image.SetUint("llama.attention.head_count_kv", options.kv_heads);
-  image.SetUint("llama.attention.key_length", options.head_dim);
-  image.SetUint("llama.attention.value_length", options.head_dim);
-  image.SetFloat("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  image.SetFloat("llama.rope.freq_base", options.rope_theta);
-  image.SetUint("llama.rope.dimension_count", options.head_dim);
-  image.SetUint("llama.vocab_size", kTinyVocab);
-  image.SetString("tokenizer.ggml.model", "gpt2");
-  image.SetString("tokenizer.ggml.pre", "smollm");
-  image.SetStrings("tokenizer.ggml.tokens", TinyTokens());
-  image.SetInts("tokenizer.ggml.token_type", TinyTokenTypes());
-  image.SetStrings("tokenizer.ggml.merges", TinyMerges());
-  image.SetUint("tokenizer.ggml.bos_token_id", kTinyImStart);
-  image.SetUint("tokenizer.ggml.eos_token_id", kTinyImEnd);
-  image.SetBool("tokenizer.ggml.add_bos_token", false);
-  image.SetString("tokenizer.chat_template", TinyChatTemplate());
-}
-
-json HfConfig(const TinyOptions& options) {
-  json config = {{"architectures", {"LlamaForCausalLM"}},
-                 {"model_type", "llama"},
-                 {"_name_or_path", "tiny"},
-                 {"hidden_act", "silu"},
-                 {"hidden_size", options.hidden},
-                 {"intermediate_size", options.ffn},
-                 {"num_hidden_layers", options.layers},
-                 {"num_attention_heads", options.heads},
-                 {"num_key_value_heads", options.kv_heads},
-                 {"head_dim", options.head_dim},
-                 {"max_position_embeddings", options.context},
-                 {"rms_norm_eps", 1e-5},
-                 {"rope_theta", options.rope_theta},
-                 {"rope_scaling", nullptr},
-                 {"attention_bias", false},
-                 {"mlp_bias", false},
-                 {"tie_word_embeddings", options.tied},
-                 {"vocab_size", kTinyVocab},
-                 {"eos_token_id", kTinyImEnd}};
-  if (options.rope_scaling) {
-    config["rope_scaling"] = {
-        {"rope_type", "llama3"},
-        {"factor", options.rope_scaling->factor},
-        {"low_freq_factor", options.rope_scaling->low_freq_factor},
-        {"high_freq_factor", options.rope_scaling->high_freq_factor},
-        {"original_max_position_embeddings", options.rope_scaling->original_context}};
-  }
-  return config;
-}
-
 }  // namespace
 
 TinyModel::TinyModel(const TinyOptions& options) : options_(options) {
@@ -187,15 +139,19 @@ TinyModel::TinyModel(const TinyOptions& options) : options_(options) {
     Add(Role::kGate, layer, {options.ffn, hidden}, state);
     Add(Role::kUp, layer, {options.ffn, hidden}, state);
     Add(Role::kDown, layer, {hidden, options.ffn}, state);
+    if (options.family != "qwen2") continue;
+    Add(Role::kQueryBias, layer, {queries}, state);
+    Add(Role::kKeyBias, layer, {keys}, state);
+    Add(Role::kValueBias, layer, {keys}, state);
   }
 }
 
 void TinyModel::Add(Role role, uint32_t layer, std::vector<uint64_t> shape, uint64_t& state) {
   TinyTensor tensor{role, layer, std::move(shape), {}};
   const bool vector = tensor.shape.size() == 1;
-  // Matrices keep the size of what they multiply; norms are near one.
+  // Matrices keep the size of what they multiply; norms are near one, biases near zero.
   const float scale = vector ? 0.25f : std::sqrt(3.0f / static_cast<float>(tensor.shape.back()));
-  const float middle = vector ? 1.0f : 0.0f;
+  const float middle = vector && !NamesOf(role).bias ? 1.0f : 0.0f;
   size_t count = 1;
   for (const uint64_t extent : tensor.shape) count *= extent;
   tensor.values.reserve(count);
@@ -219,10 +175,12 @@ const TinyTensor& TinyModel::Find(Role role, uint32_t layer) const {
 
 GgufImage TinyModel::Gguf(StorageType type) const {
   GgufImage image;
-  SetGgufMetadata(options_, image);
+  SetTinyMetadata(options_, image);
   for (const TinyTensor& tensor : tensors_) {
     const StorageType stored = tensor.shape.size() == 1 ? StorageType::kF32 : type;
-    const bool rotated = tensor.role == Role::kQuery || tensor.role == Role::kKey;
+    // Converters leave the rows of Qwen2 as they are.
+    const bool rotated =
+        options_.family == "llama" && (tensor.role == Role::kQuery || tensor.role == Role::kKey);
     const std::vector<float> values =
         rotated ? Interleave(tensor, options_.head_dim) : tensor.values;
     image.tensors.push_back({Name(tensor, true),
@@ -241,7 +199,7 @@ GgufImage TinyModel::Gguf(StorageType type) const {
 
 HfImage TinyModel::Hf(StorageType type) const {
   HfImage image;
-  image.config = HfConfig(options_);
+  image.config = TinyHfConfig(options_);
   image.tokenizer = TinyTokenizerJson();
   image.tokenizer_config = {{"add_bos_token", false},
                             {"bos_token", "<|im_start|>"},

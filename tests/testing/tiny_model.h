@@ -1,6 +1,6 @@
-// Small seeded Llama models. The weights are drawn by a fixed generator and are bf16 numbers, so
-// the F32, F16 and BF16 forms of both containers hold exactly the same model; the Q forms are
-// roundings of it. Equal options give equal bytes on every machine.
+// TinyModel is a small seeded model of a family, llama or qwen2. A fixed generator draws the
+// weights, which are bf16 numbers, so the F32, F16 and BF16 forms of both containers hold exactly
+// the same model. The Q forms are roundings of it. Equal options give equal bytes on every machine.
 #ifndef FOLIO_TESTS_TESTING_TINY_MODEL_H_
 #define FOLIO_TESTS_TESTING_TINY_MODEL_H_
 
@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "services/model/dequantize.h"
-#include "services/model/model_source.h"
+#include "services/model/family/model_config.h"
+#include "services/model/family/role.h"
+#include "services/model/source/dequantize.h"
 #include "tests/testing/gguf_image.h"
 #include "tests/testing/hf_image.h"
 
@@ -28,6 +29,7 @@ struct TinyOptions {
   bool tied = true;
   float rope_theta = 10000;
   std::optional<model::RopeScaling> rope_scaling = std::nullopt;  // GGUF: as rope_freqs.weight
+  std::string family = "llama";
 };
 
 // Grouped queries with the head_dim of the reference model, wider than the hidden size.
@@ -67,7 +69,7 @@ class TinyModel {
   std::vector<TinyTensor> tensors_;
 };
 
-// What llama.cpp's converter writes into rope_freqs.weight for this scaling.
+// The divisors that llama.cpp's converter writes into rope_freqs.weight for this scaling.
 std::vector<float> RopeDivisors(const model::RopeScaling& scaling, float theta, uint32_t head_dim);
 
 }  // namespace folio::testing

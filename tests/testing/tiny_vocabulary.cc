@@ -1,6 +1,6 @@
 #include "tests/testing/tiny_vocabulary.h"
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::testing {
 namespace {

@@ -1,6 +1,6 @@
-// A byte-level BPE vocabulary of 300 tokens: three control tokens (ids 0 to 2: "<|endoftext|>",
-// "<|im_start|>", "<|im_end|>"), the 256 bytes, 41 frequent English pairs. Every text can be
-// written with it.
+// TinyTokens is a byte-level BPE vocabulary of 300 tokens. They are three control tokens (ids 0
+// to 2, "<|endoftext|>", "<|im_start|>" and "<|im_end|>"), the 256 bytes and 41 frequent English
+// pairs. It can encode every text.
 #ifndef FOLIO_TESTS_TESTING_TINY_VOCABULARY_H_
 #define FOLIO_TESTS_TESTING_TINY_VOCABULARY_H_
 

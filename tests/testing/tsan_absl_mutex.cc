@@ -8,7 +8,7 @@
 
 #include "absl/base/config.h"
 #include "absl/synchronization/mutex.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 extern "C" {
 void __tsan_acquire(void* addr);

@@ -7,8 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "services/worker/engine.h"
-#include "tests/worker/engine_rig.h"
+#include "services/cache/inspector.h"
+#include "services/worker/engine/engine.h"
+#include "tests/worker/engine_harness.h"
 
 namespace folio::worker::testing {
 namespace {
@@ -17,9 +18,9 @@ using ::testing::ElementsAre;
 
 // The counts that operators and the oracle go by.
 TEST(EngineEvictions, HappenWhenThePageFills) {
-  EngineRig rig;
-  rig.Start();
-  const auto got = rig.Run(
+  EngineHarness harness;
+  harness.Start();
+  const auto got = harness.Run(
       Make({.prompt = 36, .seed = 2, .max_new_tokens = 50, .policy = kPaged, .budget = 32}));
   ASSERT_TRUE(got->status.ok()) << got->status;
   std::vector<int> steps;
@@ -46,24 +47,24 @@ TEST(EngineEvictions, HappenWhenThePageFills) {
 
 // A long prompt is cut, and each step with one of its chunks has a token of the running stream.
 TEST(EngineBatches, DecodesGoOnBesideAPrompt) {
-  RigOptions options;
-  options.prompt_chunk = {.alone = 64, .beside_decodes = 16};
-  EngineRig rig(options);
+  HarnessOptions options;
+  options.token_budget = {.alone = 64, .beside_decodes = 16};
+  EngineHarness harness(options);
   Recorder stream, prompt;
   int chunks = 0, alone = 0;
-  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
+  harness.link().observer = [&](const SessionRequest& request, const SessionReply&) {
     bool chunk = false, token = false;
-    for (const v1::CommitTokens& commit : request.commit()) {
-      chunk |= commit.sequence_id() == prompt.started.sequence_id();
-      token |= commit.sequence_id() == stream.started.sequence_id();
+    for (const CommitTokens& commit : request.commit) {
+      chunk |= commit.sequence.value() == prompt.started.sequence_id();
+      token |= commit.sequence.value() == stream.started.sequence_id();
     }
     chunks += chunk ? 1 : 0;
     alone += chunk && !token ? 1 : 0;
   };
-  rig.Start();
-  rig.Push(Make({.prompt = 5, .max_new_tokens = 1900}), &stream);
+  harness.Start();
+  harness.Push(Make({.prompt = 5, .max_new_tokens = 1900}), &stream);
   ASSERT_TRUE(stream.WaitForTokens(3));
-  rig.Push(Make({.prompt = 400, .max_new_tokens = 1}), &prompt);
+  harness.Push(Make({.prompt = 400, .max_new_tokens = 1}), &prompt);
   ASSERT_TRUE(prompt.Wait());
   ASSERT_TRUE(stream.Wait());
   EXPECT_EQ(chunks, 25);
@@ -71,18 +72,18 @@ TEST(EngineBatches, DecodesGoOnBesideAPrompt) {
 }
 
 TEST(EngineBatches, RunsAtMostMaxBatchAndQueuesTheRest) {
-  RigOptions options;
+  HarnessOptions options;
   options.max_batch = 2;
-  EngineRig rig(options);
+  EngineHarness harness(options);
   size_t most = 0;
-  rig.link().observer = [&](const v1::SessionRequest&, const v1::SessionReply&) {
-    most = std::max(most, rig.coordinator().sequences().size());
+  harness.link().observer = [&](const SessionRequest&, const SessionReply&) {
+    most = std::max(most, cache::Inspector(harness.coordinator()).sequences().size());
   };
-  rig.Start();
+  harness.Start();
   std::vector<std::unique_ptr<Recorder>> recorders;
   for (uint64_t i = 0; i < 6; ++i) {
     recorders.push_back(std::make_unique<Recorder>());
-    rig.Push(Make({.prompt = 20, .seed = i, .max_new_tokens = 30}), recorders.back().get());
+    harness.Push(Make({.prompt = 20, .seed = i, .max_new_tokens = 30}), recorders.back().get());
   }
   for (const auto& recorder : recorders) {
     ASSERT_TRUE(recorder->Wait());
@@ -94,11 +95,11 @@ TEST(EngineBatches, RunsAtMostMaxBatchAndQueuesTheRest) {
 
 // A token is in the manager's record before a client sees it.
 TEST(EngineRecord, IsAheadOfTheClient) {
-  EngineRig rig;
+  EngineHarness harness;
   std::map<uint64_t, uint32_t> sampled;  // by sequence id
-  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
-    for (const v1::CommitTokens& commit : request.commit()) {
-      sampled[commit.sequence_id()] += commit.sampled_tokens_size();
+  harness.link().observer = [&](const SessionRequest& request, const SessionReply&) {
+    for (const CommitTokens& commit : request.commit) {
+      sampled[commit.sequence.value()] += static_cast<uint32_t>(commit.sampled.size());
     }
   };
   Recorder recorder;
@@ -110,8 +111,8 @@ TEST(EngineRecord, IsAheadOfTheClient) {
     seen += event.chunk().tokens_size();
     EXPECT_LE(seen, sampled[id]);
   };
-  rig.Start();
-  rig.Push(Make({.prompt = 40, .max_new_tokens = 60}), &recorder);
+  harness.Start();
+  harness.Push(Make({.prompt = 40, .max_new_tokens = 60}), &recorder);
   ASSERT_TRUE(recorder.Wait());
   EXPECT_EQ(seen, 60u);
 }

@@ -1,4 +1,4 @@
-// Sequences that another worker goes on with: the same tokens as if nothing had happened.
+// Sequences that another worker continues have the same tokens as if nothing had happened.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/worker/engine_rig.h"
+#include "services/cache/inspector.h"
+#include "tests/worker/engine_harness.h"
 
 namespace folio::worker::testing {
 namespace {
@@ -40,29 +41,29 @@ std::vector<uint32_t> Joined(std::vector<uint32_t> a, const std::vector<uint32_t
 
 class EngineResume : public ::testing::TestWithParam<int> {
  protected:
-  RigOptions Options() const {
-    RigOptions options;
+  HarnessOptions Options() const {
+    HarnessOptions options;
     options.depth = GetParam();
     options.orphan_ttl = absl::Hours(1);
-    options.prompt_chunk = {.alone = 32, .beside_decodes = 32};
+    options.token_budget = {.alone = 32, .beside_decodes = 32};
     return options;
   }
 
   // The worker dies when the manager has taken `commits` commits; the client has what was
   // delivered by then.
-  static void Die(EngineRig& rig, const Ask& ask, int commits, Recorder* client) {
-    rig.link().observer = [&rig, commits, seen = 0](const v1::SessionRequest& request,
-                                                    const v1::SessionReply&) mutable {
-      seen += request.commit_size();
+  static void Die(EngineHarness& harness, const Ask& ask, int commits, Recorder* client) {
+    harness.link().observer = [&harness, commits, seen = 0](const SessionRequest& request,
+                                                            const SessionReply&) mutable {
+      seen += request.commit.size();
       // The probe of Start commits too.
-      if (seen > commits) rig.link().Break(absl::UnavailableError("killed"));
+      if (seen > commits) harness.link().Break(absl::UnavailableError("killed"));
     };
-    rig.Start();
-    rig.Push(Resumable(ask), client);
+    harness.Start();
+    harness.Push(Resumable(ask), client);
     ASSERT_TRUE(client->Wait());
     EXPECT_TRUE(absl::IsUnavailable(client->status)) << client->status;
-    EXPECT_FALSE(rig.Join().ok());
-    rig.NextWorker();
+    EXPECT_FALSE(harness.Join().ok());
+    harness.NextWorker();
   }
 };
 
@@ -86,22 +87,22 @@ TEST_P(EngineResume, GivesTheTokensOfAnUnbrokenRun) {
                      .temperature = c.temperature};
     std::vector<uint32_t> whole;
     {
-      EngineRig rig(Options());
-      rig.Start();
-      whole = rig.Run(Resumable(ask))->tokens;
+      EngineHarness harness(Options());
+      harness.Start();
+      whole = harness.Run(Resumable(ask))->tokens;
       ASSERT_EQ(whole.size(), 60U);
     }
     int resumed = 0;
     for (int commits = 1; commits < 62; commits += commits < 8 ? 1 : 5) {
       SCOPED_TRACE(absl::StrCat(c.policy, " after ", commits, " commits"));
-      EngineRig rig(Options());
+      EngineHarness harness(Options());
       Recorder client;
-      Die(rig, ask, commits, &client);
+      Die(harness, ask, commits, &client);
       const uint64_t id = client.started.sequence_id();
       ASSERT_NE(id, 0U);
       EXPECT_EQ(client.started.resume_token(), kToken);
-      rig.Start();
-      const auto rest = rig.Run(Resume(id, client.tokens));
+      harness.Start();
+      const auto rest = harness.Run(Resume(id, client.tokens));
       if (absl::IsNotFound(rest->status)) {
         // Its compaction was under way.
         EXPECT_NE(c.policy, kFull);
@@ -129,11 +130,11 @@ TEST_P(EngineResume, PipelinedSequencesGoOnWithinTheirSlack) {
                    .budget = 48,
                    .synchronous = false};
   for (const int commits : {5, 13, 20, 21, 22, 40}) {
-    EngineRig rig(Options());
+    EngineHarness harness(Options());
     Recorder client;
-    Die(rig, ask, commits, &client);
-    rig.Start();
-    const auto rest = rig.Run(Resume(client.started.sequence_id(), client.tokens));
+    Die(harness, ask, commits, &client);
+    harness.Start();
+    const auto rest = harness.Run(Resume(client.started.sequence_id(), client.tokens));
     ASSERT_TRUE(rest->status.ok()) << rest->status;
     EXPECT_EQ(client.tokens.size() + rest->tokens.size(), 60U);
     EXPECT_LE(rest->finished.cache().peak_resident_tokens(), 48U + 2 * kPageTokens);
@@ -145,29 +146,29 @@ TEST_P(EngineResume, TheClientMayBeAhead) {
   const Ask ask = {.prompt = 40, .seed = 5, .max_new_tokens = 30, .temperature = 0.9F};
   std::vector<uint32_t> whole;
   {
-    EngineRig rig(Options());
-    rig.Start();
-    whole = rig.Run(Resumable(ask))->tokens;
+    EngineHarness harness(Options());
+    harness.Start();
+    whole = harness.Run(Resumable(ask))->tokens;
   }
   for (const std::vector<uint32_t>& ahead : {std::vector<uint32_t>{}, {7, 8, 9}}) {
-    EngineRig rig(Options());
+    EngineHarness harness(Options());
     Recorder client;
-    Die(rig, ask, 8, &client);
-    const auto infos = rig.coordinator().sequences();
+    Die(harness, ask, 8, &client);
+    const auto infos = cache::Inspector(harness.coordinator()).sequences();
     ASSERT_EQ(infos.size(), 1U);
     const uint32_t known = infos[0].logical_length.value() - 40 + 1;
     // As it would have been, or something else altogether.
     std::vector<uint32_t> received(whole.begin(), whole.begin() + known);
     received = Joined(received, ahead.empty() ? std::vector<uint32_t>{whole[known]} : ahead);
     std::vector<uint32_t> committed;
-    rig.link().observer = [&committed](const v1::SessionRequest& request, const v1::SessionReply&) {
-      for (const v1::CommitTokens& commit : request.commit()) {
-        for (const uint32_t token : commit.sampled_tokens()) committed.push_back(token);
+    harness.link().observer = [&committed](const SessionRequest& request, const SessionReply&) {
+      for (const CommitTokens& commit : request.commit) {
+        for (const TokenId token : commit.sampled) committed.push_back(token.value());
       }
     };
-    rig.Start();
+    harness.Start();
     committed.clear();  // the probe's
-    const auto rest = rig.Run(Resume(client.started.sequence_id(), received));
+    const auto rest = harness.Run(Resume(client.started.sequence_id(), received));
     ASSERT_TRUE(rest->status.ok()) << rest->status;
     EXPECT_EQ(received.size() + rest->tokens.size(), 30U);
     if (ahead.empty()) {
@@ -182,39 +183,39 @@ TEST_P(EngineResume, TheClientMayBeAhead) {
 
 TEST_P(EngineResume, TwiceInARow) {
   const Ask ask = {.prompt = 40, .seed = 5, .max_new_tokens = 50, .policy = kPaged, .budget = 48};
-  EngineRig rig(Options());
+  EngineHarness harness(Options());
   Recorder client;
-  Die(rig, ask, 8, &client);
-  rig.link().observer = [&rig, seen = 0](const v1::SessionRequest& request,
-                                         const v1::SessionReply&) mutable {
-    seen += request.commit_size();
-    if (seen > 20) rig.link().Break(absl::UnavailableError("killed"));
+  Die(harness, ask, 8, &client);
+  harness.link().observer = [&harness, seen = 0](const SessionRequest& request,
+                                                 const SessionReply&) mutable {
+    seen += request.commit.size();
+    if (seen > 20) harness.link().Break(absl::UnavailableError("killed"));
   };
-  rig.Start();
+  harness.Start();
   Recorder second;
-  rig.Push(Resume(client.started.sequence_id(), client.tokens), &second);
+  harness.Push(Resume(client.started.sequence_id(), client.tokens), &second);
   ASSERT_TRUE(second.Wait());
   EXPECT_TRUE(absl::IsUnavailable(second.status));
-  EXPECT_FALSE(rig.Join().ok());
-  rig.NextWorker();
-  rig.Start();
+  EXPECT_FALSE(harness.Join().ok());
+  harness.NextWorker();
+  harness.Start();
   const std::vector<uint32_t> two = Joined(client.tokens, second.tokens);
-  const auto third = rig.Run(Resume(client.started.sequence_id(), two));
+  const auto third = harness.Run(Resume(client.started.sequence_id(), two));
   ASSERT_TRUE(third->status.ok()) << third->status;
-  EXPECT_EQ(Joined(two, third->tokens), rig.Run(Resumable(ask))->tokens);
+  EXPECT_EQ(Joined(two, third->tokens), harness.Run(Resumable(ask))->tokens);
 }
 
 TEST_P(EngineResume, WhatWasNotDeliveredComesFromTheRecord) {
   const Ask ask = {.prompt = 40, .seed = 5, .max_new_tokens = 30};
-  EngineRig rig(Options());
+  EngineHarness harness(Options());
   Recorder client;
-  Die(rig, ask, 15, &client);
+  Die(harness, ask, 15, &client);
   ASSERT_GT(client.tokens.size(), 8U);
-  rig.Start();
+  harness.Start();
   const std::vector<uint32_t> three(client.tokens.begin(), client.tokens.begin() + 3);
-  const auto rest = rig.Run(Resume(client.started.sequence_id(), three));
+  const auto rest = harness.Run(Resume(client.started.sequence_id(), three));
   ASSERT_TRUE(rest->status.ok()) << rest->status;
-  EXPECT_EQ(Joined(three, rest->tokens), rig.Run(Resumable(ask))->tokens);
+  EXPECT_EQ(Joined(three, rest->tokens), harness.Run(Resumable(ask))->tokens);
   ASSERT_EQ(rest->logprobs.size(), 27U);
   EXPECT_TRUE(std::isnan(rest->logprobs.front()));
   EXPECT_FALSE(std::isnan(rest->logprobs.back()));
@@ -222,16 +223,16 @@ TEST_P(EngineResume, WhatWasNotDeliveredComesFromTheRecord) {
 
 TEST_P(EngineResume, RefusesWhatDoesNotFit) {
   const Ask ask = {.prompt = 40, .seed = 5, .max_new_tokens = 30};
-  EngineRig rig(Options());
+  EngineHarness harness(Options());
   Recorder client;
-  Die(rig, ask, 15, &client);
-  rig.Start();
+  Die(harness, ask, 15, &client);
+  harness.Start();
   const uint64_t id = client.started.sequence_id();
-  EXPECT_TRUE(absl::IsPermissionDenied(rig.Run(Resume(id, {}, "fedcba9876543210"))->status));
-  EXPECT_TRUE(absl::IsNotFound(rig.Run(Resume(id + 100, {}))->status));
+  EXPECT_TRUE(absl::IsPermissionDenied(harness.Run(Resume(id, {}, "fedcba9876543210"))->status));
+  EXPECT_TRUE(absl::IsNotFound(harness.Run(Resume(id + 100, {}))->status));
   std::vector<uint32_t> other = client.tokens;
   other[2] += 1;
-  const auto wrong = rig.Run(Resume(id, other));
+  const auto wrong = harness.Run(Resume(id, other));
   EXPECT_TRUE(absl::IsInvalidArgument(wrong->status)) << wrong->status;
   EXPECT_THAT(std::string(wrong->status.message()), HasSubstr("resume.received_tokens[2] is"));
 }

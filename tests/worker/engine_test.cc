@@ -1,6 +1,6 @@
-// What a sequence's result may depend on: the request alone. Not on the company it runs in, the
-// chunks its prompt is cut into, or how far the device runs behind the host.
-#include "services/worker/engine.h"
+// A sequence's result depends on its request alone. It does not depend on the sequences that run
+// beside it, on the chunks of its prompt, or on how far the device runs behind the host.
+#include "services/worker/engine/engine.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tests/worker/engine_rig.h"
+#include "services/cache/inspector.h"
+#include "tests/worker/engine_harness.h"
 
 namespace folio::worker::testing {
 namespace {
@@ -56,8 +57,8 @@ struct Device {
 
 class EngineOnDevice : public ::testing::TestWithParam<Device> {
  protected:
-  RigOptions Options() const {
-    RigOptions options;
+  HarnessOptions Options() const {
+    HarnessOptions options;
     options.depth = GetParam().depth;
     options.lag = GetParam().lag;
     return options;
@@ -74,9 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, EngineOnDevice,
 // Nine requests at once against each alone on a device that is never behind.
 TEST_P(EngineOnDevice, MixedPoliciesInCompanyEqualAlone) {
   const std::vector<Ask> asks = MixedAsks(/*synchronous=*/true);
-  EngineRig alone;
+  EngineHarness alone;
   alone.Start();
-  EngineRig together(Options());
+  EngineHarness together(Options());
   std::vector<std::unique_ptr<Recorder>> recorders;
   together.Start();
   for (const Ask& ask : asks) {
@@ -96,35 +97,35 @@ TEST_P(EngineOnDevice, MixedPoliciesInCompanyEqualAlone) {
 
 // Nothing is given back that a step under way still reads or writes.
 TEST_P(EngineOnDevice, UsesNoPageThatItGaveBack) {
-  EngineRig alone;
+  EngineHarness alone;
   alone.Start();
-  RigOptions options = Options();
+  HarnessOptions options = Options();
   options.num_pages = 600;
-  EngineRig rig(options);
-  rig.link().observer = [&](const v1::SessionRequest& request, const v1::SessionReply&) {
-    if (request.ack_size() + request.close_size() > 0) rig.ScribbleOnFreePages();
+  EngineHarness harness(options);
+  harness.link().observer = [&](const SessionRequest& request, const SessionReply&) {
+    if (request.ack.size() + request.close.size() > 0) harness.ScribbleOnFreePages();
   };
-  rig.Start();
+  harness.Start();
   const std::vector<Ask> asks = MixedAsks(/*synchronous=*/true);
   std::vector<std::unique_ptr<Recorder>> recorders;
   for (const Ask& ask : asks) {
     recorders.push_back(std::make_unique<Recorder>());
-    rig.Push(Make(ask), recorders.back().get());
+    harness.Push(Make(ask), recorders.back().get());
   }
   Ask pipelined = asks[7];
   pipelined.synchronous = false;
   Recorder other, cut;
-  rig.Push(Make(pipelined), &other);
+  harness.Push(Make(pipelined), &other);
   // Given up when the next step is on its way already.
   std::shared_ptr<Submission> cut_submission = std::make_shared<Submission>();
   cut_submission->request = Make({.prompt = 70, .seed = 77, .max_new_tokens = 100});
   cut_submission->sink = &cut;
   cut.on_event = [&](const v1::GenerateResponse& event) {
     if (event.has_chunk() && cut.tokens.size() == 9) {
-      rig.queue().Cancel(*cut_submission, v1::CLOSE_REASON_CANCELLED);
+      harness.queue().Cancel(*cut_submission, CloseReason::kCancelled);
     }
   };
-  ASSERT_TRUE(rig.queue().Push(cut_submission).ok());
+  ASSERT_TRUE(harness.queue().Push(cut_submission).ok());
   for (size_t i = 0; i < asks.size(); ++i) {
     ASSERT_TRUE(recorders[i]->Wait());
     ExpectEqual(*recorders[i], *alone.Run(Make(asks[i])), "request " + std::to_string(i));
@@ -140,11 +141,11 @@ TEST_P(EngineOnDevice, UsesNoPageThatItGaveBack) {
 // manager is.
 TEST_P(EngineOnDevice, HoldsAtMostTwoPagesOverTheBudget) {
   for (const bool synchronous : {true, false}) {
-    EngineRig rig(Options());
+    EngineHarness harness(Options());
     const uint32_t layers = TinyLoadedModel().config().num_layers;
     uint64_t checks = 0, tight = 0;
-    rig.link().observer = [&](const v1::SessionRequest&, const v1::SessionReply&) {
-      for (const cache::SequenceInfo& info : rig.coordinator().sequences()) {
+    harness.link().observer = [&](const SessionRequest&, const SessionReply&) {
+      for (const cache::SequenceInfo& info : cache::Inspector(harness.coordinator()).sequences()) {
         if (info.cache.budget.value() == 0 || info.state == cache::SequenceState::kPrefill)
           continue;
         if (info.logical_length <= info.prompt_tokens) continue;  // the compaction is under way
@@ -157,13 +158,13 @@ TEST_P(EngineOnDevice, HoldsAtMostTwoPagesOverTheBudget) {
         ++checks;
         tight += info.held_pages.value() == bound ? 1 : 0;
       }
-      EXPECT_TRUE(rig.coordinator().CheckInvariants().ok());
+      EXPECT_TRUE(cache::Inspector(harness.coordinator()).CheckInvariants().ok());
     };
-    rig.Start();
+    harness.Start();
     std::vector<std::unique_ptr<Recorder>> recorders;
     for (const Ask& ask : MixedAsks(synchronous)) {
       recorders.push_back(std::make_unique<Recorder>());
-      rig.Push(Make(ask), recorders.back().get());
+      harness.Push(Make(ask), recorders.back().get());
     }
     for (const auto& recorder : recorders) {
       ASSERT_TRUE(recorder->Wait());
@@ -181,7 +182,7 @@ TEST_P(EngineOnDevice, PipelinedAnswersAreWholeAndRepeatAlone) {
                    .policy = kPaged,
                    .budget = 64,
                    .synchronous = false};
-  EngineRig first(Options()), second(Options());
+  EngineHarness first(Options()), second(Options());
   first.Start();
   second.Start();
   const auto a = first.Run(Make(ask));
@@ -193,47 +194,47 @@ TEST_P(EngineOnDevice, PipelinedAnswersAreWholeAndRepeatAlone) {
   ExpectEqual(*a, *b, "repeated");
 }
 
-// A budget that holds the whole sequence costs nothing, whoever would choose.
+// A budget that holds the whole sequence evicts nothing under any policy.
 TEST_P(EngineOnDevice, ABudgetOfTheWholeLengthLosesNothing) {
-  EngineRig rig(Options());
-  rig.Start();
+  EngineHarness harness(Options());
+  harness.Start();
   const Ask full = {.prompt = 60, .seed = 9, .max_new_tokens = 69, .temperature = 1};
-  const auto expected = rig.Run(Make(full));
+  const auto expected = harness.Run(Make(full));
   for (const char* policy :
        {kPaged, kStreaming, "inverse_key_norm", "key_diff", "snap_kv:window=16", "random",
         "query_diff", "kv_crush", "kv_crush:key_diff,share=0.5,anchor=ones"}) {
     Ask ask = full;
     ask.policy = policy;
     ask.budget = 128;  // 60 and 68 that are fed
-    const auto got = rig.Run(Make(ask));
+    const auto got = harness.Run(Make(ask));
     ExpectEqual(*got, *expected, policy);
     EXPECT_EQ(got->finished.cache().plans(), 0u) << policy;
     // With two pages less something goes.
     ask.budget = 96;
-    EXPECT_GT(rig.Run(Make(ask))->finished.cache().plans(), 0u) << policy;
+    EXPECT_GT(harness.Run(Make(ask))->finished.cache().plans(), 0u) << policy;
   }
 }
 
-// With all its budget by attention it is snap_kv, but for what decode drops: its scores take
-// another way, by the board's second plane.
+// With all its budget by attention query_diff is snap_kv, except in its decode drops. Its scores
+// take another way, by the board's second channel.
 TEST_P(EngineOnDevice, QueryDiffOfAttentionAloneCompactsAsSnapKvDoes) {
-  EngineRig rig(Options());
-  rig.Start();
+  EngineHarness harness(Options());
+  harness.Start();
   Ask ask = {.prompt = 90, .max_new_tokens = 3, .policy = "snap_kv:window=9,pool=5", .budget = 48};
-  const auto expected = rig.Run(Make(ask));
+  const auto expected = harness.Run(Make(ask));
   EXPECT_EQ(expected->finished.cache().plans(), 1u);
   ask.policy = "query_diff:share=1,window=9,pool=5";
-  ExpectEqual(*rig.Run(Make(ask)), *expected, "by attention");
+  ExpectEqual(*harness.Run(Make(ask)), *expected, "by attention");
   ask.policy = "query_diff:share=0,window=9,pool=5";
-  EXPECT_NE(rig.Run(Make(ask))->evictions, expected->evictions);
+  EXPECT_NE(harness.Run(Make(ask))->evictions, expected->evictions);
 }
 
 // Scoring what was generated gives the same log-probabilities by the same evictions.
 TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
   for (const char* policy : {kFull, kPaged, kStreaming, "key_diff", "snap_kv:window=20",
                              "kv_crush:share=0.34", "query_diff"}) {
-    EngineRig rig(Options());
-    rig.Start();
+    EngineHarness harness(Options());
+    harness.Start();
     const Ask ask = {.prompt = 60,
                      .seed = 8,
                      .max_new_tokens = 70,
@@ -241,10 +242,10 @@ TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
                      .budget = std::string(policy) == kFull ? 0u : 48u,
                      .pyramid = absl::StrContains(policy, "diff"),
                      .temperature = 1};
-    const auto generated = rig.Run(Make(ask));
+    const auto generated = harness.Run(Make(ask));
     SequenceRequest score = Make(ask);
     for (const uint32_t token : generated->tokens) score.targets.push_back(TokenId(token));
-    const auto scored = rig.Run(std::move(score));
+    const auto scored = harness.Run(std::move(score));
     ExpectEqual(*scored, *generated, "scored");
   }
 }
@@ -252,11 +253,11 @@ TEST_P(EngineOnDevice, ScoreRepeatsGenerate) {
 TEST_P(EngineOnDevice, ChunksDoNotShow) {
   std::unique_ptr<Recorder> expected;
   for (const uint32_t chunk : {512u, 16u, 37u, 100u}) {
-    RigOptions options = Options();
-    options.prompt_chunk.alone = chunk;
-    EngineRig rig(options);
-    rig.Start();
-    auto got = rig.Run(
+    HarnessOptions options = Options();
+    options.token_budget.alone = chunk;
+    EngineHarness harness(options);
+    harness.Start();
+    auto got = harness.Run(
         Make({.prompt = 230, .seed = 3, .max_new_tokens = 50, .policy = kPaged, .budget = 96}));
     if (expected == nullptr) {
       expected = std::move(got);

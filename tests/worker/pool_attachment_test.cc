@@ -1,4 +1,4 @@
-#include "services/worker/pool_attachment.h"
+#include "services/worker/pool/pool_attachment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ v1::AttachResponse SmallPool(const std::string& uuid, uint64_t bytes) {
 // One that nothing is asked of but what it is.
 class NamedGpu final : public Gpu {
  public:
-  explicit NamedGpu(std::string uuid) : facts_{1, std::move(uuid), "Some GPU"} {}
-  const GpuFacts& facts() const override { return facts_; }
+  explicit NamedGpu(std::string uuid) : info_{1, std::move(uuid), "Some GPU"} {}
+  const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource&, int,
                                                  const model::LoadProgress&) override {
     return absl::UnimplementedError("a name only");
@@ -69,7 +69,7 @@ class NamedGpu final : public Gpu {
   }
 
  private:
-  const GpuFacts facts_;
+  const DeviceInfo info_;
 };
 
 absl::Status Fetch(const v1::AttachResponse& response, Gpu* gpu) {
@@ -85,7 +85,7 @@ void ExpectRefused(const absl::Status& status, const std::vector<std::string>& w
 }
 
 TEST(PoolAttachment, MemoryOfAGpuIsNotForTheCpu) {
-  // Host memory is fetched, from where nobody is.
+  // Host memory is fetched, which fails here because no manager listens.
   EXPECT_TRUE(absl::IsUnavailable(Fetch(SmallPool("", 2048), nullptr)));
   ExpectRefused(Fetch(SmallPool("GPU-1234", 2048), nullptr),
                 {"memory of GPU-1234", "start the manager with --device=cpu"});

@@ -1,4 +1,4 @@
-#include "services/worker/request_check.h"
+#include "services/worker/rpc/request_check.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/worker/engine_rig.h"
+#include "tests/worker/engine_harness.h"
 
 namespace folio::worker::testing {
 namespace {
@@ -94,9 +94,9 @@ TEST(CheckGenerate, FillsInDefaults) {
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_EQ(few->max_new_tokens, kDefaultMaxTokens);
   EXPECT_EQ(few->top_logprobs, -1);
-  EXPECT_TRUE(few->sampling.has_seed());
+  EXPECT_TRUE(few->sampling.seed.has_value());
   const auto other = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
-  EXPECT_NE(few->sampling.seed(), other->sampling.seed());
+  EXPECT_NE(few->sampling.seed, other->sampling.seed);
   EXPECT_EQ(few->resume_token.size(), kResumeTokenBytes);
   EXPECT_NE(few->resume_token, other->resume_token);
   const auto counted =
@@ -110,7 +110,7 @@ TEST(CheckGenerate, FillsInDefaults) {
   const auto most = CheckGenerate(request, TinyLimits());
   ASSERT_TRUE(most.ok()) << most.status();
   EXPECT_EQ(most->max_new_tokens, 48u);
-  EXPECT_EQ(most->sampling.seed(), 0u);
+  EXPECT_EQ(most->sampling.seed, 0u);
   EXPECT_EQ(most->top_logprobs, 0);
   request.set_max_tokens(48);
   EXPECT_TRUE(CheckGenerate(request, TinyLimits()).ok());

@@ -10,13 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/common/clock.h"
-#include "services/common/grpc_server.h"
-#include "services/manager/host_memory.h"
+#include "services/base/clock.h"
+#include "services/grpc/grpc_server.h"
+#include "services/manager/memory/host_memory.h"
 #include "services/manager/server.h"
-#include "services/worker/inference_service.h"
+#include "services/worker/rpc/inference_service.h"
 #include "tests/testing/scratch_directory.h"
-#include "tests/worker/engine_rig.h"
+#include "tests/worker/engine_harness.h"
 
 namespace folio::worker::testing {
 namespace {
@@ -43,7 +43,7 @@ class ServingTest : public ::testing::Test {
     options.manager = "unix:" + scratch_.File("m.sock");
     options.worker_name = "test";
     options.attach_timeout = absl::Seconds(20);
-    options.prompt_chunk.alone = 64;
+    options.token_budget.alone = 64;
     options.max_batch = 8;
     return options;
   }
@@ -77,8 +77,8 @@ TEST_F(ServingTest, AnswersAsInProcess) {
   StartManager();
   Serving serving(Options(), &TinyLoadedModel(), &queue_);
   ASSERT_TRUE(serving.Start(Never).ok());
-  EngineRig rig;
-  rig.Start();
+  EngineHarness harness;
+  harness.Start();
   for (const std::string policy : {kFull, kPaged, kStreaming}) {
     const Ask ask = {.prompt = 120,
                      .seed = 6,
@@ -90,7 +90,7 @@ TEST_F(ServingTest, AnswersAsInProcess) {
     Push(Make(ask), &recorder);
     ASSERT_TRUE(recorder.Wait());
     ASSERT_TRUE(recorder.status.ok()) << recorder.status;
-    const auto expected = rig.Run(Make(ask));
+    const auto expected = harness.Run(Make(ask));
     EXPECT_EQ(recorder.tokens, expected->tokens);
     EXPECT_EQ(recorder.logprobs, expected->logprobs);
     EXPECT_EQ(recorder.evictions, expected->evictions);
@@ -166,7 +166,7 @@ TEST_F(ServingTest, AsksForHugePages) {
   Serving serving(Options(), &TinyLoadedModel(), &queue_);
   ASSERT_TRUE(serving.Start(Never).ok());
   if (before < 0) GTEST_SKIP() << "this kernel does not tell the flags of mappings";
-  const manager::HugePages kind = manager_->roster().pool()->memory().huge_pages();
+  const manager::HugePages kind = manager_->registry().pool()->memory().huge_pages();
   if (kind == manager::HugePages::kReserved)
     GTEST_SKIP() << "nothing to ask for: they are reserved";
   const int of_manager = kind == manager::HugePages::kTransparent ? 1 : 0;

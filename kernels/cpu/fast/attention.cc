@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
 namespace {
@@ -13,7 +13,7 @@ constexpr uint32_t kQueryBlock = 128;  // query rows of one prompt task
 uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // The block of `lanes` keys or values that starts at `slot`, which a page holds whole.
-const bf16* BlockAt(const PoolView& pages, const AttentionRun& run, uint32_t slot, bool values,
+const bf16* BlockAt(const PoolView& pages, const AttentionItem& run, uint32_t slot, bool values,
                     uint32_t kv_head) {
   const uint32_t page_tokens = pages.geometry.page_tokens;
   const uint32_t page = run.pages[slot / page_tokens];
@@ -26,7 +26,7 @@ const bf16* BlockAt(const PoolView& pages, const AttentionRun& run, uint32_t slo
 // A part's first `most` blocks as DecodePart wants them, one KV head after another.
 void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, size_t most,
                                   std::vector<const bf16*>& out) {
-  const AttentionRun& run = call.runs[task.run];
+  const AttentionItem& run = call.runs[task.run];
   const uint32_t begin = task.part * kDecodePartTokens;
   const uint32_t end = std::min(run.context, begin + kDecodePartTokens);
   for (uint32_t kv_head = 0; kv_head < call.shape.kv_heads; ++kv_head) {
@@ -40,7 +40,7 @@ void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, size
 }
 
 void PagedAttention::Run(ThreadPool& pool, RowSplit split, const bf16* q,
-                         absl::Span<const AttentionRun> runs, const AttentionShape& shape,
+                         absl::Span<const AttentionItem> runs, const AttentionShape& shape,
                          const PoolView& pages, bf16* out) {
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && shape.head_dim % 2 == 0);
   if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
@@ -101,7 +101,7 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
   const uint32_t lanes = kernels_.lanes;
   const uint32_t head_dim = call.shape.head_dim;
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
-  const AttentionRun& run = call.runs[task.run];
+  const AttentionItem& run = call.runs[task.run];
   const uint32_t count = std::min(kDecodePartTokens, run.context - task.part * kDecodePartTokens);
   std::vector<const bf16*>& blocks = mine.blocks;
   blocks.clear();
@@ -129,7 +129,7 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
 void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
                                    const DecodeTask* likely_next, PerThread& mine) {
   const auto place = [&](const DecodeTask& of, uint32_t kv_head, uint32_t tile) {
-    const AttentionRun& run = call.runs[of.run];
+    const AttentionItem& run = call.runs[of.run];
     const uint32_t end = std::min(run.context, (of.part + 1) * kDecodePartTokens);
     return TilePlace{run.pages, kv_head, of.part * kDecodePartTokens + tile * kKeyTile, end};
   };
@@ -192,7 +192,7 @@ void PagedAttention::Prompts(ThreadPool& pool, const Call& call) {
   prompt_tasks_.clear();
   for (uint32_t run = 0; run < call.runs.size(); ++run) {
     const uint32_t rows = call.runs[run].rows;
-    // The last blocks see the most keys: first, so that the threads end together.
+    // The last blocks see the most keys, so they start first and the threads end together.
     for (uint32_t block = DivUp(rows, kQueryBlock); block-- > 0;) {
       const uint32_t first = block * kQueryBlock;
       for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
@@ -206,7 +206,7 @@ void PagedAttention::Prompts(ThreadPool& pool, const Call& call) {
 }
 
 void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerThread& mine) {
-  const AttentionRun& run = call.runs[task.run];
+  const AttentionItem& run = call.runs[task.run];
   const uint32_t head_dim = call.shape.head_dim;
   const uint32_t lanes = kernels_.lanes;
   const uint32_t group = call.shape.heads / call.shape.kv_heads;

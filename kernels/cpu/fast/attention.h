@@ -1,10 +1,11 @@
-// Paged attention over a KernelTable: who attends what, on which thread.
+// PagedAttention cuts attention over pages into tasks for threads and runs them on a KernelTable.
 //
-// A prompt task is a block of query rows of one KV head over all their tiles: kKeyTile slots at a
-// time are brought from the pages into panels (TileStream) that all query heads of the KV head use.
-// A decode task is one row, all heads, over kDecodePartTokens slots, read where they lie if the
-// shape allows it, else by tiles; the parts of a row are merged in order by whoever finishes last.
-// Tiles and parts are counted from slot 0, so neither chunking nor company changes a row's sums.
+// A prompt task is a block of query rows of one KV head over all their tiles. It brings kKeyTile
+// slots at a time from the pages into panels (TileStream) that all query heads of the KV head use.
+// A decode task is one row, all heads, over kDecodePartTokens slots. It reads them where they lie
+// if the shape allows it, otherwise by tiles. The thread that finishes a row's last part merges the
+// parts in order. Tiles and parts are counted from slot 0, so that neither chunking nor the batch
+// changes a row's sums.
 #ifndef FOLIO_KERNELS_CPU_FAST_ATTENTION_H_
 #define FOLIO_KERNELS_CPU_FAST_ATTENTION_H_
 
@@ -22,16 +23,16 @@
 #include "kernels/cpu/fast/scratch.h"
 #include "kernels/cpu/fast/tile_stream.h"
 #include "kernels/cpu/ops.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace folio::kernels::cpu::fast {
 
-// What turns a dot product into an exponent of 2: log2(e) / sqrt(head_dim).
+// A dot product times log2(e) / sqrt(head_dim) is an exponent of 2.
 inline float SoftmaxScale(uint32_t head_dim) {
   return 1.44269504088896340736f / std::sqrt(static_cast<float>(head_dim));
 }
 
-// Softmax state of some rows, in memory of the caller: sums, accumulators, maxima.
+// Softmax state of some rows (sums, accumulators, maxima) in the caller's memory.
 struct SoftmaxState {
   SoftmaxState(float* at, uint32_t rows, uint32_t lanes, uint32_t acc_stride)
       : sum(at), acc(sum + size_t{rows} * lanes), max(acc + size_t{rows} * acc_stride) {}
@@ -55,7 +56,7 @@ class PagedAttention {
  public:
   explicit PagedAttention(const KernelTable& kernels) : kernels_(kernels) {}
 
-  void Run(ThreadPool& pool, RowSplit split, const bf16* q, absl::Span<const AttentionRun> runs,
+  void Run(ThreadPool& pool, RowSplit split, const bf16* q, absl::Span<const AttentionItem> runs,
            const AttentionShape& shape, const PoolView& pages, bf16* out);
 
  private:
@@ -77,7 +78,7 @@ class PagedAttention {
   };
   struct Call {
     const bf16* q;
-    absl::Span<const AttentionRun> runs;
+    absl::Span<const AttentionItem> runs;
     AttentionShape shape;
     const PoolView& pages;
     bf16* out;

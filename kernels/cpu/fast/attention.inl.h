@@ -1,8 +1,9 @@
-// Attention over packed tiles of keys and values (see kernels.h), for any vector type V. Included
-// after gemm.inl.h, inside the anonymous namespace of a file compiled for one instruction set.
+// This file holds attention over packed tiles of keys and values (see kernels.h), for any vector
+// type V. It is included after gemm.inl.h, inside the anonymous namespace of a file that is
+// compiled for one instruction set.
 
-// 2^x to 3e-6: what it gives is rounded to bf16. Exactly 1 at 0 and 0 at -infinity, so that a tile
-// a row does not see changes nothing.
+// 2^x with an error of 3e-6, which suffices because results are rounded to bf16. It is exactly 1 at
+// 0 and 0 at -infinity, so that a tile that a row does not see changes nothing.
 template <class V>
 typename V::F SoftmaxExp2(typename V::F x) {
   const typename V::F f = V::FloorFraction(x);
@@ -66,14 +67,14 @@ void PackValuesKernel(const PackTile& t) {
   }
 }
 
-// What a group of R rows works on within one tile; stays in the first-level cache.
+// The working set of a group of R rows within one tile. It stays in the first-level cache.
 template <class V, int R>
 struct GroupTile {
   static constexpr int kPadded = (R + V::kLanes - 1) / V::kLanes * V::kLanes;
   alignas(kAlign) float score[R][kKeyTile];
   alignas(kAlign) bf16 share[R][kKeyTile];  // probabilities before normalisation
   alignas(kAlign) float peak[kPadded];      // new maximum of each row, in units of the exponent
-  alignas(kAlign) float shrink[kPadded];    // what the row's earlier sums are multiplied by
+  alignas(kAlign) float shrink[kPadded];    // factor for the row's earlier sums
 };
 
 // Scores of the first `panels` panels. Returns in lane_peak each row's maximum by lane.
@@ -155,7 +156,7 @@ template <class V, int R>
   }
 }
 
-// Keys of a tile that some of R rows see; 0: none. `masked`: not all rows see all.
+// Number of keys of a tile that any of R rows sees. `masked` tells whether some row sees fewer.
 template <int R>
 uint32_t SeenKeys(const FlashTile& t, uint32_t row, bool* masked) {
   int32_t most = 0;

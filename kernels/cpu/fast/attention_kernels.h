@@ -1,4 +1,4 @@
-// Arguments of the attention kernels in a KernelTable (kernels.h).
+// This header defines the arguments of the attention kernels in a KernelTable (kernels.h).
 #ifndef FOLIO_KERNELS_CPU_FAST_ATTENTION_KERNELS_H_
 #define FOLIO_KERNELS_CPU_FAST_ATTENTION_KERNELS_H_
 
@@ -21,9 +21,9 @@ struct PackTile {
   uint32_t* out;
 };
 
-// Query rows of one head, or of the heads of one KV head, against one tile of keys: a step of the
-// online softmax (Dao et al., FlashAttention, arXiv 2205.14135; Milakov and Gimelshein, arXiv
-// 1805.02867) in base 2.
+// One step of the online softmax in base 2: query rows of one head, or of the heads of one KV head,
+// against one tile of keys. The method is by Milakov and Gimelshein (arXiv 1805.02867) and Dao et
+// al. (FlashAttention, arXiv 2205.14135).
 struct FlashTile {
   const bf16* q;  // [rows, head_dim], q_stride
   size_t q_stride;
@@ -42,7 +42,7 @@ struct FlashTile {
 // Decode rows are attended in parts of this many slots, counted from slot 0 of the sequence.
 inline constexpr uint32_t kDecodePartTokens = 256;
 inline constexpr uint32_t kDecodeHeads = 16;  // query heads of one KV head, at most
-inline constexpr uint32_t kFetchBlocks = 8;   // so many blocks ahead are fetched
+inline constexpr uint32_t kFetchBlocks = 8;   // blocks that are fetched ahead
 
 // The query heads of one KV head of one decode row against a part of its keys and values, which are
 // read where they lie in the pages. The softmax state is that of FlashTile, for this part alone.
@@ -60,7 +60,7 @@ struct DecodePart {
   float* acc;   // [rows, head_dim]
 };
 
-// Shapes that DecodePart serves; the others go the prompts' way.
+// True for the shapes that DecodePart serves. Decode rows of other shapes use the prompts' kernels.
 constexpr bool DecodesInPlace(uint32_t page_tokens, uint32_t lanes, uint32_t head_dim,
                               uint32_t rows) {
   return page_tokens % lanes == 0 && (head_dim == 64 || head_dim == 128) && rows <= kDecodeHeads;

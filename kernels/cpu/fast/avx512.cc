@@ -5,15 +5,9 @@
 namespace folio::kernels::cpu::fast {
 namespace {
 
-// In this order: each uses the one before it.
+// In this order: the table of kernels uses the vector type.
 // clang-format off
 #include "kernels/cpu/fast/vec_avx512.inl.h"
-#include "kernels/cpu/fast/gemm.inl.h"
-#include "kernels/cpu/fast/rows.inl.h"
-#include "kernels/cpu/fast/attention.inl.h"
-#include "kernels/cpu/fast/decode.inl.h"
-#include "kernels/cpu/fast/scores.inl.h"
-#include "kernels/cpu/fast/unrotated.inl.h"
 #include "kernels/cpu/fast/table.inl.h"
 // clang-format on
 

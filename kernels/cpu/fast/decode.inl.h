@@ -1,10 +1,11 @@
-// Attention of decode rows straight from the pages (DecodePart in kernels.h), for any vector type
-// V. Included after attention.inl.h, inside the anonymous namespace of a file compiled for one
-// instruction set.
+// This file holds attention of decode rows straight from the pages (DecodePart in kernels.h), for
+// any vector type V. It is included after attention.inl.h, inside the anonymous namespace of a file
+// that is compiled for one instruction set.
 //
 // A decode row has too few query heads to pay for bringing keys into panels as prompts do. Scores
-// are sums along head_dim instead, reduced for as many keys at a time as a vector has lanes; values
-// are paired up in registers. One pass over the part's keys, one softmax, one pass over its values.
+// are therefore sums along head_dim, reduced for as many keys at a time as a vector has lanes, and
+// values are paired up in registers. A part takes one pass over its keys, one softmax and one pass
+// over its values.
 
 // Asks for rows [first, first + count) of a block.
 template <uint32_t kDim>
@@ -76,7 +77,7 @@ template <class V, int R, uint32_t kDim>
 void WeighValues(const DecodePart& p, uint32_t row, const bf16 (*share)[kDecodePartTokens]) {
   using F = typename V::F;
   constexpr uint32_t kLanes = V::kLanes;
-  constexpr uint32_t kColumns = 4 * kLanes;  // whose sums stay in registers
+  constexpr uint32_t kColumns = 4 * kLanes;  // their sums stay in registers
   alignas(kAlign) static constexpr bf16 kNothing[kColumns] = {};
   const uint32_t blocks = (p.count + kLanes - 1) / kLanes;
   for (uint32_t column = 0; column < kDim; column += kColumns) {

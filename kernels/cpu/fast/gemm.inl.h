@@ -1,5 +1,5 @@
-// Matrix products over panels (see kernels.h), for any vector type V. Included after a
-// vec_*.inl.h, inside its anonymous namespace.
+// This file holds matrix products over panels (see kernels.h), for any vector type V. It is
+// included after a vec_*.inl.h, inside its anonymous namespace.
 
 // A row's pair of elements at `k`, read without any claim on alignment.
 inline uint32_t PairBits(const bf16* p) {
@@ -8,12 +8,12 @@ inline uint32_t PairBits(const bf16* p) {
   return bits;
 }
 
-// How far ahead of their use weights are fetched, in 32-bit words: 8 KiB, beyond the end of a panel
+// Weights are fetched this many 32-bit words (8 KiB) before their use, beyond the end of a panel
 // into the next one.
 constexpr size_t kAhead = 2048;
 
-// acc[r] += rows of `in` times one panel. R rows share each load of the panel. Each step asks for
-// the two lines that lie kFetchAhead words further on; 0: none.
+// acc[r] += rows of `in` times one panel. R rows share each load of the panel. Each step fetches
+// the two lines that lie kFetchAhead words further on, or none if that is 0.
 template <class V, int R, size_t kFetchAhead = 0>
 [[gnu::always_inline]] inline void Accumulate(const bf16* in, size_t stride, const uint32_t* panel,
                                               uint32_t k, typename V::F (&acc)[R][2]) {
@@ -135,8 +135,8 @@ void AnyGroup(uint32_t rows, const LinearTile& t, const Out& out, uint32_t row, 
 }
 
 // Rows in groups of nearly equal size. Streaming: all groups over a panel, then the next panel,
-// whose lines are asked for meanwhile. Else all panels over a group, whose rows stay in the first-
-// level cache while the panels come from the second.
+// whose lines are fetched meanwhile. Otherwise all panels over a group, whose rows stay in the
+// first-level cache while the panels come from the second.
 template <class V, class Out>
 void Product(const LinearTile& t, const Out& out) {
   const uint32_t groups = (t.rows + V::kGroupRows - 1) / V::kGroupRows;

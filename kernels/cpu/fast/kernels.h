@@ -1,10 +1,11 @@
-// What an instruction set brings to the fast family: single-threaded kernels on raw memory. One
-// table per instruction set, filled from the same templates (gemm.inl.h, rows.inl.h,
-// attention.inl.h, decode.inl.h, scores.inl.h, unrotated.inl.h); scheduling, threads and scratch
-// are in the callers.
+// KernelTable is the set of single-threaded kernels that one instruction set brings to the fast
+// family. Each instruction set has one table, filled from the same templates (gemm.inl.h,
+// rows.inl.h, attention.inl.h, decode.inl.h, scores.inl.h, unrotated.inl.h). Kernels work on raw
+// memory, and their callers do the scheduling and own threads and scratch memory.
 //
 // The files that fill tables are compiled for their instruction set. They must not instantiate
-// shared inline code (std, absl): the linker would keep one copy for all, perhaps theirs.
+// shared inline code (std, absl), because the linker keeps one copy for the whole program and might
+// keep theirs, which other CPUs cannot run.
 #ifndef FOLIO_KERNELS_CPU_FAST_KERNELS_H_
 #define FOLIO_KERNELS_CPU_FAST_KERNELS_H_
 
@@ -23,7 +24,7 @@ inline constexpr size_t kAlign = 64;
 // Weights and key/value tiles come in panels: [k / 2][columns][2] bf16, so that a vector of 32-bit
 // lanes holds, for each of its columns, two neighbours along k. A panel has 2 * lanes columns; an
 // odd k and missing columns are filled with zeros. Sums run over k in ascending order in one
-// accumulator per output, whatever else is computed beside it: that is the row rule.
+// accumulator per output, whatever else is computed beside it: that is batch invariance.
 struct LinearTile {
   const bf16* in;  // [rows, k], in_stride
   size_t in_stride;
@@ -71,7 +72,7 @@ struct KernelTable {
   void (*gated)(const LinearTile& tile, const GatedOut& out);
   // to = from, or to += from.
   void (*put)(const float* from, size_t n, float* to, bool accumulate);
-  // silu(gate) * up of `n` outputs; in: [lanes of gate | lanes of up] again and again.
+  // silu(gate) * up of `n` outputs. `in` alternates between lanes of gate and lanes of up.
   void (*swiglu)(const float* in, size_t n, bf16* out);
   void (*embed)(const bf16* in, float* out, size_t n);
   void (*rms_norm)(const float* x, const float* weight, float eps, size_t n, bf16* out);

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/board_rows.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
 namespace {
@@ -15,8 +15,8 @@ constexpr uint32_t kSampleAhead = 4;  // of a lone run: scattered keys under way
 // Goes over a run's tokens in steps, without a division for each.
 class TokenCursor {
  public:
-  TokenCursor(const UnrotatedRun& run, const RopeTable& rope, const PoolView& pages, uint32_t first,
-              uint32_t step)
+  TokenCursor(const UnrotatedItem& run, const RopeTable& rope, const PoolView& pages,
+              uint32_t first, uint32_t step)
       : run_(run),
         rope_(rope),
         pages_(pages),
@@ -51,7 +51,8 @@ class TokenCursor {
   float* Scores() const {
     return pages_.page_scores(run_.pages[page_]) + size_t{row_} * pages_.score_stride();
   }
-  // Keys lie pages apart, and so do their angles: asked for one by one, each would be waited for.
+  // Keys lie pages apart, and so do their angles. Several are fetched at once, because waiting for
+  // each one alone would take most of the time.
   void Fetch() const {
     if (!more()) return;
     const UnrotatedKeys token = Keys();
@@ -66,31 +67,31 @@ class TokenCursor {
   }
 
  private:
-  const UnrotatedRun& run_;
+  const UnrotatedItem& run_;
   const RopeTable& rope_;
   const PoolView& pages_;
   const uint32_t page_tokens_, step_, page_step_, row_step_;
   uint32_t slot_, page_, row_;
 };
 
-// With a whole prompt's keys to score a run is work enough. A page's are few: several runs make a
-// task, so that the next run's keys come while one is scored.
-size_t RunsPerTask(absl::Span<const UnrotatedRun> runs, size_t threads) {
+// An item with a whole prompt's keys is a task of its own. Items with one page of keys are small,
+// so several make a task, and the next item's keys arrive while one is scored.
+size_t RunsPerTask(absl::Span<const UnrotatedItem> runs, size_t threads) {
   constexpr uint32_t kFew = 64;
   constexpr size_t kTasksPerThread = 4;
-  for (const UnrotatedRun& run : runs) {
+  for (const UnrotatedItem& run : runs) {
     if (run.tokens - run.first > kFew) return 1;
   }
   return std::max<size_t>(1, runs.size() / (kTasksPerThread * threads));
 }
 
-// Turns the sum of `count` directions into what a key's direction is multiplied with for its score:
-// minus the mean's direction, or zeros where there is none.
+// Turns the sum of `count` directions into the vector whose product with a key's direction is the
+// key's score. That is minus the mean's direction, or zeros if the mean has none.
 void NegateDirection(float* sum, uint32_t size, uint32_t count) {
   double squares = 0;
   for (uint32_t i = 0; i < size; ++i) squares += double{sum[i]} * sum[i];
   const double norm = std::sqrt(squares);
-  const bool none = norm == 0 || norm < kLeastMeanNorm * count;
+  const bool none = norm == 0 || norm < kMinMeanNorm * count;
   const auto scale = none ? 0.0f : static_cast<float>(-1 / norm);
   for (uint32_t i = 0; i < size; ++i) sum[i] *= scale;
 }
@@ -104,7 +105,7 @@ bool KeyScoring::Ready(const ThreadPool& pool, size_t runs, const PoolView& page
   return true;
 }
 
-void KeyScoring::Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
+void KeyScoring::Resident(ThreadPool& pool, absl::Span<const ResidentItem> runs,
                           const PoolView& pages) {
   if (!Ready(pool, runs.size(), pages)) return;
   const uint32_t heads = pages.geometry.num_kv_heads;
@@ -113,20 +114,20 @@ void KeyScoring::Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs,
   });
 }
 
-void KeyScoring::Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs,
+void KeyScoring::Unrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs,
                            const RopeTable& rope, const PoolView& pages) {
   if (!Ready(pool, runs.size(), pages)) return;
   const size_t per_task = RunsPerTask(runs, threads_.size());
   const size_t tasks = (runs.size() + per_task - 1) / per_task;
   pool.ParallelFor(static_cast<int>(tasks), [&](int task, int thread) {
-    absl::Span<const UnrotatedRun> mine = runs.subspan(task * per_task, per_task);
+    absl::Span<const UnrotatedItem> mine = runs.subspan(task * per_task, per_task);
     for (; !mine.empty(); mine.remove_prefix(1)) {
       ScoreUnrotated(mine, rope, pages, threads_[thread]);
     }
   });
 }
 
-void KeyScoring::ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages,
+void KeyScoring::ScoreHead(const ResidentItem& run, uint32_t kv_head, const PoolView& pages,
                            PerThread& mine) {
   const uint32_t head_dim = pages.geometry.head_dim;
   const uint32_t size = AccStride(head_dim, kernels_.lanes);
@@ -154,11 +155,11 @@ void KeyScoring::ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolV
   }
 }
 
-void KeyScoring::ScoreUnrotated(absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+void KeyScoring::ScoreUnrotated(absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                                 const PoolView& pages, PerThread& mine) {
-  const UnrotatedRun& run = runs.front();
+  const UnrotatedItem& run = runs.front();
   const bool more = runs.size() > 1;
-  const UnrotatedRun& next = runs[more ? 1 : 0];
+  const UnrotatedItem& next = runs[more ? 1 : 0];
   const uint32_t head_dim = pages.geometry.head_dim;
   const uint32_t heads = pages.geometry.num_kv_heads;
   const uint32_t before_sample = pages.geometry.page_tokens - 1;

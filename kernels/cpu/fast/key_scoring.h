@@ -1,9 +1,9 @@
-// Scores of resident tokens by their keys' directions, over a KernelTable.
+// KeyScoring scores resident tokens by the directions of their keys, on a KernelTable.
 //
-// With the keys as they are a task is one KV head of one run, whose keys are read twice: once for
-// the sum of their directions, from memory, once against it, from the cache. With the rotation
-// undone a task is a whole run, whose KV heads turn by the same angles, or several that are short;
-// the sum is a sample's, and only the slots from a first one on are scored.
+// For ScoreResident a task is one KV head of one item. Its keys are read twice, once from memory
+// for the sum of their directions and once from the cache against that sum. For ScoreUnrotated a
+// task is a whole item, because its KV heads turn by the same angles, or several short items. There
+// the sum is over a sample, and only the slots from the item's first one on are scored.
 #ifndef FOLIO_KERNELS_CPU_FAST_KEY_SCORING_H_
 #define FOLIO_KERNELS_CPU_FAST_KEY_SCORING_H_
 
@@ -14,7 +14,7 @@
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/scratch.h"
 #include "kernels/cpu/ops.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace folio::kernels::cpu::fast {
 
@@ -24,8 +24,8 @@ class KeyScoring {
   explicit KeyScoring(const KernelTable& kernels) : kernels_(kernels) {}
 
   // As CpuOps::ScoreResident and ScoreUnrotated.
-  void Resident(ThreadPool& pool, absl::Span<const ResidentRun> runs, const PoolView& pages);
-  void Unrotated(ThreadPool& pool, absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+  void Resident(ThreadPool& pool, absl::Span<const ResidentItem> runs, const PoolView& pages);
+  void Unrotated(ThreadPool& pool, absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                  const PoolView& pages);
 
  private:
@@ -34,11 +34,11 @@ class KeyScoring {
     Scratch<bf16> zeros;
   };
 
-  // Whether there is anything to write; if so, scratch memory for every thread.
+  // False if there is nothing to write. Otherwise every thread has its scratch memory.
   bool Ready(const ThreadPool& pool, size_t runs, const PoolView& pages);
-  void ScoreHead(const ResidentRun& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
+  void ScoreHead(const ResidentItem& run, uint32_t kv_head, const PoolView& pages, PerThread& mine);
   // The first of `runs`, while the next one's keys are fetched.
-  void ScoreUnrotated(absl::Span<const UnrotatedRun> runs, const RopeTable& rope,
+  void ScoreUnrotated(absl::Span<const UnrotatedItem> runs, const RopeTable& rope,
                       const PoolView& pages, PerThread& mine);
 
   const KernelTable& kernels_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/fast/kernels.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
 namespace {
@@ -22,7 +22,7 @@ std::shared_ptr<std::byte> MapBlock(size_t bytes) {
   const size_t shift =
       RoundUp(reinterpret_cast<uintptr_t>(base), kHugePage) - reinterpret_cast<uintptr_t>(base);
   std::byte* start = static_cast<std::byte*>(base) + shift;
-  madvise(start, bytes, MADV_HUGEPAGE);  // a wish: the kernel may have none
+  madvise(start, bytes, MADV_HUGEPAGE);  // only a hint: huge pages may be switched off
   return {start, [base, mapped](std::byte*) { munmap(base, mapped); }};
 }
 

@@ -1,4 +1,4 @@
-// Weights of the fast family: panels (kernels.h) in memory of their own.
+// PanelWeights is a weight matrix of the fast family, stored as panels (kernels.h).
 #ifndef FOLIO_KERNELS_CPU_FAST_PANEL_WEIGHTS_H_
 #define FOLIO_KERNELS_CPU_FAST_PANEL_WEIGHTS_H_
 
@@ -12,9 +12,9 @@
 
 namespace folio::kernels::cpu::fast {
 
-// Hands out 64-byte-aligned pieces of large blocks that ask for huge pages: streaming weights from
-// 4 KiB pages costs a tenth of the bandwidth in address translation. A block lives as long as any
-// of its pieces. Thread-safe.
+// Hands out 64-byte-aligned pieces of large blocks that ask for huge pages, because streaming
+// weights from 4 KiB pages costs a tenth of the bandwidth in address translation. A block lives as
+// long as any of its pieces. Thread-safe.
 class WeightArena {
  public:
   std::shared_ptr<uint32_t> Allocate(size_t words);

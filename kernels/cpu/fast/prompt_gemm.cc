@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/cpu/fast/scratch.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 extern "C" void omp_set_num_threads(int);  // <omp.h> comes with one compiler and not the other
 
@@ -57,7 +57,7 @@ class OneDnnGemm final : public PromptGemm {
     return (weight.num_panels() < kPanels || IsFast(kPanels, weight.k())) &&
            (rest == 0 || IsFast(rest, weight.k()));
   }
-  // Whether oneDNN has a kernel for this CPU and shape, and not only its reference.
+  // True if oneDNN has an optimised kernel for this CPU and shape.
   bool IsFast(uint32_t panels, uint32_t k) {
     return Find({kRowBlock, panels * kPanelColumns, k}).is_fast;
   }
@@ -96,8 +96,9 @@ class OneDnnGemm final : public PromptGemm {
     uint32_t panel, panels;
   };
 
-  // body(block, its result, the result's row stride) on a thread of the pool. The result is dense
-  // and so in the second-level cache: oneDNN 2 has no fast kernel for rows further apart.
+  // Calls body(block, its result, the result's row stride) on a thread of the pool. The result is
+  // dense, which keeps it in the second-level cache, because oneDNN 2 has no fast kernel for rows
+  // that lie further apart.
   template <typename Body>
   void ForBlocks(ThreadPool& pool, const Matrix<const bf16>& in, const PanelWeights& weight,
                  Body body) {
@@ -139,7 +140,7 @@ class OneDnnGemm final : public PromptGemm {
     product.weight = memory::desc({k, n}, memory::data_type::bf16, memory::format_tag::BA16a32b2a);
     product.out = memory::desc({m, n}, memory::data_type::f32, memory::format_tag::ab);
     dnnl::primitive_attr attributes;
-    // Else oneDNN keeps scratch per creating thread, and primitives could not be shared.
+    // Otherwise oneDNN keeps scratch per creating thread, and threads could not share primitives.
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::matmul::primitive_desc made = Describe(engine_, product, attributes);
     product.scratch = made.scratchpad_desc();
@@ -187,7 +188,7 @@ std::unique_ptr<PromptGemm> PromptGemm::Make(const KernelTable& kernels) {
     if (gemm->IsFast(kPanels, 64)) return gemm;
     return nullptr;
   } catch (const dnnl::error&) {
-    return nullptr;  // this build of oneDNN does not know the layout: the own kernels do all
+    return nullptr;  // this build of oneDNN does not know the layout, so our own kernels do all
   }
 }
 

@@ -1,10 +1,10 @@
-// Products of prompt rows by oneDNN, which knows matrix units (AMX) that the own kernels do not,
-// and on AVX-512 with bf16 gets nearer to the peak. It reads the same panels as the own kernels:
-// for 16 lanes and a k of whole 32s they are oneDNN's blocked layout BA16a32b2a, so weights exist
-// once.
+// PromptGemm computes products of prompt rows with oneDNN, which uses matrix units (AMX) that our
+// own kernels do not, and comes nearer to the peak on AVX-512 with bf16. It reads the same panels
+// as our own kernels. For 16 lanes and a k of whole 32s they are oneDNN's blocked layout
+// BA16a32b2a, so that weights are in memory once.
 //
-// Row rule: rows go in blocks, the last one filled up to a step; sums along k do not depend on how
-// many rows a block has. tests/kernels checks the bits.
+// Batch invariance holds because rows go in blocks, the last one filled up to a step, and sums
+// along k do not depend on how many rows a block has. tests/kernels compares the bits.
 #ifndef FOLIO_KERNELS_CPU_FAST_PROMPT_GEMM_H_
 #define FOLIO_KERNELS_CPU_FAST_PROMPT_GEMM_H_
 
@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/panel_weights.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
 
 namespace folio::kernels::cpu::fast {
@@ -25,7 +25,8 @@ class PromptGemm {
   virtual ~PromptGemm() = default;
 
   virtual bool Serves(const PanelWeights& weight) = 0;
-  // out = in * weight^T, or out += ...; in: [rows, k] dense. Precondition: Serves(weight).
+  // out = in * weight^T, or out += in * weight^T, with dense `in` [rows, k]. Precondition:
+  // Serves(weight).
   virtual void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
                       Matrix<float> out, bool accumulate) = 0;
   // out = silu(gate) * up for a gated weight.

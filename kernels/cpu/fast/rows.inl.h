@@ -1,5 +1,5 @@
-// Kernels over single rows, for any vector type V. Included inside the anonymous namespace of a
-// file compiled for one instruction set.
+// This file holds kernels over single rows, for any vector type V. It is included inside the
+// anonymous namespace of a file that is compiled for one instruction set.
 
 template <class V>
 void EmbedKernel(const bf16* in, float* out, size_t n) {
@@ -41,7 +41,7 @@ void RmsNormKernel(const float* x, const float* weight, float eps, size_t n, bf1
   }
 }
 
-// Sum of squares of what was just stored.
+// Sum of squares of the values that were just stored.
 template <class V>
 float StoredSquares(const bf16* p, uint32_t n) {
   typename V::F sum = V::Zero();

@@ -1,4 +1,4 @@
-// Arguments of the scoring kernels in a KernelTable (kernels.h).
+// This header defines the arguments of the scoring kernels in a KernelTable (kernels.h).
 #ifndef FOLIO_KERNELS_CPU_FAST_SCORE_KERNELS_H_
 #define FOLIO_KERNELS_CPU_FAST_SCORE_KERNELS_H_
 
@@ -10,8 +10,9 @@
 
 namespace folio::kernels::cpu::fast {
 
-// Vectors over head_dim are kept as the kernels meet the elements: for each `lanes` neighbouring
-// pairs, first the even elements, then the odd ones; AccStride(head_dim) floats, zeros at the end.
+// Vectors over head_dim are kept in the order in which the kernels meet the elements. For each
+// `lanes` neighbouring pairs the even elements come first and then the odd ones. A vector has
+// AccStride(head_dim) floats, with zeros at the end.
 
 // sum += k / ||k|| for a tile of keys, in their order. A key whose squares sum to less than FLT_MIN
 // counts as zero.
@@ -32,10 +33,10 @@ struct Projection {
   float* score;            // [kKeyTile] out
 };
 
-// The keys that one token has in its KV heads, to be turned back by the angles of its position: of
-// head h, x_h. add_unrotated: sums[h] += x_h / ||x_h||; project_unrotated: score[h] = x_h .
-// directions[h] / ||x_h||. Sums and directions are [heads, head_dim] in the keys' own order.
-// Vanishing keys count as above.
+// The keys of one token in all its KV heads. Kernels turn them back by the angles of the token's
+// position, which gives x_h for head h. The kernel add_unrotated does sums[h] += x_h / ||x_h||, and
+// project_unrotated does score[h] = x_h . directions[h] / ||x_h||. Sums and directions are
+// [heads, head_dim] in the keys' own order. Vanishing keys count as above.
 struct UnrotatedKeys {
   const bf16* keys;  // [heads] of [head_dim] as stored, `stride` elements apart
   size_t stride;
@@ -45,11 +46,11 @@ struct UnrotatedKeys {
   uint32_t head_dim;
 };
 
-// mass += weight * (the query's share) over the query rows, for each key of a tile. Of the flash
-// tile are used q, keys, valid, scale, and max, which is the rows' final one.
+// mass += weight * (the query's share) over the query rows, for each key of a tile. The kernel uses
+// the flash tile's q, keys, valid, scale and max, and max must be the rows' final one.
 struct ShareTile {
   FlashTile queries;
-  const float* weight;  // [rows] 1 / (sum of the row's exponentials), and what the mean wants
+  const float* weight;  // [rows] 1 / (sum of the row's exponentials), times the mean's factor
   float* mass;          // [kKeyTile]
 };
 

@@ -1,5 +1,6 @@
-// Scores of resident tokens (see score_kernels.h), for any vector type V. Included after
-// attention.inl.h, inside the anonymous namespace of a file compiled for one instruction set.
+// This file holds the kernels that score resident tokens (see score_kernels.h), for any vector type
+// V. It is included after attention.inl.h, inside the anonymous namespace of a file that is
+// compiled for one instruction set.
 
 inline const uint32_t* Words(const bf16* row) { return reinterpret_cast<const uint32_t*>(row); }
 
@@ -64,7 +65,7 @@ void AddScaledRest(const bf16* const* keys, const float* inverse, uint32_t at, u
   V::Store(sum + kLanes, high);
 }
 
-// With kWords other than 0, so many words to a key, known to the compiler.
+// If kWords is not 0, it is the number of words of a key, known to the compiler.
 template <class V, uint32_t kWords>
 void AddDirections(const DirectionSum& t) {
   constexpr uint32_t kLanes = V::kLanes;

@@ -1,4 +1,5 @@
-// Memory that is reused from call to call and grows when a call needs more. Not thread-safe.
+// Scratch is memory that is reused from call to call and grows when a call needs more. It is not
+// thread-safe.
 #ifndef FOLIO_KERNELS_CPU_FAST_SCRATCH_H_
 #define FOLIO_KERNELS_CPU_FAST_SCRATCH_H_
 
@@ -8,14 +9,14 @@
 #include <memory>
 
 #include "kernels/cpu/fast/kernels.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
 
 template <typename T>
 class Scratch {
  public:
-  // At least `count` elements, aligned to a cache line; what they hold is unspecified.
+  // At least `count` uninitialised elements, aligned to a cache line.
   T* Get(size_t count) {
     if (count > size_) {
       size_ = std::max(count, size_ + size_ / 2);

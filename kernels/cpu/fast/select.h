@@ -1,4 +1,5 @@
-// Which instruction sets this CPU has. Any thread.
+// SelectKernels finds the KernelTable for the instruction sets that this CPU has. Any thread may
+// call it.
 #ifndef FOLIO_KERNELS_CPU_FAST_SELECT_H_
 #define FOLIO_KERNELS_CPU_FAST_SELECT_H_
 

@@ -1,5 +1,15 @@
-// The table of all kernels for a vector type V. Included last, inside the anonymous namespace of a
-// file compiled for one instruction set.
+// MakeTable is the table of all kernels for a vector type V. This file is included after the vector
+// type, inside the anonymous namespace of a file that is compiled for one instruction set.
+
+// Each of these files uses the ones before it.
+// clang-format off
+#include "kernels/cpu/fast/gemm.inl.h"
+#include "kernels/cpu/fast/rows.inl.h"
+#include "kernels/cpu/fast/attention.inl.h"
+#include "kernels/cpu/fast/decode.inl.h"
+#include "kernels/cpu/fast/scores.inl.h"
+#include "kernels/cpu/fast/unrotated.inl.h"
+// clang-format on
 
 template <class V>
 constexpr KernelTable MakeTable(const char* name) {

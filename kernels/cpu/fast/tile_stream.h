@@ -1,5 +1,5 @@
-// Brings tiles of keys and values from the pages into panels, one after another, and has the next
-// one fetched meanwhile. One thread's.
+// TileStream brings tiles of keys and values from the pages into panels, one after another, while
+// the next one is fetched. Each thread has its own.
 #ifndef FOLIO_KERNELS_CPU_FAST_TILE_STREAM_H_
 #define FOLIO_KERNELS_CPU_FAST_TILE_STREAM_H_
 
@@ -12,7 +12,7 @@
 
 namespace folio::kernels::cpu::fast {
 
-// Slots [slot, slot + kKeyTile) of one KV head of a sequence; those from `end` on count as zeros.
+// Slots [slot, slot + kKeyTile) of one KV head of a sequence. Slots from `end` on count as zeros.
 struct TilePlace {
   const uint32_t* table;
   uint32_t kv_head;
@@ -20,7 +20,8 @@ struct TilePlace {
   uint32_t end;
 };
 
-// Pointers to the place's keys; those behind its last one point to `zeros`. How many are real.
+// Fills in pointers to the place's keys, with pointers to `zeros` behind its last one, and returns
+// how many keys there are.
 inline uint32_t GatherKeys(const PoolView& pages, const TilePlace& place, const bf16* zeros,
                            const bf16** keys) {
   const uint32_t head_dim = pages.geometry.head_dim;
@@ -53,20 +54,20 @@ class TileStream {
   // The tile that Next packs first.
   void Start(const TilePlace& place) { Gather(place, rows_[current_]); }
 
-  // Packs the tile named last. `following` is the one to fetch meanwhile and to pack by the next
-  // call; null: none.
+  // Packs the tile named last. `following`, unless null, is fetched meanwhile and is packed by the
+  // next call.
   void Next(const TilePlace* following) {
     const TileRows& now = NextKeys(following);
     next_values_ = following != nullptr ? rows_[current_].values : nullptr;
     kernels_->pack_values({now.values, nullptr, pages_->geometry.head_dim, values_.Get(0)});
   }
 
-  // The same for who wants no values.
+  // The same without values.
   void NextKeysAlone(const TilePlace* following) { NextKeys(following); }
 
   const uint32_t* keys() { return keys_.Get(0); }
   const uint32_t* values() { return values_.Get(0); }
-  // Values of the following tile, for the kernel to fetch while it computes; null: none.
+  // Values of the following tile, which the kernel fetches while it computes, or null.
   const bf16* const* next_values() const { return next_values_; }
 
  private:

@@ -1,7 +1,9 @@
-// Keys turned back to where they were before RoPE, for any vector type V. Included after
-// rows.inl.h, inside the anonymous namespace of a file compiled for one instruction set.
+// This file holds the kernels that undo the rotation (RoPE) of keys, for any vector type V. It is
+// included after rows.inl.h, inside the anonymous namespace of a file that is compiled for one
+// instruction set.
 
-// A piece of a key: elements of its first half and those of the second they were turned with.
+// A piece of a key has elements of its first half, and the elements of the second half that they
+// were rotated with.
 template <class V>
 struct UnrotatedPair {
   typename V::F low, high;

@@ -1,5 +1,5 @@
-// Vectors of 8 lanes for AVX2 with FMA. Included by avx2.cc, inside an anonymous namespace; the
-// names mean what vec_portable.inl.h says.
+// This file defines vectors of 8 lanes for AVX2 with FMA. It is included by avx2.cc, inside an
+// anonymous namespace. vec_portable.inl.h explains the names.
 
 struct Avx2Vec {
   static constexpr int kLanes = 8;

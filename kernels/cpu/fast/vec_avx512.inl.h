@@ -1,6 +1,6 @@
-// Vectors of 16 lanes for AVX-512 (F, BW, DQ, VL), with and without the bf16 instructions.
-// Included by the files compiled for them, inside an anonymous namespace. The names mean the same
-// in every vec_*.inl.h; vec_portable.inl.h says what.
+// This file defines vectors of 16 lanes for AVX-512 (F, BW, DQ, VL), with and without the bf16
+// instructions. It is included by the files that are compiled for them, inside an anonymous
+// namespace. vec_portable.inl.h explains the names, which mean the same in every vec_*.inl.h.
 
 struct Avx512Base {
   static constexpr int kLanes = 16;

@@ -1,5 +1,6 @@
-// Vectors of 4 lanes by the compiler's vector extension, for every CPU, and the meaning of the
-// names all vec_*.inl.h share. Included by portable.cc, inside an anonymous namespace.
+// This file defines vectors of 4 lanes with the compiler's vector extension, for every CPU, and
+// explains the names that all vec_*.inl.h share. It is included by portable.cc, inside an anonymous
+// namespace.
 
 struct PortableVec {
   static constexpr int kLanes = 4;
@@ -118,7 +119,7 @@ struct PortableVec {
     for (int i = 0; i < kLanes; ++i) sums[i] = ReduceAdd(v[i]);
     return sums;
   }
-  // What LoadPair gives for the first and the second half of Interleave's result.
+  // The results of LoadPair for the first and the second half of Interleave's result.
   static void LoadInterleaved(const bf16* even, const bf16* odd, Pair& low, Pair& high) {
     low = {LoadBf16(even), LoadBf16(odd)};
     high = {LoadBf16(even + kLanes), LoadBf16(odd + kLanes)};

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/board_rows.h"
-#include "services/common/check.h"
+#include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
 namespace {
@@ -29,38 +29,38 @@ void WindowScoring::ListTasks(const Call& call, uint32_t heads, uint32_t step, C
   }
 }
 
-void WindowScoring::Lay(const Call& call) {
+void WindowScoring::Build(const Call& call) {
   places_.clear();
   size_t rows = 0;
   size_t mass = 0;
-  for (const auto& [run, neighbours, plane] : call.runs) {
+  for (const auto& [run, neighbours, channel] : call.runs) {
     FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
-    FOLIO_CHECK(neighbours <= kMostNeighbours);
+    FOLIO_CHECK(neighbours <= kMaxNeighbours);
     const uint32_t stride = WholeTiles(run.context) + 2 * neighbours;
     places_.push_back({rows, mass, stride});
     rows += size_t{2} * call.shape.heads * run.rows;
     mass += size_t{call.shape.kv_heads} * stride;
   }
   rows_.Get(rows);
-  // No mass beyond the ends: it is the neighbour that changes no maximum.
+  // There is no mass beyond the ends, which changes no maximum.
   std::fill_n(mass_.Get(mass), mass, 0.0f);
 }
 
-void WindowScoring::Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
+void WindowScoring::Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowItem> runs,
                           const AttentionShape& shape, const PoolView& pages) {
   if (pages.scores == nullptr || runs.empty()) return;
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && shape.head_dim % 2 == 0);
   if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
   for (PerThread& thread : threads_) thread.tiles.Prepare(kernels_, pages);
   const Call call{q, runs, shape, pages};
-  Lay(call);
-  ListTasks(call, shape.kv_heads, kQueryTask, [](const AttentionRun& run) { return run.rows; });
+  Build(call);
+  ListTasks(call, shape.kv_heads, kQueryTask, [](const AttentionItem& run) { return run.rows; });
   pool.ParallelFor(static_cast<int>(tasks_.size()),
                    [&](int i, int thread) { SumRows(call, tasks_[i], threads_[thread]); });
-  ListTasks(call, shape.kv_heads, kSlotTask, [](const AttentionRun& run) { return run.context; });
+  ListTasks(call, shape.kv_heads, kSlotTask, [](const AttentionItem& run) { return run.context; });
   pool.ParallelFor(static_cast<int>(tasks_.size()),
                    [&](int i, int thread) { AddMass(call, tasks_[i], threads_[thread]); });
-  ListTasks(call, 1, kPoolTask, [](const AttentionRun& run) { return run.context; });
+  ListTasks(call, 1, kPoolTask, [](const AttentionItem& run) { return run.context; });
   pool.ParallelFor(static_cast<int>(tasks_.size()), [&](int i, int) { Pool(call, tasks_[i]); });
 }
 
@@ -85,7 +85,7 @@ FlashTile WindowScoring::Queries(const Call& call, const Task& task, uint32_t he
 
 // Maxima and sums of some query rows, in all heads of the KV head.
 void WindowScoring::SumRows(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionRun& run = call.runs[task.run].queries;
+  const AttentionItem& run = call.runs[task.run].queries;
   const uint32_t lanes = kernels_.lanes;
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   const uint32_t count = task.end - task.first;
@@ -123,9 +123,9 @@ void WindowScoring::SumRows(const Call& call, const Task& task, PerThread& mine)
   }
 }
 
-// What all query rows give to some slots.
+// Adds the shares of all query rows to some slots.
 void WindowScoring::AddMass(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionRun& run = call.runs[task.run].queries;
+  const AttentionItem& run = call.runs[task.run].queries;
   const Place& at = places_[task.run];
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   float* max = rows_.Get(0) + at.rows + size_t{task.kv_head} * group * run.rows;
@@ -151,7 +151,7 @@ void WindowScoring::AddMass(const Call& call, const Task& task, PerThread& mine)
 }
 
 void WindowScoring::Pool(const Call& call, const Task& task) {
-  const WindowRun& window = call.runs[task.run];
+  const WindowItem& window = call.runs[task.run];
   const Place& at = places_[task.run];
   float pooled[kPoolTask];
   for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
@@ -162,7 +162,7 @@ void WindowScoring::Pool(const Call& call, const Task& task) {
         pooled[i] = std::max(pooled[i], left[i + shift]);
       }
     }
-    PutScores(call.pages, {window.queries.pages, window.plane}, head, task.first, pooled,
+    PutScores(call.pages, {window.queries.pages, window.channel}, head, task.first, pooled,
               task.end - task.first);
   }
 }

@@ -1,8 +1,8 @@
-// Window attention over a KernelTable, in three rounds. Blocks of query rows find their softmax's
-// maximum and sum over all tiles of keys; then every kSlotTask slots are given the shares of all
-// query rows, computed once more rather than kept, so that memory grows with the context and not
-// with the window; then neighbours are pooled. Each row's sum and each slot's mass is one thread's,
-// in one order.
+// WindowScoring scores resident tokens by window attention on a KernelTable, in three rounds.
+// First, blocks of query rows find the maximum and the sum of their softmax over all tiles of keys.
+// Then each group of kSlotTask slots gets the shares of all query rows, which are computed again
+// instead of kept, so that memory grows with the context and not with the window. At last
+// neighbours are pooled. One thread adds up each row's sum and each slot's mass, in a fixed order.
 #ifndef FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
 #define FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
 
@@ -14,7 +14,7 @@
 #include "kernels/cpu/fast/scratch.h"
 #include "kernels/cpu/fast/tile_stream.h"
 #include "kernels/cpu/ops.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/threads/thread_pool.h"
 
 namespace folio::kernels::cpu::fast {
 
@@ -24,7 +24,7 @@ class WindowScoring {
   explicit WindowScoring(const KernelTable& kernels) : kernels_(kernels) {}
 
   // As CpuOps::ScoreWindow.
-  void Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowRun> runs,
+  void Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowItem> runs,
              const AttentionShape& shape, const PoolView& pages);
 
  private:
@@ -40,7 +40,7 @@ class WindowScoring {
     uint32_t first;
     uint32_t end;
   };
-  // Where a run's numbers lie in `rows_` and `mass_`.
+  // Offsets of an item's numbers in `rows_` and `mass_`.
   struct Place {
     size_t rows;  // [head][row] maxima, then as many weights
     size_t mass;  // [kv_head][mass_stride], slot 0 at the run's `neighbours`
@@ -48,12 +48,12 @@ class WindowScoring {
   };
   struct Call {
     const bf16* q;
-    absl::Span<const WindowRun> runs;
+    absl::Span<const WindowItem> runs;
     AttentionShape shape;
     const PoolView& pages;
   };
 
-  void Lay(const Call& call);
+  void Build(const Call& call);
   // Tasks [0, counts[run]) in steps of `step`, for each of `heads`.
   template <typename Count>
   void ListTasks(const Call& call, uint32_t heads, uint32_t step, Count count);

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -28,10 +28,10 @@ absl::string_view NameOf(DataType type) {
 
 absl::Status CheckShape(const AttentionShape& shape) {
   if (shape.head_dim != 64 && shape.head_dim != 128) {
-    return Unserved(absl::StrCat("head_dim is 64 or 128, not ", shape.head_dim));
+    return Unserved(absl::StrCat("head_dim must be 64 or 128, not ", shape.head_dim));
   }
   if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0) {
-    return Unserved("query heads are a multiple of KV heads");
+    return Unserved("query heads must be a multiple of KV heads");
   }
   return absl::OkStatus();
 }
@@ -59,7 +59,7 @@ absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
       return Unserved(absl::StrCat("run ", i, " has no rows or no pages"));
     }
   }
-  if (options.captured && options.most_rows < static_cast<uint32_t>(work.row_starts.back())) {
+  if (options.captured && options.max_rows < static_cast<uint32_t>(work.row_starts.back())) {
     return Unserved("a captured batch has more rows than its largest");
   }
   return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool
   const AttentionShape& shape = plan.shape;
   const CacheGeometry& geometry = pool.view.geometry;
   if (pool.type != DataType::kBf16 && pool.type != DataType::kFp16) {
-    return Unserved(absl::StrCat("pages are bf16 or fp16, not ", NameOf(pool.type)));
+    return Unserved(absl::StrCat("pages must be bf16 or fp16, not ", NameOf(pool.type)));
   }
   for (const auto& [what, type] : {std::pair("queries", q.type), {"results", out.type}}) {
     if (type != pool.type) {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/tile.h"
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/runtime/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -24,7 +24,7 @@ flashinfer::PrefillPlanInfo InfoOf(const AttentionPlan& plan) {
   return info;
 }
 
-// Where K and V of a page lie: strides of [page][K, V][kv_head][token][head_dim].
+// Strides of [page][K, V][kv_head][token][head_dim], by which FlashInfer finds K and V of a page.
 template <typename Number>
 flashinfer::paged_kv_t<Number, int32_t> PagesOf(const DevicePool& pool, const LayerTables& tables,
                                                 uint32_t runs) {
@@ -45,7 +45,7 @@ flashinfer::paged_kv_t<Number, int32_t> PagesOf(const DevicePool& pool, const La
           const_cast<int32_t*>(tables.last_tokens)};
 }
 
-// What the kernel reads of the plan.
+// The part of the plan that the kernel reads.
 template <typename Number>
 void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& memory,
              Params<Number>& params) {
@@ -65,8 +65,9 @@ void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& mem
   }
 }
 
-// Whether a block per row and KV head is as many as FlashInfer would split contexts for: two on
-// each multiprocessor. In graphs it would still split them in one, and add the parts up.
+// True if a block per row and KV head gives two blocks to each multiprocessor, which is the number
+// that FlashInfer splits contexts for. In graphs it would still "split" each context into one part
+// and add the parts up, which costs time for nothing.
 absl::StatusOr<bool> FillTheGpu(uint32_t rows, const AttentionShape& shape) {
   int device = 0;
   int processors = 0;
@@ -91,7 +92,7 @@ cudaError_t RunRows(int64_t rows, const Params<Number>& params, Number* parts, f
   }
 }
 
-// Throws what FlashInfer throws.
+// Throws FlashInfer's exceptions.
 template <typename Number>
 cudaError_t Run(cudaStream_t stream, const AttentionPlan& plan, ConstTensor q,
                 const LayerTables& tables, const DevicePool& pool, const AttentionMemory& memory,
@@ -124,7 +125,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                                             const AttentionMemory& memory) {
   if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
   const auto rows = static_cast<uint32_t>(work.row_starts.back());
-  // FlashInfer takes them as not const; it writes nothing.
+  // FlashInfer takes pointers to non-const memory but does not write to it.
   std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
   std::vector<int32_t> page_starts(work.page_starts.begin(), work.page_starts.end());
   AttentionPlan plan{.runs = static_cast<uint32_t>(row_starts.size() - 1),
@@ -132,9 +133,10 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                      .page_tokens = page_tokens};
   constexpr int32_t kNoWindow = -1;
   constexpr uint32_t kNumberBytes = 2;  // bf16 and fp16 alike
-  // A row per run is a tile per run: without splits the grid is the same whatever the lengths.
+  // One row per item is one tile per item, so that without splits the grid does not depend on the
+  // lengths.
   bool whole = false;
-  if (options.captured && options.most_rows == plan.runs && rows == plan.runs) {
+  if (options.captured && options.max_rows == plan.runs && rows == plan.runs) {
     const auto filled = FillTheGpu(rows, shape);
     if (!filled.ok()) return filled.status();
     whole = *filled;
@@ -143,7 +145,7 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
     flashinfer::PrefillPlanInfo info;
     const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
         memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
-        row_starts.data(), page_starts.data(), options.captured ? options.most_rows : rows,
+        row_starts.data(), page_starts.data(), options.captured ? options.max_rows : rows,
         plan.runs, shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, page_tokens,
         options.captured && !whole, kNumberBytes, kNoWindow,
         static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,

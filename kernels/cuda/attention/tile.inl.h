@@ -1,4 +1,4 @@
-// The definition of RunTile, for the files that instantiate it.
+// This file defines RunTile for the files that instantiate it.
 #ifndef FOLIO_KERNELS_CUDA_ATTENTION_TILE_INL_H_
 #define FOLIO_KERNELS_CUDA_ATTENTION_TILE_INL_H_
 
@@ -8,7 +8,7 @@
 
 namespace folio::kernels::cuda::attention {
 
-// Softmax and nothing else: no mask of our own, window, cap or slopes. Keys are stored rotated.
+// Plain softmax, without a mask of our own, a window, a cap or slopes. Keys are stored rotated.
 using Variant = flashinfer::DefaultAttention<false, false, false, false>;
 
 template <typename Number, uint32_t kRows, uint32_t kHeadDim>

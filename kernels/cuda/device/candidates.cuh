@@ -1,5 +1,6 @@
-// The tokens of one row in the order of their likelihood, without sorting them: a token's rank is a
-// number, a filter a least rank, found by counting digits. Device code of blocks of kThreads.
+// This header orders the tokens of one row by likelihood without sorting them. A token's rank is a
+// number, and a filter is a smallest rank that is found by counting digits, as in a radix sort.
+// Device code for blocks of kThreads.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_CANDIDATES_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_CANDIDATES_CUH_
 
@@ -18,7 +19,8 @@ inline constexpr uint32_t kDigitBits = 10;
 inline constexpr uint32_t kDigits = 1 << kDigitBits;
 inline constexpr double kWeightOne = 17592186044416.0;  // 2^44
 
-// Greater for the likelier token: the higher logit, then the lower id. No two tokens' are equal.
+// Greater for the likelier token, which has the higher logit or, on a tie, the lower id. Ranks of
+// two tokens are never equal.
 __device__ __forceinline__ uint64_t Rank(float logit, uint32_t id) {
   const uint32_t bits = __float_as_uint(logit == 0 ? 0.0f : logit);  // -0 is 0
   const uint32_t order = bits ^ (bits >> 31 != 0 ? 0xffffffffu : 0x80000000u);
@@ -37,20 +39,20 @@ struct Candidates {
   double lowest;   // least exponent
   uint64_t least;
 
-  // 0 for what is no candidate, and for what is too unlikely ever to be drawn.
+  // 0 for tokens that are filtered out, and for tokens that are too unlikely ever to be drawn.
   __device__ __forceinline__ uint64_t weight(uint32_t id) const {
     const double exponent = (static_cast<double>(logits[id]) - most) * inverse;
     constexpr double kSmallest = -31.2;  // below half of 2^-44
     if (exponent < lowest || exponent < kSmallest || Rank(logits[id], id) < least) return 0;
     return static_cast<uint64_t>(exp(exponent) * kWeightOne + 0.5);
   }
-  // Whether the filters so far leave it.
+  // True if the filters so far leave the token.
   __device__ __forceinline__ uint64_t one(uint32_t id) const {
     return (static_cast<double>(logits[id]) - most) * inverse < lowest ? 0 : 1;
   }
 };
 
-// What a block shares while it chooses.
+// The shared memory of a block while it chooses.
 struct Choosing {
   unsigned long long digits[kDigits];
   uint64_t sums[kSampleWarps];
@@ -84,8 +86,8 @@ __device__ __forceinline__ void FindDigit(uint64_t wanted, Choosing& shared) {
   shared.prefix = (shared.prefix << kDigitBits) | digit;
 }
 
-// The greatest rank r such that the numbers of all tokens ranked r and above add up to `wanted`; 0
-// where all of them do not. `number(id)` is what a token adds.
+// The greatest rank r such that the numbers of all tokens ranked r and above add up to `wanted`, or
+// 0 if the sum of all is smaller. `number(id)` is a token's number.
 template <typename Number>
 __device__ __forceinline__ uint64_t LeastRank(const Candidates& of, uint64_t wanted,
                                               const Number& number, Choosing& shared) {
@@ -99,7 +101,7 @@ __device__ __forceinline__ uint64_t LeastRank(const Candidates& of, uint64_t wan
   for (int shift = kRankBits - kDigitBits; shift >= 0; shift -= kDigitBits) {
     for (uint32_t i = threadIdx.x; i < kDigits; i += kSampleThreads) shared.digits[i] = 0;
     __syncthreads();
-    // Neighbours often have the same digit: they are added up before they go to memory.
+    // Neighbours often have the same digit, so they are added up before they go to memory.
     uint32_t digit = 0;
     unsigned long long sum = 0;
     for (uint32_t id = threadIdx.x; id < of.vocab; id += kSampleThreads) {
@@ -146,8 +148,8 @@ __device__ __forceinline__ uint64_t TotalWeight(const Candidates& of, Choosing& 
   return total;
 }
 
-// The token at `point` of the candidates' weights in the order of their ids: it is known to the
-// warp whose range it lies in, and written by it. After TotalWeight.
+// Finds the token at `point` of the candidates' weights in the order of their ids. The warp whose
+// range contains it writes it. TotalWeight must have run before.
 __device__ __forceinline__ void Draw(const Candidates& of, uint64_t point, const Choosing& shared,
                                      uint32_t& token) {
   const uint32_t warp = threadIdx.x / kWarp;

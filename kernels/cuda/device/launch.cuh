@@ -1,4 +1,5 @@
-// Starting a kernel, and choosing its instance by a type known at run time. Host code.
+// This header starts kernels, and chooses an instance by a type that is known at run time. Host
+// code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_LAUNCH_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_LAUNCH_CUH_
 
@@ -11,7 +12,7 @@
 
 namespace folio::kernels::cuda::device {
 
-// Nothing to do where the grid is empty.
+// Does nothing if the grid is empty.
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(absl::string_view name, Stream stream, dim3 grid, uint32_t threads,
                     void (*kernel)(Parameters...), const Arguments&... arguments) {
@@ -35,7 +36,7 @@ struct TypeTag {
   using Type = T;
 };
 
-// call(TypeTag<T>()) for the type that is stored; float32 is none of them.
+// Calls call(TypeTag<T>()) for the stored type, which is never float32.
 template <typename Call>
 absl::Status WithStorage(DataType type, Call&& call) {
   switch (type) {
@@ -46,10 +47,10 @@ absl::Status WithStorage(DataType type, Call&& call) {
     case DataType::kFloat32:
       break;
   }
-  return Unserved("what is stored is bf16 or fp16");
+  return Unserved("the stored type must be bf16 or fp16");
 }
 
-// call(TypeTag<In>(), TypeTag<T>()): the input is float32 or of the stored type.
+// Calls call(TypeTag<In>(), TypeTag<T>()), where the input is float32 or has the stored type.
 template <typename Call>
 absl::Status WithInput(DataType in, DataType stored, Call&& call) {
   if (in != DataType::kFloat32 && in != stored) {

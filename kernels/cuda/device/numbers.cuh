@@ -1,4 +1,4 @@
-// Numbers as they are stored and as they are computed with. Device code.
+// This header converts numbers between the stored types and float32. Device code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_NUMBERS_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_NUMBERS_CUH_
 
@@ -23,7 +23,7 @@ __device__ __forceinline__ void Store(float x, fp16& to) {
   to.bits = __half_as_ushort(__float2half_rn(x));
 }
 
-// N neighbours, moved by one instruction where they fit into 16 bytes.
+// N neighbouring numbers, which are moved by one instruction if they fit into 16 bytes.
 template <typename T, int N>
 struct alignas(sizeof(T) * N <= 16 ? sizeof(T) * N : 16) Pack {
   T at[N];

@@ -1,4 +1,4 @@
-// Where a slot's key, value and score lie. Device code.
+// DevicePages finds a token slot's key, value and score. Device code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_PAGES_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_PAGES_CUH_
 
@@ -8,11 +8,11 @@
 
 namespace folio::kernels::cuda::device {
 
-// A pool as kernels see it. T is what the pages hold.
+// A pool as kernels see it. T is the stored type.
 template <typename T>
 struct Pages {
   T* data;        // [page][K, V][kv_head][token][head_dim]
-  float* scores;  // [plane][page][token][board head], from the rank's first on; null: none
+  float* scores;  // [channel][page][token][board head] from the rank's first head on, or null
   uint32_t num_pages, kv_heads, head_dim, page_tokens, score_stride;
 
   explicit Pages(const DevicePool& pool)
@@ -35,8 +35,9 @@ struct Pages {
     return row(page, kv_heads + head, token);
   }
   // [kv_head] of one slot.
-  __device__ __forceinline__ float* score(uint32_t page, uint32_t token, uint32_t plane = 0) const {
-    return scores + ((size_t{plane} * num_pages + page) * page_tokens + token) * score_stride;
+  __device__ __forceinline__ float* score(uint32_t page, uint32_t token,
+                                          uint32_t channel = 0) const {
+    return scores + ((size_t{channel} * num_pages + page) * page_tokens + token) * score_stride;
   }
 };
 

@@ -1,4 +1,5 @@
-// Sums and maxima over a warp or a block, in a fixed order. Device code; all threads take part.
+// This header has sums and maxima over a warp or a block, in a fixed order. Device code in which
+// all threads take part.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_REDUCE_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_REDUCE_CUH_
 

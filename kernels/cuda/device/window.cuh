@@ -1,4 +1,5 @@
-// Products of a window's queries with the keys of its context, tile by tile. Device code.
+// This header multiplies a window's queries with the keys of its context, tile by tile. Device
+// code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_WINDOW_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_WINDOW_CUH_
 
@@ -9,8 +10,8 @@
 
 namespace folio::kernels::cuda::device::window {
 
-// A block multiplies 32 queries with 64 keys; a thread has 4 x 4 of the products, of the queries
-// row + 8 i and the keys col + 16 j.
+// A block multiplies 32 queries with 64 keys. A thread has 4 x 4 of the products, those of the
+// queries row + 8 i and the keys col + 16 j.
 inline constexpr uint32_t kThreads = 128;
 inline constexpr uint32_t kCols = 16;
 inline constexpr uint32_t kRowsOfThreads = kThreads / kCols;
@@ -26,17 +27,17 @@ struct Tiles {
   uint32_t keys[kKeys][kWords + 1];
 };
 
-// One KV head's queries and keys of one run.
+// The queries and keys of one KV head of one item.
 template <typename T>
 struct Window {
-  AttentionRun run;
+  AttentionItem run;
   const T* q;  // of the run's first row and the KV head's first query head
   size_t q_stride;
   uint32_t group, head;
   Pages<T> pages;
 
   // `rows` are all of the batch.
-  __device__ Window(const AttentionRun& run, const T* rows, size_t q_stride, uint32_t group,
+  __device__ Window(const AttentionItem& run, const T* rows, size_t q_stride, uint32_t group,
                     uint32_t head, const Pages<T>& pages)
       : run(run),
         q(rows + run.first_row * q_stride + size_t{head} * group * pages.head_dim),
@@ -46,11 +47,11 @@ struct Window {
         pages(pages) {}
 
   __device__ __forceinline__ uint32_t queries() const { return run.rows * group; }
-  // Slots that a query sees; none where there is no such query.
+  // Number of slots that a query sees, 0 if there is no such query.
   __device__ __forceinline__ uint32_t visible(uint32_t query) const {
     return query < queries() ? run.context - run.rows + 1 + query / group : 0;
   }
-  // Null where there is none.
+  // Null if there is no such row.
   __device__ __forceinline__ const T* query(uint32_t i) const {
     if (i >= queries()) return nullptr;
     return q + i / group * q_stride + size_t{i % group} * pages.head_dim;
@@ -61,7 +62,7 @@ struct Window {
   }
 };
 
-// Row `r` of a tile is what `row(r)` points at, zeros where that is null and behind head_dim.
+// Row `r` of a tile is read from `row(r)`. It is zeros if that is null, and behind head_dim.
 template <uint32_t kRows, uint32_t kStride, typename Row>
 __device__ __forceinline__ void Fill(uint32_t (&tile)[kRows][kStride], uint32_t head_dim,
                                      const Row& row) {

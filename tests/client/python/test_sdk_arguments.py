@@ -14,7 +14,7 @@ GENERATE = {
     "two prompts": ({"tokens": [1]}, TypeError, "prompt and tokens are given"),
     "prompt of bytes": ({"prompt": b"x"}, TypeError, "prompt must be a str, not bytes"),
     "empty prompt": ({"prompt": ""}, ValueError, "prompt is empty"),
-    "half a character": ({"prompt": "ab\ud800"}, ValueError, "prompt is no text that UTF-8 can hold, at character 2"),
+    "half a character": ({"prompt": "ab\ud800"}, ValueError, "prompt is not text that UTF-8 can encode, at character 2"),
     "no tokens": ({"prompt": None, "tokens": []}, ValueError, "tokens is empty"),
     "tokens of text": ({"prompt": None, "tokens": "abc"}, TypeError, "tokens must be a sequence of int"),
     "a token of text": ({"prompt": None, "tokens": [1, "2"]}, TypeError, "tokens[1] must be an int, not str"),

@@ -56,11 +56,11 @@ class Node:
                 env=self.places.environment(**SHARED_GPU),
             )  # fmt: skip
 
-    def start_worker(self, name, model):
+    def start_worker(self, name, model, *flags):
         # With several ranks each takes its own of the manager's GPUs.
         device = self.device if self.ranks == 1 or self.device == "cpu" else "cuda"
         self.start("folio-worker", name, f"--listen={self.address(name)}", f"--manager={self.manager_address}",
-                   f"--model={model}", f"--device={device}", f"--tp={self.ranks}")  # fmt: skip
+                   f"--model={model}", f"--device={device}", f"--tp={self.ranks}", *flags)  # fmt: skip
 
     def address(self, name):
         return f"unix:{self.folder}/{name}.sock"

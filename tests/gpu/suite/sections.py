@@ -13,7 +13,7 @@ PASS, FAIL, SKIPPED, NOT_RUN = "pass", "fail", "skipped", "not run"
 NO_GPU = 77  # exit code of our programs where they find none; there is one, or nothing would be run
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?", re.M)
 NOT_SERVED = re.compile(r"^\[  SKIPPED \] (\d+) tests?", re.M)
-FAILED = re.compile(r"^\[  FAILED  \] ([A-Z]\S*/?\S*)", re.M)
+FAILED = re.compile(r"^\[  FAILED  \] ([A-Z][^\s,]*)", re.M)
 
 
 @dataclasses.dataclass

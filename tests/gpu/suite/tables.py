@@ -25,11 +25,14 @@ def find(rows, **wanted):
 
 def state(record):
     """Words for a cell without numbers."""
+    if record and record.get("steps") == 0:
+        return "no step was measured"
     return record["state"] if record else NOT_RUN
 
 
 def measured(record):
-    return record is not None and record.get("state") == "measured"
+    """Whether a cell has numbers. A rate over no step is none."""
+    return record is not None and record.get("state") == "measured" and record.get("steps") != 0
 
 
 def percent(share, digits=0):

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "services/manager/cuda_abi.h"
+#include "services/manager/memory/cuda_abi.h"
 #include "tests/manager/fake_gpu/knobs.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "services/manager/cuda_abi.h"
+#include "services/manager/memory/cuda_abi.h"
 #include "tests/manager/fake_gpu/knobs.h"
 
 struct folio::manager::abi::NvmlDeviceHandle {};

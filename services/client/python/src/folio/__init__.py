@@ -68,7 +68,7 @@ from folio.results import (
     Usage,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Aborted",
     "AsyncGeneration",

@@ -1,4 +1,4 @@
-"""Checks of single arguments. Each gives the value as the protocol takes it, or raises a TypeError or
+"""Checks of single arguments. Each returns the value as the protocol takes it, or raises a TypeError or
 ValueError that begins with the argument's name."""
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def text(name: str, value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{name} is no text that UTF-8 can hold, at character {error.start}") from None
+        raise ValueError(f"{name} is not text that UTF-8 can encode, at character {error.start}") from None
     return value
 
 
 def integer(name: str, value: object, least: int = 0, most: int = UINT32) -> int:
-    """Whatever stands for an integer (NumPy's too), but no bool: that is a slip."""
+    """Any kind of integer (NumPy's too) except a bool, which is probably a mistake."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an int, not bool")
     try:
@@ -42,7 +42,7 @@ def integer(name: str, value: object, least: int = 0, most: int = UINT32) -> int
 
 
 def real(name: str, value: Any, least: float = 0.0, most: float = FLOAT32, *, above: bool = False) -> float:
-    """A finite number in [least, most], or in (least, most] when it must be `above` the least."""
+    """A finite number in [least, most], or in (least, most] if it must be `above` the least."""
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, not {kind_of(value)}")
     number = float(value)
@@ -67,7 +67,7 @@ def choice(name: str, value: object, choices: Mapping[str, int]) -> int:
 
 
 def integers(name: str, values: object, least: int = 0, *, empty: bool = False) -> list[int]:
-    """A list, tuple, array, range ... of integers; `empty`: there may be none."""
+    """A list, tuple, array, range ... of integers, which may be empty if `empty` is true."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of int, not {kind_of(values)}")
     found = [integer(f"{name}[{at}]", value, least) for at, value in enumerate(values)]
@@ -77,7 +77,7 @@ def integers(name: str, values: object, least: int = 0, *, empty: bool = False) 
 
 
 def timeout(value: object) -> float | None:
-    """Seconds; None waits for ever."""
+    """Seconds, or None to wait forever."""
     return None if value is None else real("timeout", value, above=True)
 
 

@@ -16,16 +16,17 @@ from folio.v1 import admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grp
 
 
 class Client:
-    """A client of one worker, and of its manager. Thread-safe; calls run side by side.
+    """A client of one worker, and of its manager. Thread-safe, and calls run in parallel.
 
-    `address` is the worker's: "unix:/path" or "host:port"; None takes $FOLIO_ADDRESS, or the socket where
-    folio-worker listens by itself. `manager` likewise, with $FOLIO_MANAGER_ADDRESS. `timeout` is the default of
-    all calls, in seconds; None waits for ever. `retries` says how often a call is tried again that cannot have
-    had an effect. When a generation's worker is lost, others are asked for `resume` seconds to go on with it: those
-    at `standby`, addresses of workers of the same manager, and whoever is at `address`; 0: it ends.
+    `address` is the worker's, written "unix:/path" or "host:port". None takes $FOLIO_ADDRESS, or the socket where
+    folio-worker listens by default. `manager` is the manager's, with $FOLIO_MANAGER_ADDRESS. `timeout` is the default
+    of all calls in seconds, and None waits forever. A call that cannot have had an effect is tried again up to
+    `retries` times. If a generation loses its worker, the client asks others for `resume` seconds to continue it. It
+    asks the workers of the same manager at the addresses `standby`, and a new one at `address`. With 0 the loss ends
+    the generation.
 
-    Nothing is sent until the first call. Leaving the `with` block, or `close`, ends what still runs. Errors are
-    `folio.FolioError`s; arguments that cannot be right are a ValueError or TypeError that names them.
+    Nothing is sent until the first call. Leaving the `with` block, or `close`, ends running calls. Errors are
+    `folio.FolioError`s. Arguments that cannot be right raise a ValueError or TypeError that names them.
 
         >>> with Client() as client:
         ...     client.generate("1, 2, 3, 4, 5, 6,", max_tokens=9).text()
@@ -69,12 +70,12 @@ class Client:
         await self.aclose()
 
     def close(self) -> None:
-        """Ends all calls and the connections of `generate` and the rest; an event loop's end with it."""
+        """Ends all calls and connections, except those of an event loop, which end together with the loop."""
         for server in (*self._workers.servers, self._manager):
             server.close()
 
     async def aclose(self) -> None:
-        """As `close`, and with the connection of the running event loop."""
+        """As `close`, and also ends the connection of the running event loop."""
         self._manager.close()
         for server in self._workers.servers:
             await server.aclose()
@@ -110,21 +111,21 @@ class Client:
     ) -> Generation:
         """Continues a prompt (text, token ids, or a chat in the model's template), piece by piece.
 
-        policy           who chooses what leaves the cache (`folio.PagedEviction()` ..., or a text form);
-                         None: nothing leaves it
-        budget           resident tokens per layer, a multiple of the page size; or a float in (0, 1], the
-                         share of the prompt
-        sink_tokens, recent_tokens   never evicted, inside the budget; None: one page each
-        eviction_mode    "pipelined" (None), or "synchronous": results repeat to the token
-        schedule         how the budget is spread over the layers: "uniform" (None) or "pyramid"
-        layer_budgets    a budget per layer, instead of `budget`
-        max_tokens       None: 256, or what the context leaves
-        stop             ends before the first of these; they are not part of the text
-        temperature, top_k, top_p, min_p, seed   sampling; temperature 0 always takes the likeliest token
-        logprobs         None: none; 0: of the chosen tokens; n: also the n likeliest ones
-        report_evictions collect what each plan evicted in `Generation.evictions`
-        label            shown to operators beside the sequence
-        timeout          seconds for all of it; None: the client's
+        policy           chooses what leaves the cache (`folio.PagedEviction()` ..., or a text form).
+                         With None nothing leaves it.
+        budget           resident tokens per layer (a multiple of the page size), or a float in (0, 1] as the
+                         share of the prompt.
+        sink_tokens, recent_tokens   are never evicted, inside the budget. None is one page each.
+        eviction_mode    is "pipelined" (None), or "synchronous" for results that repeat to the token.
+        schedule         spreads the budget over the layers, "uniform" (None) or "pyramid".
+        layer_budgets    gives each layer a budget, instead of `budget`.
+        max_tokens       is the most new tokens. None is 256, or the rest of the context.
+        stop             ends the text before the first of these strings.
+        temperature, top_k, top_p, min_p, seed   choose tokens. Temperature 0 always takes the likeliest.
+        logprobs         adds log-probabilities of the chosen tokens (0) and of the n likeliest ones (n).
+        report_evictions collects the evictions of each plan in `Generation.evictions`.
+        label            is shown to operators beside the sequence.
+        timeout          limits the whole call in seconds. None is the client's.
         """
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
@@ -167,7 +168,7 @@ class Client:
         label: str = "",
         timeout: float | None = None,
     ) -> AsyncGeneration:
-        """As `generate`, for the running event loop: iterate with `async for`, or await `text` or `result`."""
+        """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
             requests.cache_message(
@@ -204,7 +205,7 @@ class Client:
         timeout: float | None = None,
     ) -> ScoreResult:
         """Log-probabilities of a given continuation, fed token by token with the same compaction and evictions
-        as `generate`. `top_logprobs`: also of the likeliest tokens at each place."""
+        as `generate`. `top_logprobs` adds that many of the likeliest tokens at each place."""
         request = requests.score_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
             requests.input_message(
@@ -240,7 +241,7 @@ class Client:
         return Tokens(answer.ids, answer.pieces, answer.text if text is None else text)
 
     def detokenize(self, ids: Iterable[int], *, skip_special: bool = False, timeout: float | None = None) -> str:
-        """The text of token ids; bytes that are no UTF-8 become U+FFFD."""
+        """The text of token ids, in which bytes that are not UTF-8 become U+FFFD."""
         request = inference_pb2.DetokenizeRequest(
             ids=checks.integers("ids", ids, empty=True), skip_special=checks.flag("skip_special", skip_special)
         )
@@ -252,12 +253,12 @@ class Client:
         return model
 
     def pools(self, *, timeout: float | None = None) -> tuple[Pool, ...]:
-        """The manager's pools: one, or none until the first worker attached."""
+        """The manager's pools. There is one, or none until the first worker has attached."""
         answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
         return tuple(read(pool) for pool in answer.pools)
 
     def devices(self, *, timeout: float | None = None) -> tuple[Device, ...]:
-        """The GPUs whose memory the manager's pages are in; none when that is the host's."""
+        """The GPUs whose memory holds the manager's pages. Empty if the pages are in host memory."""
         answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
         return tuple(read(device) for device in answer.devices)
 
@@ -267,7 +268,7 @@ class Client:
         return tuple(read(sequence) for sequence in answer.sequences)
 
     def sequence(self, sequence_id: int, *, timeout: float | None = None) -> SequenceTables:
-        """One sequence, layer by layer; `NotFound` when it is not open."""
+        """One sequence, layer by layer. Raises `NotFound` if it is not open."""
         request = requests.sequence_message(sequence_id)
         tables: SequenceTables = read(self._manager.call("GetSequence", request, self._seconds(timeout)))
         return tables
@@ -284,8 +285,8 @@ class Client:
         layer_budgets: Sequence[int] | None = None,
         timeout: float | None = None,
     ) -> Explanation:
-        """What would leave the cache if the policy had to decide now, with scores; nothing changes. Without any
-        of the cache arguments: by the sequence's own."""
+        """A dry run of a decision, which lists what would leave the cache now, with scores. Without cache
+        arguments it is the decision of the sequence's own policy."""
         cache = requests.cache_message(
             policy, budget, sink_tokens, recent_tokens, schedule=schedule, layer_budgets=layer_budgets
         )

@@ -1,4 +1,4 @@
-"""What calls raise: one class per gRPC status, so that `except folio.ResourceExhausted` does what it says.
+"""The exceptions of calls. Each gRPC status has its class, so that `except folio.ResourceExhausted` does what it says.
 
 Arguments that cannot be right are a ValueError or TypeError instead, before anything is sent.
 """
@@ -28,19 +28,19 @@ class FolioError(Exception):
 
 
 class InvalidArgument(FolioError):
-    """The server refused the request; `details` names the field."""
+    """The server refused the request. `details` names the field."""
 
 
 class ResourceExhausted(FolioError):
-    """The pool is full; `details` says what would free room."""
+    """The pool is full. `details` says what would free room."""
 
 
 class NotFound(FolioError):
-    """E.g. no such sequence is open."""
+    """For example, no such sequence is open."""
 
 
 class FailedPrecondition(FolioError):
-    """E.g. a chat where the model has no chat template."""
+    """For example, the request is a chat but the model has no chat template."""
 
 
 class Unavailable(FolioError):
@@ -48,7 +48,7 @@ class Unavailable(FolioError):
 
 
 class DeadlineExceeded(FolioError):
-    """`timeout` seconds were over before the call ended."""
+    """The call took longer than `timeout` seconds."""
 
 
 class Cancelled(FolioError):
@@ -56,7 +56,7 @@ class Cancelled(FolioError):
 
 
 class Aborted(FolioError):
-    """The sequence ended because something that it needed did."""
+    """The sequence ended because something that it needed ended."""
 
 
 class Unimplemented(FolioError):
@@ -64,7 +64,7 @@ class Unimplemented(FolioError):
 
 
 class PermissionDenied(FolioError):
-    """The server does not allow this to whoever asks."""
+    """The server does not allow this call for this client."""
 
 
 class Internal(FolioError):
@@ -88,10 +88,10 @@ _BY_STATUS: dict[grpc.StatusCode, type[FolioError]] = {
 
 
 def make_error(status: grpc.StatusCode, details: str, server: str = "") -> FolioError:
-    """Of the class that belongs to the status."""
+    """An exception of the class that belongs to the status."""
     return _BY_STATUS.get(status, FolioError)(status, details, server)
 
 
 def from_rpc(error: grpc.RpcError, server: str) -> FolioError:
-    """What to raise from an error of gRPC, of either of its interfaces."""
+    """The exception for an error of gRPC, of either of its interfaces."""
     return make_error(error.code(), error.details() or "", server)

@@ -20,12 +20,12 @@ RESUME_PAUSE = 0.1  # seconds between two attempts
 
 
 class Progress:
-    """What has come so far; the part that both kinds of generation share."""
+    """The events so far, which both kinds of generation share."""
 
     started: Started | None = None
-    """Once the request was admitted: sequence id, prompt tokens, cache options, seed."""
+    """Set when the request was admitted: sequence id, prompt tokens, cache options, seed."""
     finished: Finished | None = None
-    """At the end: reason, stop string, usage, what the cache held and lost."""
+    """Set at the end: reason, stop string, usage, and what the cache held and lost."""
 
     _call: Any = None
     _ended = _closed = _cancelled = False
@@ -45,11 +45,11 @@ class Progress:
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """Those that happened so far, with `report_evictions`."""
+        """The evictions so far, with `report_evictions`."""
         return tuple(self._evictions)
 
     def _take(self, event: Any) -> Chunk | None:
-        """Notes an event; a chunk is for the caller too."""
+        """Records an event, and returns it if it is a chunk."""
         self._silent = False
         kind = event.WhichOneof("event")
         if kind in ("chunk", "prefill"):
@@ -66,13 +66,13 @@ class Progress:
         return None
 
     def _end(self) -> None:
-        """The stream is over, and no error was given for it."""
+        """Handles a stream that ended without an error."""
         self._ended = True
         if self.finished is None and not self._closed:
             self._fail(make_error(grpc.StatusCode.INTERNAL, "the stream ended without a result", self._server.name))
 
     def _pause_after(self, error: grpc.RpcError) -> float | None:
-        """Seconds until the next attempt; None when it is over, and raises when that is a failure."""
+        """Seconds until the next attempt, or None if there is none. Raises if the end is a failure."""
         if self._closed or self.finished is not None:
             self._ended = True
             return None
@@ -85,7 +85,7 @@ class Progress:
         return pause
 
     def _pause_to_resume(self, error: grpc.RpcError) -> float | None:
-        """As `_pause_after`, once the worker is lost: the next attempt asks another one to go on."""
+        """As `_pause_after`, for a lost worker. The next attempt asks another one to continue."""
         if self.started is None or not self.started.resume_token or not is_unavailable(error):
             return None
         if self._lost is None:
@@ -102,7 +102,7 @@ class Progress:
         return RESUME_PAUSE
 
     def _lost_error(self, error: grpc.RpcError) -> FolioError:
-        """The last error, or that which lost the worker where nobody went on."""
+        """The last error, or the error that lost the worker if no other worker continued."""
         last = from_rpc(error, self._server.name)
         if self._lost is None or self._lost is error or last.status == grpc.StatusCode.CANCELLED:
             return last
@@ -118,7 +118,7 @@ class Progress:
         raise error from cause
 
     def _completion(self) -> Completion:
-        """Of an iteration that is over: an error stays one, and a part of a text is no result."""
+        """The state of an iteration that is over. An error stays an error, and a part of a text is not a result."""
         if self._error is not None:
             raise self._error
         if self.started is None or self.finished is None:
@@ -135,14 +135,14 @@ class Progress:
 
 
 class Generation(Progress, Iterator[Chunk]):
-    """The answer, piece by piece. Iterate in one thread; `cancel` is for any.
+    """The answer, piece by piece. Iterate in one thread. Any thread may call `cancel`.
 
     Ending it early - by leaving a `with` block, by `close`, or by dropping it - cancels the request, and the
     server takes its pages back within a step.
 
-    When its worker is lost it is resumed at another one, and the pieces go on as if nothing had happened, but for
-    log-probabilities that went with the worker (NaN), and for figures of `finished` that count from there. One that
-    reports evictions is not resumed, since some might be missed.
+    If its worker is lost, another one resumes it, and the pieces continue as if nothing had happened. There are two
+    exceptions. Log-probabilities that were lost with the worker are NaN, and some figures of `finished` count from the
+    resumption. A generation that reports evictions is not resumed, because some reports might be lost.
     """
 
     def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
@@ -192,21 +192,21 @@ class Generation(Progress, Iterator[Chunk]):
         self._stopping.set()
 
     def cancel(self) -> None:
-        """Ends the request from any thread; whoever iterates gets `Cancelled`."""
+        """Ends the request from any thread. The iteration raises `Cancelled`."""
         self._stop("_cancelled")
 
     def close(self) -> None:
-        """Ends the request; iteration is over without an error."""
+        """Ends the request and the iteration, without an error."""
         self._stop("_closed")
 
     def result(self) -> Completion:
-        """Runs to the end and gives all of it, with what was iterated before."""
+        """Runs to the end and returns the whole generation, with the pieces that were iterated before."""
         for _ in self:
             pass
         return self._completion()
 
     def text(self) -> str:
-        """Runs to the end and gives the whole text."""
+        """Runs to the end and returns the whole text."""
         return self.result().text
 
     def __enter__(self) -> Generation:
@@ -259,7 +259,7 @@ class AsyncGeneration(Progress, AsyncIterator[Chunk]):
         raise StopAsyncIteration
 
     def _after_cancel(self) -> None:
-        """grpc.aio says the same for a cancelled call and for a cancelled task; the latter's goes on."""
+        """grpc.aio raises the same for a cancelled call and for a cancelled task, whose cancellation must continue."""
         self._ended = True
         if self._closed:
             return
@@ -269,23 +269,23 @@ class AsyncGeneration(Progress, AsyncIterator[Chunk]):
         raise
 
     def cancel(self) -> None:
-        """Ends the request; whoever iterates gets `Cancelled`."""
+        """Ends the request. The iteration raises `Cancelled`."""
         self._cancelled = True
         self._call.cancel()
 
     async def aclose(self) -> None:
-        """Ends the request; iteration is over without an error."""
+        """Ends the request and the iteration, without an error."""
         self._closed = True
         self._call.cancel()
 
     async def result(self) -> Completion:
-        """Runs to the end and gives all of it, with what was iterated before."""
+        """Runs to the end and returns the whole generation, with the pieces that were iterated before."""
         async for _ in self:
             pass
         return self._completion()
 
     async def text(self) -> str:
-        """Runs to the end and gives the whole text."""
+        """Runs to the end and returns the whole text."""
         return (await self.result()).text
 
     async def __aenter__(self) -> AsyncGeneration:

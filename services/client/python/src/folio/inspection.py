@@ -1,4 +1,4 @@
-"""What a manager answers. proto/folio/v1/admin.proto says what each figure means."""
+"""The answers of a manager. proto/folio/v1/admin.proto defines each figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AttachedWorker:
 @of("RankMemory")
 @dataclass(frozen=True)
 class RankMemory:
-    """One rank's page memory: on "cpu", or a GPU as the manager numbers them."""
+    """One rank's page memory, on "cpu" or on a GPU as the manager numbers them."""
 
     device: str
     bytes: int
@@ -30,8 +30,8 @@ class RankMemory:
 @of("Device")
 @dataclass(frozen=True)
 class Device:
-    """A GPU whose memory pages are in: those of `ranks`, or of all where there are none named. Bytes are None where
-    nothing tells."""
+    """A GPU whose memory holds pages, those of `ranks` or, if that is empty, of all ranks. Bytes are None if
+    they are unknown."""
 
     device: str
     uuid: str
@@ -60,13 +60,13 @@ class Pool:
     workers: tuple[AttachedWorker, ...]
     rank_memory: tuple[RankMemory, ...]
     orphans: int
-    """Of the sequences, those whose worker was lost."""
+    """The number of sequences whose worker was lost."""
 
 
 @of("Sequence")
 @dataclass(frozen=True)
 class SequenceInfo:
-    """A sequence that is open; `state` is "prefill", "decode", "evicting" or "orphaned"."""
+    """A sequence that is open. `state` is "prefill", "decode", "evicting" or "orphaned"."""
 
     sequence_id: int
     worker_id: str
@@ -86,7 +86,7 @@ class SequenceInfo:
     age_ms: int
     lease_epoch: int
     orphan_ms: int
-    """Of an orphan: until it ends, unless a worker goes on with it."""
+    """Seconds until an orphan ends, unless a worker continues it."""
 
 
 @of("PageRef")
@@ -120,10 +120,10 @@ class SequenceTables:
 @of("ExplainedLayer")
 @dataclass(frozen=True)
 class ExplainedLayer:
-    """What would go from one layer: tokens (as ranges of logical positions) or a block.
+    """The eviction from one layer, which is tokens (as ranges of logical positions) or a block.
 
-    `scores` are of what was chosen from, high is kept: one per resident token where tokens go, one per
-    full block otherwise; none for a policy that reads none.
+    `scores` has a number per resident token if tokens go, otherwise a number per full block. High scores are kept.
+    It is empty for a policy without scores.
     """
 
     budget_tokens: int
@@ -136,7 +136,7 @@ class ExplainedLayer:
 @of("ExplainEvictionResponse")
 @dataclass(frozen=True)
 class Explanation:
-    """What a policy would evict now; `due`: the sequence is over this budget now."""
+    """A dry run of a policy's decision. `due` is true if the sequence is over this budget now."""
 
     cache: CacheOptions
     due: bool

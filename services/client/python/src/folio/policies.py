@@ -1,4 +1,4 @@
-"""Who chooses what leaves the cache when a sequence is over its budget.
+"""The policies, which choose what leaves the cache when a sequence is over its budget.
 
 A policy is a frozen dataclass, and has a text form for command lines and labels:
 
@@ -37,7 +37,7 @@ ANCHORS = {
 
 @dataclass(frozen=True)
 class Policy:
-    """Base of all; the classes below are what there is. Each is its message in the protocol, field by field."""
+    """The base of all policies. Each class below is a message of the protocol, field by field."""
 
     kind: ClassVar[str]
     """The name in the protocol and on command lines."""
@@ -62,7 +62,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Full(Policy):
-    """Keeps every token; takes no budget."""
+    """Keeps every token. It takes no budget."""
 
     kind: ClassVar[str] = "full"
 
@@ -99,8 +99,8 @@ class KeyDiff(Policy):
 class SnapKv(Policy):
     """Keeps the tokens that the prompt's last `window` queries attend to (arXiv 2404.14469).
 
-    Of `pool` neighbouring tokens, an odd number up to 127, each has the highest attention among them. None lets the
-    manager choose: a window of 64, a pool of 7.
+    A token counts with the highest attention among `pool` neighbouring tokens, an odd number up to 127. None lets the
+    manager choose a window of 64 and a pool of 7.
     """
 
     kind: ClassVar[str] = "snap_kv"
@@ -118,7 +118,7 @@ class QueryDiff(Policy):
     `share` of what is not protected, in [0, 1], goes by the attention of the prompt's last `window` queries,
     max-pooled over `pool` tokens, an odd number up to 127. The rest are the tokens whose key, with its rotation
     undone, is least like the mean key (smoothed over 5 tokens). In decode a page is judged once, when it fills, by
-    that difference. None lets the manager choose: a share of 0.5, a window of 16, a pool of 31. Folio's own method,
+    that difference. None lets the manager choose a share of 0.5, a window of 16 and a pool of 31. Folio's own method,
     from measurements on its evaluation (tests/eval).
     """
 
@@ -134,7 +134,7 @@ class QueryDiff(Policy):
 
 
 def _check_attention(chosen: SnapKv | QueryDiff) -> None:
-    """Whose attention counts, and how it is pooled."""
+    """The queries whose attention counts, and how it is pooled."""
     for name in ("window", "pool"):
         if (value := getattr(chosen, name)) is not None:
             value = checks.integer(name, value, least=1)
@@ -145,7 +145,7 @@ def _check_attention(chosen: SnapKv | QueryDiff) -> None:
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """Keeps tokens drawn uniformly: the control for every other policy.
+    """Keeps tokens drawn uniformly, which is the control for every other policy.
 
     `seed`: None takes the sampling seed.
     """
@@ -162,10 +162,10 @@ class Random(Policy):
 class KvCrush(Policy):
     """Gives `share` of the budget to representatives of what `base` would evict (arXiv 2503.00022).
 
-    `base` scores each KV head: PagedEviction, InverseKeyNorm, KeyDiff or SnapKv. `share` is in [0, 1);
-    None lets the manager choose (0.25). `anchor` is what representatives are near to or far from: mean,
-    alternating, zeros, ones or random; None lets the manager choose (mean). `seed` is that of anchor random.
-    With `prefill_only` the base alone drops pages in decode; its text form is decode=base.
+    `base` is a policy that scores each KV head, PagedEviction, InverseKeyNorm, KeyDiff or SnapKv. `share` is in
+    [0, 1), and None lets the manager choose 0.25. Representatives are near to or far from `anchor`, which is mean,
+    alternating, zeros, ones or random. None lets the manager choose mean. `seed` is that of anchor random. With
+    `prefill_only` the base alone drops pages in decode, and the text form says decode=base.
     """
 
     kind: ClassVar[str] = "kv_crush"
@@ -207,14 +207,15 @@ class KvCrush(Policy):
         message.prefill_only = self.prefill_only
 
 
+_CLASSES = {kind.kind: kind for kind in Policy.__subclasses__()}
 KINDS: dict[str, type[Policy]] = {
-    kind.kind: kind
-    for kind in (Full, PagedEviction, StreamingLlm, InverseKeyNorm, KeyDiff, SnapKv, Random, KvCrush, QueryDiff)
+    field.name: _CLASSES[field.name] for field in types_pb2.Policy.DESCRIPTOR.oneofs_by_name["kind"].fields
 }
+"""By name, in the protocol's order."""
 
 
 def to_message(chosen: Policy) -> types_pb2.Policy:
-    """As the protocol has it."""
+    """The policy's message."""
     message = types_pb2.Policy()
     chosen._write(getattr(message, chosen.kind))
     return message
@@ -244,8 +245,8 @@ def _read(kind: type[Policy], message: Any) -> Policy:
 
 
 def policy(text: str) -> Policy:
-    """The policy of a text form, as folioctl takes it too: `kind`, or `kind:name=value,...`; for kv_crush one of
-    the list may be its base.
+    """The policy of a text form, as in folioctl. It is `kind` or `kind:name=value,...`, and the list of kv_crush may
+    contain its base.
 
     Raises ValueError that says what is wrong with it.
     """
@@ -264,7 +265,7 @@ def policy(text: str) -> Policy:
 
 
 def _take_base(items: list[str]) -> Policy:
-    """Takes the base and what belongs to it out of kv_crush's parameters."""
+    """Takes the base and its parameters out of kv_crush's parameters."""
     name = next((item for item in items if item in KINDS), PagedEviction.kind)
     own = {item.name for item in dataclasses.fields(KINDS[name])} - {item.name for item in dataclasses.fields(KvCrush)}
     taken = [item for item in items if item.partition("=")[0].strip() in own]

@@ -1,6 +1,6 @@
 """Arguments of a call, checked, as the protocol's messages. Nothing here talks to a server.
 
-What only the server can judge (page size, context length, vocabulary, capacity) is left to it.
+The server checks everything that depends on it (page size, context length, vocabulary, capacity).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _turn(at: int, turn: object) -> inference_pb2.ChatMessage:
 def input_message(
     given: Mapping[str, object], *, text: str = "prompt", tokens: str = "tokens", chat: str = "chat"
 ) -> inference_pb2.Input:
-    """Of the one argument that is not None; `text`, `tokens` and `chat` are the arguments' names."""
+    """The message of the one argument that is not None. The keys are the names of the arguments."""
     present = [name for name, value in given.items() if value is not None]
     if len(present) != 1:
         names = " or ".join(given)
@@ -74,7 +74,7 @@ def cache_message(
     schedule: str | None = None,
     layer_budgets: Sequence[int] | None = None,
 ) -> types_pb2.CacheOptions:
-    """What stays in the cache, and who chooses."""
+    """The message of the cache arguments."""
     cache = types_pb2.CacheOptions()
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
     if chosen is not None:
@@ -112,7 +112,7 @@ def _refuse_with_full(**arguments: object) -> None:
 def sampling_message(
     temperature: float, top_k: int, top_p: float | None, min_p: float, seed: int | None
 ) -> types_pb2.SamplingParams:
-    """How tokens are chosen; temperature 0 is greedy."""
+    """The message of the sampling arguments. Temperature 0 is greedy."""
     message = types_pb2.SamplingParams(
         temperature=checks.real("temperature", temperature),
         top_k=checks.integer("top_k", top_k),
@@ -183,12 +183,12 @@ def score_message(
 
 
 def sequence_message(sequence_id: int) -> admin_pb2.GetSequenceRequest:
-    """Which sequence is meant."""
+    """The message that names a sequence."""
     return admin_pb2.GetSequenceRequest(sequence_id=_sequence_id(sequence_id))
 
 
 def explain_message(sequence_id: int, cache: types_pb2.CacheOptions) -> admin_pb2.ExplainEvictionRequest:
-    """With the sequence's own options where none are set."""
+    """The message of a dry run, with the sequence's own options if no others are set."""
     request = admin_pb2.ExplainEvictionRequest(sequence_id=_sequence_id(sequence_id))
     if cache != types_pb2.CacheOptions():
         request.cache.CopyFrom(cache)

@@ -1,4 +1,4 @@
-"""What a worker answers. proto/folio/v1/inference.proto says what each figure means."""
+"""The answers of a worker. proto/folio/v1/inference.proto defines each figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from folio.policies import Policy
 @of("CacheOptions")
 @dataclass(frozen=True)
 class CacheOptions:
-    """How a sequence is held to its budget, with every default filled in."""
+    """The settings that hold a sequence to its budget, with every default filled in."""
 
     policy: Policy | None
     """None for a policy that this version does not know."""
@@ -54,7 +54,7 @@ class TokenLogprob:
 @of("TokenChunk")
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of an answer. Its text is whole characters; `logprobs` where they were asked for."""
+    """A piece of an answer. Its text is whole characters. It has `logprobs` if the request asked for them."""
 
     text: str
     tokens: tuple[int, ...]
@@ -63,12 +63,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class EvictedLayer:
-    """What one layer kept or lost."""
+    """The tokens that one layer kept, or the block that it lost."""
 
     kept: tuple[int, ...]
     """After prefill: the logical positions that stayed, ascending."""
     dropped_block: int | None
-    """In decode: the block taken out of the table; None where this layer lost none."""
+    """In decode, the block taken out of the table, or None if this layer lost none."""
 
 
 @of("EvictionEvent")
@@ -99,7 +99,7 @@ class Started:
     cache: CacheOptions
     seed: int
     resume_token: builtins.bytes
-    """With `sequence_id`: whoever has it may go on with the sequence when its worker is lost."""
+    """A client that has this and `sequence_id` may continue the sequence when its worker is lost."""
 
 
 @of("Usage")
@@ -116,7 +116,7 @@ class Usage:
 @of("CacheStats")
 @dataclass(frozen=True)
 class CacheStats:
-    """What the sequence held and lost."""
+    """The tokens and pages that the sequence held and lost."""
 
     resident_tokens: int
     peak_resident_tokens: int
@@ -158,7 +158,7 @@ class ScoreResult:
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     top: tuple[tuple[Candidate, ...], ...]
-    """The likeliest tokens at each place; empty without `top_logprobs`."""
+    """The likeliest tokens at each place. Empty without `top_logprobs`."""
     usage: Usage
     cache: CacheStats
     evictions: tuple[Eviction, ...]
@@ -194,7 +194,8 @@ class Tokens(Sequence[int]):
 @of("ModelLayout")
 @dataclass(frozen=True)
 class ModelLayout:
-    """What a pool is carved for. rank_kv_heads: of each tensor-parallel rank; empty for one rank."""
+    """The layout that a pool is created for. rank_kv_heads has the KV heads of each tensor-parallel rank, and is
+    empty for one rank."""
 
     model: str
     fingerprint: str

@@ -1,4 +1,4 @@
-"""One server as calls see it: its address, its channel, made when first needed, and what may be tried again."""
+"""One server with its address, its channel, which is made when first needed, and the rules for retries."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from folio.errors import from_rpc
 _OPTIONS = [
     # Answers to Score with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
     ("grpc.max_receive_message_length", 256 << 20),
-    # A server of this node is not behind a proxy.
+    # A server on this node is never behind a proxy.
     ("grpc.enable_http_proxy", 0),
     # A channel that another client left in back-off would make this one fail too.
     ("grpc.use_local_subchannel_pool", 1),
-    # It takes no time to come back either.
+    # Reconnecting to it takes no time either.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
 ]
 
 
 def default_address(variable: str, socket: str) -> str:
-    """As folioctl has it: the variable, or the socket where the daemons listen when nobody says otherwise."""
+    """The default address of folioctl, which is the variable or the socket where the daemons listen by default."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = f"{base}/folio" if base.startswith("/") else "/run/folio"
     return os.environ.get(variable) or f"unix:{folder}/{socket}"
 
 
 def check_address(name: str, address: object) -> str:
-    """An address as all of Folio takes it: unix:/path or host:port."""
+    """An address as all of Folio takes it, unix:/path or host:port."""
     text = checks.text(name, address)
     if text.startswith("unix:"):
         if len(text) > len("unix:"):
@@ -54,7 +54,7 @@ def check_address(name: str, address: object) -> str:
 
 
 class Deadline:
-    """When a call with all its attempts must be over; never, for a timeout of None."""
+    """The deadline of a call with all its attempts. A timeout of None has none."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout
@@ -69,26 +69,26 @@ class Deadline:
 
 
 def is_unavailable(error: grpc.RpcError) -> bool:
-    """What a read may be tried again for."""
+    """The statuses after which a read may be tried again."""
     return error.code() == grpc.StatusCode.UNAVAILABLE
 
 
 def never_connected(error: grpc.RpcError) -> bool:
-    """The request cannot have reached a server. By gRPC's own words for it: its status alone does not tell, and
-    other words only mean that nothing is tried again."""
+    """True if the request cannot have reached a server. Only gRPC's words tell, because the status alone does not.
+    If gRPC changes its words, calls are merely not tried again."""
     words = ("failed to connect to all addresses", "DNS resolution failed")
     return is_unavailable(error) and (error.details() or "").startswith(words)
 
 
 class Retries:
-    """How often one call was tried, and how long to wait before the next time."""
+    """The attempts of one call, and the pause before the next."""
 
     def __init__(self, most: int, deadline: Deadline, safe: Callable[[grpc.RpcError], bool]) -> None:
         self._left, self._deadline, self._safe = most, deadline, safe
         self._pause = 0.1
 
     def pause_after(self, error: grpc.RpcError) -> float | None:
-        """Seconds until the next attempt; None when there is to be none."""
+        """Seconds until the next attempt, or None if there is none."""
         pause = self._pause * random.uniform(0.7, 1.3)
         if self._left <= 0 or not self._safe(error) or not self._deadline.allows(pause):
             return None
@@ -106,7 +106,7 @@ class _LoopChannel:
         self.calls: weakref.WeakSet[Any] = weakref.WeakSet()
 
     async def close(self) -> None:
-        # The channel itself ends only calls that somebody waits for.
+        # The channel itself ends only calls that a task waits for.
         for call in list(self.calls):
             call.cancel()
         await self.channel.close()
@@ -145,7 +145,7 @@ class Server:
                 self._channel, self._stub = None, None
 
     def start_in_loop(self, method: str, request: Any, timeout: float | None) -> Any:
-        """A call in the running event loop; RuntimeError when there is none."""
+        """A call in the running event loop. Raises RuntimeError if there is none."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._check_open()
@@ -157,7 +157,7 @@ class Server:
         return call
 
     def close(self) -> None:
-        """Ends the calls that run; those in event loops end with these, or by `aclose`."""
+        """Ends the running calls. Calls in event loops end with their loop, or by `aclose`."""
         with self._lock:
             self.closed = True
             channel, self._channel, self._stub = self._channel, None, None
@@ -195,8 +195,8 @@ class Server:
 
 @dataclass(frozen=True)
 class Workers:
-    """Those that a generation may run on: the client's, then the ones on standby."""
+    """The servers that a generation may run on, the client's first and then those on standby."""
 
     servers: tuple[Server, ...]
     resume: float
-    """For how many seconds after a worker's loss another one is asked to go on; 0: none is."""
+    """After the loss of a worker, others are asked for this many seconds to continue. With 0 none is asked."""

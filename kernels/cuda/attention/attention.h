@@ -1,0 +1,97 @@
+// This header is our interface to FlashInfer's attention over pages, whose kernels are used as they
+// are. It is the twin of CpuOps::Attention. One kernel serves prefill and decode (a decode row is a
+// prompt of one row, in a tile of 16). Attention is causal and aligned to the bottom right, with
+// any number of query heads per KV head.
+//
+// A step plans once and then runs each layer. Planning is host arithmetic over lengths and one copy
+// from page-locked memory on the stream. Layers whose tables have other lengths need a plan of
+// their own. Neither call allocates on the device or waits. With `captured`, a call may be part of
+// a graph. Its grid is then that of the largest batch, and planning again before the graph's launch
+// changes the work of the blocks. Plans with the same number of items and the same `max_rows` then
+// have the same numbers. If the rows fill the GPU without it, contexts are not split.
+//
+// Pages, queries and results have one type, bf16 or fp16, and head_dim is 64 or 128. A plan serves
+// either type. Scores and sums are float32, while probabilities and the parts of split contexts
+// have the type of the pages. The split of long contexts depends on the batch and on the number of
+// multiprocessors, so sums are rounded differently in another batch. `split_pages` fixes the split
+// where a row must give the same bits in any batch.
+//
+// INVALID_ARGUMENT names an unsupported shape or type, RESOURCE_EXHAUSTED says that the given
+// memory is too small, and INTERNAL carries CUDA's words.
+#ifndef FOLIO_KERNELS_CUDA_ATTENTION_ATTENTION_H_
+#define FOLIO_KERNELS_CUDA_ATTENTION_ATTENTION_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/cuda/types.h"
+#include "kernels/views.h"
+
+namespace folio::kernels::cuda {
+
+// Memory for plans and for the parts of split contexts. It must live until the stream has passed
+// all work of the plan. A plan that is made while the stream still copies an earlier one needs
+// other `pinned` memory.
+struct AttentionMemory {
+  void* parts = nullptr;  // device; AttentionPartsBytes are enough for any batch
+  size_t parts_bytes = 0;
+  void* plan = nullptr;    // device
+  void* pinned = nullptr;  // host, page-locked
+  size_t plan_bytes = 0;   // of each of the two
+};
+// Valid for a GPU with `processors` multiprocessors, unless `split_pages` is given.
+size_t AttentionPartsBytes(const AttentionShape& shape, uint32_t processors);
+inline constexpr size_t kAttentionPlanBytes = size_t{8} << 20;
+
+// The items of a step, on the host. Each has at least one row and one page.
+struct AttentionWork {
+  absl::Span<const int32_t> row_starts;   // [runs + 1] rows of the batch, from 0
+  absl::Span<const int32_t> page_starts;  // [runs + 1] places in LayerTables::pages, from 0
+};
+
+struct AttentionOptions {
+  bool captured = false;
+  // With `captured`, the rows of the largest batch with this number of items.
+  uint32_t max_rows = 0;
+  // Contexts are split into parts of this many pages, or as fits the batch and the GPU if it is 0.
+  uint32_t split_pages = 0;
+};
+
+struct AttentionPlan {
+  std::array<int64_t, 15> flashinfer{};
+  uint32_t runs = 0;
+  AttentionShape shape;
+  uint32_t page_tokens = 0;
+};
+
+absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
+                                            const AttentionShape& shape, uint32_t page_tokens,
+                                            const AttentionOptions& options,
+                                            const AttentionMemory& memory);
+
+// One layer's tables on the device, with the lengths of the plan.
+struct LayerTables {
+  const int32_t* pages = nullptr;        // all runs' tables, one after another
+  const int32_t* page_starts = nullptr;  // [runs + 1], as far apart as they were planned
+  const int32_t* last_tokens = nullptr;  // [runs] in a run's last page, 1 to page_tokens
+  const int32_t* row_starts = nullptr;   // [runs + 1]
+};
+
+// q and out [rows, heads * head_dim] of the type of the pool.
+absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor q,
+                          const LayerTables& tables, const DevicePool& pool,
+                          const AttentionMemory& memory, Tensor out);
+
+// These checks return the errors for a model, a step and a layer.
+absl::Status CheckShape(const AttentionShape& shape);
+absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
+                       const AttentionOptions& options);
+absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool& pool,
+                      const Tensor& out);
+
+}  // namespace folio::kernels::cuda
+
+#endif  // FOLIO_KERNELS_CUDA_ATTENTION_ATTENTION_H_

@@ -1,0 +1,152 @@
+// This kernel takes one pass over qkv. It applies the rotary embedding, stores K and V in their
+// pages and writes the scores of the stored values.
+#include <cfloat>
+
+#include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/pages.cuh"
+#include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/ops/ops.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+using device::kWarp;
+using device::Pages;
+using device::Store;
+using device::ToFloat;
+using device::WarpSum;
+
+constexpr uint32_t kWarps = 4;
+static_assert(kWarps * kWarp >= kMaxKvHeads);  // a thread per score
+
+// Rotates one head's vector by its position, in pairs (i, i + dim / 2). Rounds after each
+// operation, as the CPU does, so that both store the same bits. Returns the squares of this lane's
+// results.
+template <typename In, typename T>
+__device__ __forceinline__ float Rotate(const In* in, const float* cos, const float* sin,
+                                        uint32_t half, T* out) {
+  float squares = 0;
+  for (uint32_t i = threadIdx.x % kWarp; i < half; i += kWarp) {
+    const float a = ToFloat(in[i]);
+    const float b = ToFloat(in[i + half]);
+    T first;
+    T second;
+    Store(__fsub_rn(__fmul_rn(a, cos[i]), __fmul_rn(b, sin[i])), first);
+    Store(__fadd_rn(__fmul_rn(b, cos[i]), __fmul_rn(a, sin[i])), second);
+    out[i] = first;
+    out[i + half] = second;
+    squares += ToFloat(first) * ToFloat(first) + ToFloat(second) * ToFloat(second);
+  }
+  return squares;
+}
+
+template <typename In, typename T>
+__device__ __forceinline__ float Copy(const In* in, uint32_t dim, T* out) {
+  float squares = 0;
+  for (uint32_t i = threadIdx.x % kWarp; i < dim; i += kWarp) {
+    T stored;
+    Store(ToFloat(in[i]), stored);
+    out[i] = stored;
+    squares += ToFloat(stored) * ToFloat(stored);
+  }
+  return squares;
+}
+
+// The kinds that AppendScore computes. Device code cannot read the table of kinds, which is the
+// host's, so the compiler compares the two.
+constexpr bool IsAppended(ScoreKind kind) {
+  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm;
+}
+constexpr bool IsAppendedAgreesWithTable() {
+  for (const ScoreTraits& traits : kScoreKinds) {
+    if (IsAppended(traits.kind) != WrittenAtAppend(traits.kind)) return false;
+  }
+  return true;
+}
+static_assert(IsAppendedAgreesWithTable());
+
+__device__ __forceinline__ float AppendScore(ScoreKind kind, float key, float value) {
+  const float of = kind == ScoreKind::kNormRatio ? value : 1.0f;
+  if (key == 0) return of == 0 ? 0 : FLT_MAX;
+  return of / key;
+}
+
+// Block (row, 0) stores the row's K, V and scores, the others turn kWarps query heads each.
+template <typename In, typename T>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    RopeAppendKernel(const In* qkv, size_t stride, AttentionShape shape, RopeTable rope,
+                     const AppendSlot* slots, Pages<T> pages, T* q, size_t q_stride) {
+  __shared__ float scores[kMaxKvHeads];
+  const uint32_t warp = threadIdx.x / kWarp;
+  const uint32_t half = shape.head_dim / 2;
+  const AppendSlot slot = slots[blockIdx.x];
+  const bool used = slot.page < pages.num_pages;
+  const In* row = qkv + blockIdx.x * stride;
+  const float* cos = rope.cos + size_t{used ? slot.position : 0} * half;
+  const float* sin = rope.sin + size_t{used ? slot.position : 0} * half;
+  if (blockIdx.y > 0) {
+    const uint32_t head = (blockIdx.y - 1) * kWarps + warp;
+    if (head >= shape.heads) return;
+    T* to = q + blockIdx.x * q_stride + size_t{head} * shape.head_dim;
+    if (used) {
+      Rotate(row + size_t{head} * shape.head_dim, cos, sin, half, to);
+    } else {
+      for (uint32_t i = threadIdx.x % kWarp; i < shape.head_dim; i += kWarp) Store(0, to[i]);
+    }
+    return;
+  }
+  if (!used) return;
+  const In* keys = row + size_t{shape.heads} * shape.head_dim;
+  const In* values = keys + size_t{shape.kv_heads} * shape.head_dim;
+  for (uint32_t head = warp; head < shape.kv_heads; head += kWarps) {
+    const size_t at = size_t{head} * shape.head_dim;
+    const float key =
+        WarpSum(Rotate(keys + at, cos, sin, half, pages.key(slot.page, head, slot.offset)));
+    const float value =
+        WarpSum(Copy(values + at, shape.head_dim, pages.value(slot.page, head, slot.offset)));
+    if (threadIdx.x % kWarp == 0) scores[head] = AppendScore(slot.score, sqrtf(key), sqrtf(value));
+  }
+  // Scores are written together, because the board lies in host memory and each write crosses the
+  // bus.
+  __syncthreads();
+  if (pages.scores == nullptr || threadIdx.x >= shape.kv_heads) return;
+  // Read again, because keeping it over the loop would cost registers.
+  const AppendSlot& place = slots[blockIdx.x];
+  if (!IsAppended(place.score)) return;
+  pages.score(place.page, place.offset)[threadIdx.x] = scores[threadIdx.x];
+}
+
+absl::Status Check(ConstTensor qkv, const AttentionShape& shape, uint32_t rows,
+                   const DevicePool& pool, const Tensor& q) {
+  const CacheGeometry& geometry = pool.view.geometry;
+  if (shape.head_dim % 2 != 0 || shape.kv_heads == 0 || shape.kv_heads > kMaxKvHeads) {
+    return device::Unserved("head_dim must be even, and there must be 1 to 64 KV heads");
+  }
+  if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads) {
+    return device::Unserved("the pages' heads differ from the model's");
+  }
+  if (qkv.cols != (shape.heads + 2 * shape.kv_heads) * shape.head_dim || qkv.rows < rows ||
+      q.cols != shape.heads * shape.head_dim || q.rows < rows || q.type != pool.type) {
+    return device::Unserved("the shape or type of qkv or q does not match the heads and pages");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RopeAppendScore(Stream stream, ConstTensor qkv, const AttentionShape& shape,
+                             const RopeTable& rope, DeviceArray<AppendSlot> slots,
+                             const DevicePool& pool, Tensor q) {
+  if (absl::Status status = Check(qkv, shape, slots.size, pool, q); !status.ok()) return status;
+  return device::WithInput(qkv.type, pool.type, [&](auto in, auto stored) {
+    using In = typename decltype(in)::Type;
+    using T = typename decltype(stored)::Type;
+    const dim3 grid(slots.size, 1 + device::Blocks(shape.heads, kWarps));
+    return device::Launch("RopeAppendScore", stream, grid, kWarps * kWarp, RopeAppendKernel<In, T>,
+                          static_cast<const In*>(qkv.data), qkv.stride, shape, rope, slots.data,
+                          Pages<T>(pool), static_cast<T*>(q.data), q.stride);
+  });
+}
+
+}  // namespace folio::kernels::cuda

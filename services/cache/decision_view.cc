@@ -1,0 +1,116 @@
+#include "services/cache/decision_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace folio::cache {
+
+TokenCount DecisionView::PromptTokens(const BlockTable& table) const {
+  const Position end(record_.prompt_tokens);
+  uint32_t count = 0;
+  for (const PositionRange& run : table.positions()) {
+    if (run.begin >= end) break;
+    count += (std::min(run.end, end) - run.begin).value();
+  }
+  return TokenCount(count);
+}
+
+TokenCount DecisionView::ScoredTokens(const BlockTable& table, TokenCount tokens,
+                                      ScoreTime time) const {
+  if (time == ScoreTime::kAppend) return tokens;
+  const bool at_prompt_end = time == ScoreTime::kPromptEnd;
+  const TokenCount full = tokens - TokenCount(tokens.value() % record_.geometry.page_tokens);
+  if (!at_prompt_end && full == tokens) return tokens;
+  const TokenCount prompt = std::min(PromptTokens(table), tokens);
+  return at_prompt_end ? prompt : std::max(full, prompt);
+}
+
+bool DecisionView::due() const {
+  if (!record_.policy().evicts || record_.plan_in_flight() ||
+      record_.logical_length < record_.prompt_tokens) {
+    return false;
+  }
+  if (record_.compaction_due()) return true;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    if (record_.OverBudget(layer)) return true;
+  }
+  return false;
+}
+
+DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
+  DecisionInput input;
+  input.sequence = record_.id;
+  input.policy = cache.policy.shared();
+  input.page_tokens = record_.geometry.page_tokens;
+  input.kv_heads = record_.geometry.num_kv_heads;
+  input.logical_length = TokenCount(record_.logical_length);
+  return input;
+}
+
+DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, size_t layer,
+                                             TokenCount tokens) const {
+  const policy::PolicyTraits& policy = cache.policy->traits();
+  const BlockTable& table = record_.layers[layer];
+  DecisionInput::Layer view;
+  view.tokens = tokens;
+  view.limits = cache.limits(layer);
+  if (!policy.needs_scores()) return view;
+  view.scored = ScoredTokens(table, tokens, policy.scores.time);
+  const uint32_t pages = record_.geometry.pages_for(tokens.value());
+  view.pages = board_.Rows(absl::MakeConstSpan(table.pages()).first(pages), 0);
+  return view;
+}
+
+void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) const {
+  const BlockTable& table = record_.layers[index];
+  const uint64_t budget = record_.cache.layer_budget(index).value();
+  const uint64_t kept = std::min<uint64_t>(layer.tokens.value(), budget);
+  const uint64_t pages = record_.geometry.pages_for(static_cast<uint32_t>(kept));
+  const uint64_t wanted = record_.footprints[index].TargetPages(kept, record_.remaining());
+  const uint64_t stay = std::min<uint64_t>(wanted, table.pages().size());
+  layer.over = layer.tokens.value() > budget;
+  layer.spare = PageCount(static_cast<uint32_t>(stay - pages));
+  if (record_.policy().prompt_scores.kind == ScoreKind::kNone) return;
+  layer.prompt_pages = board_.Rows(absl::MakeConstSpan(table.pages()).first(layer.pages.size()), 1);
+}
+
+DecisionInput DecisionView::Snapshot() const {
+  DecisionInput input = EmptyInput(record_.cache);
+  input.compact = record_.compaction_due();
+  for (size_t index = 0; index < record_.layers.size(); ++index) {
+    const TokenCount tokens =
+        input.compact ? record_.layers[index].resident() : TokenCount(record_.FullTokens(index));
+    DecisionInput::Layer& layer =
+        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens));
+    if (input.compact) {
+      AddCompaction(index, layer);
+    } else {
+      layer.over = record_.OverBudget(index);
+    }
+  }
+  return input;
+}
+
+absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& cache) const {
+  const policy::PolicyTraits& asked = cache.policy->traits();
+  const policy::PolicyTraits& own = record_.policy();
+  if (record_.in_prompt()) {
+    return Refuse(record_, "its prompt is still in prefill; ask again when it decodes");
+  }
+  if (asked.needs_scores() && asked.scores != own.scores) {
+    return Refuse(
+        record_,
+        absl::StrCat("its worker writes the scores of policy ", own.name, ", which policy ",
+                     asked.name, asked.name == own.name ? " with another window or pool" : "",
+                     " does not read"));
+  }
+  DecisionInput input = EmptyInput(cache);
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    input.layers.push_back(MakeLayer(cache, layer, record_.layers[layer].resident()));
+  }
+  return input;
+}
+
+}  // namespace folio::cache

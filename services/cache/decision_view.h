@@ -1,0 +1,57 @@
+// DecisionView reads a sequence's record and tells whether its policy must decide, and on what. It
+// makes the snapshot that the policy reads later without the coordinator's lock.
+//
+// Borrows the record for the duration of a call under that lock.
+#ifndef FOLIO_SERVICES_CACHE_DECISION_VIEW_H_
+#define FOLIO_SERVICES_CACHE_DECISION_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "services/base/ids.h"
+#include "services/cache/decision.h"
+#include "services/cache/score_board.h"
+#include "services/cache/sequence_record.h"
+#include "services/policy/cache_config.h"
+
+namespace folio::cache {
+
+class DecisionView {
+ public:
+  DecisionView(const SequenceRecord& record, const ScoreBoard& board)
+      : record_(record), board_(board) {}
+
+  // A prompt must be compacted, or a layer holds more full pages than its budget, and no plan is in
+  // flight.
+  bool due() const;
+
+  // The decision that is due: a compaction after the prompt, else one block of each layer over its
+  // budget.
+  DecisionInput Snapshot() const;
+
+  // The view of a policy with the settings `cache` if it had to decide now: all resident tokens of
+  // every layer. FAILED_PRECONDITION during the prompt, or if the board holds scores of another
+  // kind than the policy reads.
+  absl::StatusOr<DecisionInput> DryRun(const policy::CacheConfig& cache) const;
+
+ private:
+  // The view without its layers.
+  DecisionInput EmptyInput(const policy::CacheConfig& cache) const;
+  // One layer with its first `tokens`.
+  DecisionInput::Layer MakeLayer(const policy::CacheConfig& cache, size_t layer,
+                                 TokenCount tokens) const;
+  // Adds the parts that only a compaction needs.
+  void AddCompaction(size_t index, DecisionInput::Layer& layer) const;
+  // Resident tokens that belong to the prompt.
+  TokenCount PromptTokens(const BlockTable& table) const;
+  // How many of the first `tokens` have a score that is written at `time`.
+  TokenCount ScoredTokens(const BlockTable& table, TokenCount tokens, ScoreTime time) const;
+
+  const SequenceRecord& record_;
+  const ScoreBoard& board_;
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_DECISION_VIEW_H_

@@ -1,0 +1,115 @@
+// Inspector reads a coordinator and changes nothing: what operators see, what an eviction would
+// take now, and whether the page accounting is consistent. `folioctl` shows what it reports.
+//
+// Thread-safe. Each call takes the coordinator's lock for as long as it copies.
+#ifndef FOLIO_SERVICES_CACHE_INSPECTOR_H_
+#define FOLIO_SERVICES_CACHE_INSPECTOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/base/ids.h"
+#include "services/cache/coordinator.h"
+#include "services/cache/decision.h"
+#include "services/policy/cache_config.h"
+
+namespace folio::cache {
+
+enum class SequenceState { kPrefill, kDecode, kEvicting, kOrphaned };
+
+struct SequenceInfo {
+  SequenceId id;
+  WorkerId worker;
+  std::string label;
+  SequenceState state = SequenceState::kPrefill;
+  policy::CacheConfig cache;
+  TokenCount prompt_tokens;
+  TokenCount max_new_tokens;
+  TokenCount logical_length;
+  TokenCount resident;  // of the layer that holds most
+  PageCount held_pages;
+  PageCount reserved_pages;
+  TokenCount evicted_tokens;
+  PageCount evicted_pages;
+  PlanEpoch plan_epoch;
+  LeaseEpoch lease_epoch;
+  absl::Duration age;
+  absl::Duration orphan_left;  // until an orphan ends
+};
+
+struct SequenceDetail {
+  SequenceInfo info;
+  std::vector<LayerTableInfo> layers;
+};
+
+// ExplainedLayer is what a policy would take from one layer now: tokens, or the next block.
+struct ExplainedLayer {
+  TokenCount budget;
+  TokenCount resident;
+  std::vector<PositionRange> drop;  // logical positions
+  std::optional<BlockIndex> block;
+  std::vector<float> scores;  // per token with `drop`, else per full block
+};
+
+struct Explanation {
+  policy::CacheConfig cache;
+  bool due = false;  // some layer is over its budget
+  std::vector<ExplainedLayer> layers;
+};
+
+struct WorkerInfo {
+  WorkerId id;
+  std::string name;
+  uint32_t sequences = 0;
+  absl::Duration lease_remaining;
+};
+
+struct PoolInfo {
+  PageCount total, free, held, quarantined, reserved;
+  uint32_t sequences = 0;
+  uint32_t orphans = 0;  // among the sequences
+  std::vector<WorkerInfo> workers;
+};
+
+class Inspector {
+ public:
+  // Borrows the coordinator.
+  explicit Inspector(const Coordinator& coordinator) : coordinator_(coordinator) {}
+
+  PoolInfo pool() const;
+  std::vector<SequenceInfo> sequences() const;
+  absl::StatusOr<SequenceDetail> sequence(SequenceId id) const;
+
+  // Tells what a policy with the settings `cache` (none: the sequence's own) would evict if it had
+  // to decide now. INVALID_ARGUMENT as for Open. NOT_FOUND. FAILED_PRECONDITION during the prompt
+  // or when the policy reads scores that the sequence's worker does not write. UNAVAILABLE when
+  // evictions kept changing the sequence: ask again.
+  absl::StatusOr<Explanation> Explain(SequenceId id,
+                                      const std::optional<policy::CacheConfig>& cache) const;
+
+  // Checks every invariant of the page accounting. INTERNAL names the first that is broken.
+  // O(pages), for debug builds, tests and fuzzing.
+  absl::Status CheckInvariants() const;
+
+ private:
+  // A sequence as a policy would see it, and its state at that moment.
+  struct DryRunInput {
+    DecisionInput input;
+    policy::CacheConfig cache;
+    PlanEpoch plan_epoch;
+    std::vector<LayerTableInfo> layers;
+  };
+  absl::StatusOr<DryRunInput> DryRun(SequenceId id,
+                                     const std::optional<policy::CacheConfig>& cache) const;
+
+  const Coordinator& coordinator_;
+};
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_INSPECTOR_H_

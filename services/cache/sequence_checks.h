@@ -1,0 +1,25 @@
+// CheckCommit decides whether a worker may commit, and CheckSequence tells whether a sequence is
+// consistent. Both read the record and change nothing. The coordinator's lock guards the record.
+#ifndef FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
+#define FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "services/cache/coordinator_types.h"
+#include "services/cache/page_pool.h"
+#include "services/cache/sequence.h"
+#include "services/cache/sequence_record.h"
+
+namespace folio::cache {
+
+// FAILED_PRECONDITION says what was expected and what came.
+absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request);
+
+// INTERNAL names the first broken invariant. Marks each page that the sequence holds in `seen`, by
+// page id, so that a page held twice is found across sequences.
+absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool, std::vector<bool>& seen);
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_

@@ -1,0 +1,107 @@
+#include "services/manager/admin_messages.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "services/manager/cache_options.h"
+#include "services/manager/worker_name.h"
+
+namespace folio::manager {
+namespace {
+
+v1::SequenceState StateToProto(cache::SequenceState state) {
+  switch (state) {
+    case cache::SequenceState::kPrefill:
+      return v1::SEQUENCE_STATE_PREFILL;
+    case cache::SequenceState::kDecode:
+      return v1::SEQUENCE_STATE_DECODE;
+    case cache::SequenceState::kEvicting:
+      return v1::SEQUENCE_STATE_EVICTING;
+    case cache::SequenceState::kOrphaned:
+      return v1::SEQUENCE_STATE_ORPHANED;
+  }
+  return v1::SEQUENCE_STATE_UNSPECIFIED;
+}
+
+uint32_t Milliseconds(absl::Duration time) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 0, UINT32_MAX));
+}
+
+void WriteRanges(const std::vector<PositionRange>& ranges,
+                 google::protobuf::RepeatedPtrField<v1::PositionRange>* out) {
+  for (const PositionRange& range : ranges) {
+    v1::PositionRange* to = out->Add();
+    to->set_begin(range.begin.value());
+    to->set_end(range.end.value());
+  }
+}
+
+}  // namespace
+
+v1::Device DeviceToProto(const DeviceState& state) {
+  v1::Device out;
+  out.set_device(state.device);
+  out.set_uuid(state.uuid);
+  out.set_name(state.name);
+  if (state.total_bytes.has_value()) out.set_total_bytes(*state.total_bytes);
+  if (state.free_bytes.has_value()) out.set_free_bytes(*state.free_bytes);
+  for (const Rank rank : state.ranks) out.add_ranks(rank.value());
+  return out;
+}
+
+v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry) {
+  v1::Sequence out;
+  out.set_sequence_id(info.id.value());
+  out.set_worker_id(WorkerName(info.worker));
+  out.set_label(info.label);
+  out.set_state(StateToProto(info.state));
+  *out.mutable_cache() = CacheConfigToProto(info.cache);
+  out.set_prompt_tokens(info.prompt_tokens.value());
+  out.set_max_new_tokens(info.max_new_tokens.value());
+  out.set_logical_length(info.logical_length.value());
+  out.set_resident_tokens(info.resident.value());
+  out.set_held_pages(info.held_pages.value());
+  out.set_reserved_pages(info.reserved_pages.value());
+  out.set_held_bytes(uint64_t{info.held_pages.value()} * geometry.page_bytes());
+  out.set_evicted_tokens(info.evicted_tokens.value());
+  out.set_evicted_pages(info.evicted_pages.value());
+  out.set_plan_epoch(info.plan_epoch.value());
+  out.set_age_ms(Milliseconds(info.age));
+  out.set_orphan_ms(Milliseconds(info.orphan_left));
+  out.set_lease_epoch(info.lease_epoch.value());
+  return out;
+}
+
+v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
+                                      const CacheGeometry& geometry) {
+  v1::GetSequenceResponse out;
+  *out.mutable_sequence() = SequenceToProto(detail.info, geometry);
+  for (const cache::LayerTableInfo& table : detail.layers) {
+    v1::LayerTable* layer = out.add_layers();
+    layer->set_resident_tokens(table.resident.value());
+    for (const PageRef& ref : table.pages) {
+      v1::PageRef* page = layer->add_pages();
+      page->set_page(ref.page.value());
+      page->set_generation(ref.generation.value());
+    }
+    WriteRanges(table.kept, layer->mutable_kept());
+  }
+  return out;
+}
+
+v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation) {
+  v1::ExplainEvictionResponse out;
+  *out.mutable_cache() = CacheConfigToProto(explanation.cache);
+  out.set_due(explanation.due);
+  for (const cache::ExplainedLayer& from : explanation.layers) {
+    v1::ExplainedLayer* layer = out.add_layers();
+    layer->set_budget_tokens(from.budget.value());
+    layer->set_resident_tokens(from.resident.value());
+    WriteRanges(from.drop, layer->mutable_drop_tokens());
+    if (from.block.has_value()) layer->set_drop_block(from.block->value());
+    layer->mutable_scores()->Add(from.scores.begin(), from.scores.end());
+  }
+  return out;
+}
+
+}  // namespace folio::manager

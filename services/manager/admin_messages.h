@@ -1,0 +1,21 @@
+// These functions write what operators see into the messages of the Admin service. They are pure
+// and may be called from any thread.
+#ifndef FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
+#define FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
+
+#include "folio/v1/admin.pb.h"
+#include "services/base/geometry.h"
+#include "services/cache/inspector.h"
+#include "services/manager/memory/page_memory.h"
+
+namespace folio::manager {
+
+v1::Device DeviceToProto(const DeviceState& state);
+v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
+v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
+                                      const CacheGeometry& geometry);
+v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation);
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_

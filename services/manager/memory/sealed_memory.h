@@ -1,0 +1,39 @@
+// SealedMemory is shared memory of the host that cannot be resized any more (a sealed memfd). The
+// descriptor goes to workers, and without the seals one of them could truncate the file. Every
+// other process that maps it, the manager included, would then die of SIGBUS at its next access.
+#ifndef FOLIO_SERVICES_MANAGER_MEMORY_SEALED_MEMORY_H_
+#define FOLIO_SERVICES_MANAGER_MEMORY_SEALED_MEMORY_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "services/base/unique_fd.h"
+
+namespace folio::manager {
+
+// Owns the descriptor and a mapping. Immutable, so any thread may read it. The memory starts as
+// zeros and is taken from the machine page by page as it is written.
+class SealedMemory {
+ public:
+  // `protection` is mmap's, for this process's mapping. `extra_flags` are memfd_create's.
+  static absl::StatusOr<SealedMemory> Make(const char* name, size_t bytes, int protection,
+                                           unsigned extra_flags);
+  SealedMemory() = default;
+  SealedMemory(SealedMemory&& other) noexcept { *this = std::move(other); }
+  SealedMemory& operator=(SealedMemory&& other) noexcept;
+  ~SealedMemory();
+
+  int fd() const { return fd_.get(); }
+  void* address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  UniqueFd fd_;
+  void* address_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_MEMORY_SEALED_MEMORY_H_

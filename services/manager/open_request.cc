@@ -1,0 +1,56 @@
+#include "services/manager/open_request.h"
+
+#include <cstddef>
+
+#include "services/base/invalid_argument.h"
+#include "services/base/protocol.h"
+#include "services/wire/sampling.h"
+
+namespace folio::manager {
+namespace {
+
+// 128 bits cannot be guessed. Above the maximum a token only costs memory.
+constexpr size_t kMinResumeToken = 16;
+constexpr size_t kMaxResumeToken = 64;
+constexpr size_t kMaxOutputBytes = 16384;
+
+absl::Status CheckSizes(const OpenSequence& open) {
+  if (open.label.size() > kMaxLabelBytes) {
+    return InvalidArgument("label: has ", open.label.size(), " bytes; at most ", kMaxLabelBytes);
+  }
+  const size_t token = open.resume_token.size();
+  if (token != 0 && (token < kMinResumeToken || token > kMaxResumeToken)) {
+    return InvalidArgument("resume_token: has ", token, " bytes; give none, or from ",
+                           kMinResumeToken, " to ", kMaxResumeToken);
+  }
+  if (open.output.size() > kMaxOutputBytes) {
+    return InvalidArgument("output: has ", open.output.size(), " bytes; at most ", kMaxOutputBytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<cache::OpenRequest> MakeOpenRequest(const OpenSequence& open, WorkerId worker,
+                                                   const CacheRules& rules) {
+  if (absl::Status status = CheckSizes(open); !status.ok()) return status;
+  auto sampling = wire::CheckSampling(open.sampling);
+  if (!sampling.ok()) return sampling.status();
+  v1::CacheOptions options;
+  if (!options.ParseFromString(open.cache.bytes)) {
+    return InvalidArgument("cache: is not a CacheOptions message");
+  }
+  const RequestShape shape = {open.prompt.size(), open.max_new_tokens.value(), sampling->seed};
+  auto config = CacheConfigFromProto(options, rules, shape);
+  if (!config.ok()) return config.status();
+  return cache::OpenRequest{.worker = worker,
+                            .prompt = open.prompt,
+                            .max_new_tokens = open.max_new_tokens,
+                            .cache = *std::move(config),
+                            .metadata = {.sampling = *sampling,
+                                         .label = open.label,
+                                         .resume_token = open.resume_token,
+                                         .output = open.output}};
+}
+
+}  // namespace folio::manager

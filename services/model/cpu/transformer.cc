@@ -1,0 +1,207 @@
+#include "services/model/cpu/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "services/base/check.h"
+#include "services/model/executor/scoped_timer.h"
+
+namespace folio::model {
+namespace {
+
+using kernels::Matrix;
+using kernels::RowSplit;
+
+Matrix<const float> Const(const Matrix<float>& m) { return {m.data, m.rows, m.cols, m.stride}; }
+
+}  // namespace
+
+Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
+                         const kernels::cpu::CpuOps& ops, kernels::ThreadPool& threads,
+                         const kernels::PoolView& pages, uint32_t max_rows, CpuGroup group)
+    : weights_(std::move(weights)),
+      ops_(ops),
+      threads_(threads),
+      pages_(pages),
+      shape_{config().heads, config().kv_heads, config().head_dim},
+      max_rows_(max_rows),
+      rope_(config()),
+      hidden_(sizeof(float), max_rows, config().hidden),
+      normed_(ops.activation_bytes(), std::max(max_rows, kMaxLogitRows), config().hidden),
+      qkv_(sizeof(float), max_rows, (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim),
+      q_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
+      attended_(ops.activation_bytes(), max_rows, shape_.heads * shape_.head_dim),
+      ffn_(ops.activation_bytes(), max_rows, config().ffn),
+      loss_(sizeof(kernels::bf16), rounds() ? max_rows : 0, config().hidden),
+      gathered_(sizeof(float), kMaxLogitRows, config().hidden),
+      logits_(sizeof(float), kMaxLogitRows, config().outputs()) {
+  if (group.collective == nullptr || group.collective->size() == 1) return;
+  communicator_ =
+      std::make_unique<CpuCommunicator>(std::move(group), config(), ops.activation_bytes());
+  partial_ = ActivationBuffer(sizeof(float), max_rows, config().hidden);
+}
+
+absl::Status Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
+  const uint32_t count = rows.split.total();
+  FOLIO_CHECK(count > 0 && count <= max_rows_ && rows.ids.size() == count);
+  kernels::RopeTable rope;
+  {
+    ScopedTimer timer(times_.other);
+    rope = rope_.Table(rows.positions);
+    ops_.Embed(threads_, weights_->embedding_matrix(), rows.ids, hidden_.Floats(count));
+    slots_.resize(count);
+    runs_.resize(rows.runs);
+  }
+  for (uint32_t layer = 0; layer < config().num_layers; ++layer) {
+    {
+      ScopedTimer timer(times_.other);
+      place(layer, absl::MakeSpan(slots_), absl::MakeSpan(runs_));
+    }
+    if (absl::Status status = RunLayer(layer, rows, rope); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
+                                   const kernels::RopeTable& rope) {
+  const LayerWeights& w = weights_->layers[layer];
+  const RowSplit& split = forward.split;
+  const uint32_t rows = split.total();
+  const float eps = config().norm_eps;
+  const Matrix<float> hidden = hidden_.Floats(rows);
+  {
+    ScopedTimer timer(times_.other);
+    ops_.RmsNorm(threads_, Const(hidden), w.attention_norm, eps, normed_.View(rows));
+  }
+  {
+    ScopedTimer timer(times_.linear);
+    ops_.Linear(threads_, split, normed_.View(rows), *w.qkv, qkv_.Floats(rows), false);
+    if (layer == 0 && rounds()) AddRoundingLoss(split);
+    AddBias(w.qkv_bias, qkv_.Floats(rows));
+  }
+  {
+    ScopedTimer timer(times_.append_score);
+    ops_.RopeAppendScore(threads_, Const(qkv_.Floats(rows)), shape_, rope, slots_, pages_,
+                         q_.View(rows));
+  }
+  {
+    ScopedTimer timer(times_.attention);
+    ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
+  }
+  if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
+  if (absl::Status status = AddProduct(split, attended_.View(rows), *w.out); !status.ok()) {
+    return status;
+  }
+  {
+    ScopedTimer timer(times_.other);
+    ops_.RmsNorm(threads_, Const(hidden), w.ffn_norm, eps, normed_.View(rows));
+  }
+  {
+    ScopedTimer timer(times_.linear);
+    ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
+  }
+  return AddProduct(split, ffn_.View(rows), *w.down);
+}
+
+absl::Status Transformer::AddProduct(const RowSplit& split, const kernels::cpu::Activations& in,
+                                     const kernels::cpu::PackedWeights& weight) {
+  const Matrix<float> hidden = hidden_.Floats(split.total());
+  const Matrix<float> out = communicator_ ? partial_.Floats(split.total()) : hidden;
+  {
+    ScopedTimer timer(times_.linear);
+    ops_.Linear(threads_, split, in, weight, out, communicator_ == nullptr);
+  }
+  if (communicator_ == nullptr) return absl::OkStatus();
+  ScopedTimer timer(times_.exchange);
+  return communicator_->AllReduce(out, hidden);
+}
+
+// The layer's queries, keys and runs are there now.
+absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
+  if (rows.windows.empty()) return absl::OkStatus();
+  ScopedTimer timer(times_.score);
+  windows_.clear();
+  for (const auto& [index, window] : rows.windows) {
+    kernels::AttentionItem run = runs_[index];
+    FOLIO_CHECK(window.queries <= run.rows);
+    run.first_row += run.rows - window.queries;
+    run.rows = window.queries;
+    windows_.push_back({run, window.neighbours, window.channel});
+  }
+  const kernels::cpu::Activations q = q_.View(rows.split.total());
+  if (communicator_ == nullptr || !communicator_->splits_groups()) {
+    ops_.ScoreWindow(threads_, q, windows_, shape_, pages_);
+    return absl::OkStatus();
+  }
+  auto whole = communicator_->GatherQueries(q, windows_);
+  if (!whole.ok()) return whole.status();
+  ops_.ScoreWindow(threads_, whole->q, whole->windows, whole->shape, pages_);
+  return absl::OkStatus();
+}
+
+void Transformer::AddRoundingLoss(const RowSplit& split) {
+  constexpr uint32_t kRowBlock = 16;
+  const LayerWeights& w = weights_->layers[0];
+  const uint32_t rows = split.total();
+  const uint32_t size = config().hidden;
+  const Matrix<float> hidden = hidden_.Floats(rows);
+  const auto* rounded = static_cast<const kernels::bf16*>(normed_.View(rows).data);
+  auto* loss = static_cast<kernels::bf16*>(loss_.View(rows).data);
+  threads_.ParallelFor(static_cast<int>((rows + kRowBlock - 1) / kRowBlock), [&](int task, int) {
+    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
+    for (uint32_t r = first; r < std::min(rows, first + kRowBlock); ++r) {
+      const float* x = hidden.row(r);
+      double squares = 0;
+      for (uint32_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
+      const auto scale = static_cast<float>(1 / std::sqrt(squares / size + config().norm_eps));
+      for (uint32_t i = 0; i < size; ++i) {
+        const size_t at = size_t{r} * size + i;
+        const float exact = x[i] * scale * w.attention_norm[i];
+        loss[at] = kernels::bf16::Round(exact - rounded[at].ToFloat());
+      }
+    }
+  });
+  ops_.Linear(threads_, split, loss_.View(rows), *w.qkv, qkv_.Floats(rows), true);
+}
+
+void Transformer::AddBias(const std::vector<float>& bias, const Matrix<float>& rows) {
+  constexpr uint32_t kRowBlock = 16;
+  if (bias.empty()) return;
+  FOLIO_CHECK(bias.size() == rows.cols);
+  const auto count = static_cast<uint32_t>(rows.rows);
+  threads_.ParallelFor(static_cast<int>((count + kRowBlock - 1) / kRowBlock), [&](int task, int) {
+    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
+    for (uint32_t r = first; r < std::min(count, first + kRowBlock); ++r) {
+      float* row = rows.row(r);
+      for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
+    }
+  });
+}
+
+absl::StatusOr<Matrix<const float>> Transformer::Logits(absl::Span<const uint32_t> rows) {
+  FOLIO_CHECK(rows.size() <= kMaxLogitRows);
+  const uint32_t count = rows.size();
+  const Matrix<float> gathered = gathered_.Floats(count);
+  const Matrix<float> hidden = hidden_.Floats(max_rows_);
+  {
+    ScopedTimer timer(times_.other);
+    for (uint32_t i = 0; i < count; ++i) {
+      FOLIO_CHECK(rows[i] < max_rows_);
+      std::copy_n(hidden.row(rows[i]), hidden.cols, gathered.row(i));
+    }
+    ops_.RmsNorm(threads_, Const(gathered), weights_->final_norm, config().norm_eps,
+                 normed_.View(count));
+  }
+  {
+    ScopedTimer timer(times_.linear);
+    // All are decode rows here, so that a prompt's last row is computed alike in any batch.
+    ops_.Linear(threads_, RowSplit{count, 0}, normed_.View(count), *weights_->output,
+                logits_.Floats(count), false);
+  }
+  if (communicator_ == nullptr) return Const(logits_.Floats(count));
+  ScopedTimer timer(times_.exchange);
+  return communicator_->GatherLogits(Const(logits_.Floats(count)));
+}
+
+}  // namespace folio::model

@@ -1,0 +1,94 @@
+#include "services/model/cpu/weights.h"
+
+#include <optional>
+#include <utility>
+
+namespace folio::model {
+namespace {
+
+using kernels::bf16;
+using kernels::Matrix;
+using kernels::cpu::CpuOps;
+using kernels::cpu::PackedWeights;
+
+// The features that Transformer computes.
+constexpr Features kComputed = {Feature::kQkvBias};
+
+Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
+  return {values.data(), values.size() / cols, cols, cols};
+}
+
+absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& ops,
+                                       uint32_t layer) {
+  const ModelConfig& c = source.config();
+  TensorReader read(source, layer);
+  const auto pack = [&](Role role) {
+    return ops.Pack(View(read.Matrix(role), SizeOf(InfoOf(role).cols, c)));
+  };
+  LayerWeights weights;
+  weights.attention_norm = read.Vector(Role::kAttentionNorm);
+  weights.ffn_norm = read.Vector(Role::kFfnNorm);
+  weights.qkv = ops.Pack(View(read.Matrices(kQkvRoles), c.hidden));
+  if (c.features.has(Feature::kQkvBias)) weights.qkv_bias = read.Vectors(kQkvBiasRoles);
+  weights.out = pack(Role::kAttentionOut);
+  {
+    const std::vector<bf16> gate = read.Matrix(Role::kGate);
+    const std::vector<bf16> up = read.Matrix(Role::kUp);
+    weights.gate_up = ops.PackGated(View(gate, c.hidden), View(up, c.hidden));
+  }
+  weights.down = pack(Role::kDown);
+  if (!read.status().ok()) return read.status();
+  return weights;
+}
+
+// Embedding, output and final norm.
+absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, ModelWeights& weights) {
+  const ModelConfig& c = source.config();
+  TensorReader read(source, 0);
+  weights.final_norm = read.Vector(Role::kFinalNorm);
+  weights.embedding = read.Matrix(Role::kEmbedding);
+  if (c.tied_embeddings) {
+    weights.output = ops.Pack(weights.embedding_matrix());
+  } else {
+    weights.output = ops.Pack(View(read.Matrix(Role::kOutput), c.hidden));
+  }
+  return read.status();
+}
+
+}  // namespace
+
+size_t ModelWeights::bytes() const {
+  size_t sum = embedding.size() * sizeof(bf16) + final_norm.size() * sizeof(float);
+  if (output != nullptr) sum += output->bytes();
+  for (const LayerWeights& layer : layers) {
+    sum += (layer.attention_norm.size() + layer.ffn_norm.size() + layer.qkv_bias.size()) *
+           sizeof(float);
+    for (const auto* part : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
+      sum += (*part)->bytes();
+    }
+  }
+  return sum;
+}
+
+absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSource& source,
+                                                                const CpuOps& ops,
+                                                                kernels::ThreadPool& threads,
+                                                                const LoadProgress& progress) {
+  absl::Status computed = CheckFeatures(source.config(), kComputed, "the CPU transformer");
+  if (!computed.ok()) return computed;
+  auto weights = std::make_shared<ModelWeights>();
+  weights->config = source.config();
+  const uint32_t layers = weights->config.num_layers;
+  weights->layers.resize(layers);
+  absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
+    if (!of.has_value()) return LoadEnds(source, ops, *weights);
+    absl::StatusOr<LayerWeights> layer = LoadLayer(source, ops, *of);
+    if (!layer.ok()) return layer.status();
+    weights->layers[*of] = *std::move(layer);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return weights;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,86 @@
+#include "services/model/cuda/cuda_graphs.h"
+
+#include <utility>
+
+#include "kernels/cuda/runtime/stream.h"
+#include "services/runtime/logging.h"
+
+namespace folio::model {
+
+namespace cuda = kernels::cuda;
+
+std::vector<uint64_t> ShapeOf(const StepInputs& step, const CudaTransformer::Plans& plans,
+                              const CudaSampling& sampling) {
+  std::vector<uint64_t> shape{step.rows};
+  const auto add = [&](const auto*... places) {
+    (shape.push_back(reinterpret_cast<uintptr_t>(places)), ...);
+  };
+  add(step.runs.data, step.ids.data, sampling.inputs());
+  for (size_t part = 0; part < step.parts.size(); ++part) {
+    for (const AttentionPart::Layer& layer : step.parts[part].layers) {
+      const cuda::LayerTables& tables = layer.tables;
+      add(tables.pages, tables.page_starts, tables.last_tokens, tables.row_starts);
+      shape.push_back(layer.lengths);
+    }
+    for (const cuda::AttentionPlan& plan : plans[part]) {
+      shape.insert(shape.end(), plan.flashinfer.begin(), plan.flashinfer.end());
+    }
+  }
+  return shape;
+}
+
+absl::Status CudaGraphs::Run(const Shape& shape, absl::FunctionRef<absl::Status()> enqueue) {
+  if (!enabled_) return Pass(enqueue);
+  auto known = known_.find(shape);
+  if (known == known_.end()) {
+    if (known_.size() >= kMaxShapes) {
+      if (absl::Status status = Forget(); !status.ok()) return status;
+    }
+    known_.emplace(shape, Known{});
+    return Pass(enqueue);
+  }
+  Known& of = known->second;
+  if (!of.graph.has_value() && !of.refused) {
+    const absl::Status status = Record(shape, of, enqueue);
+    of.refused = !status.ok();
+    if (of.refused && counts_.refused++ == 0) {
+      log::Warning("a decode step cannot be a CUDA graph; it runs kernel by kernel",
+                   {{"rows", shape.front()}, {"reason", status}});
+    }
+  }
+  if (!of.graph.has_value()) return Pass(enqueue);
+  ++counts_.replayed;
+  return of.graph->graph.Launch(stream_);
+}
+
+absl::Status CudaGraphs::Pass(absl::FunctionRef<absl::Status()> enqueue) {
+  ++counts_.passed;
+  return enqueue();
+}
+
+absl::Status CudaGraphs::Record(const Shape& shape, Known& known,
+                                absl::FunctionRef<absl::Status()> enqueue) {
+  auto graph = cuda::Graph::Capture(stream_, enqueue);
+  if (!graph.ok()) return graph.status();
+  auto memory = memory_.Charge(graph->bytes(), "the graph of a decode step");
+  if (!memory.ok()) {
+    // The graph is being uploaded; it must not be destroyed before that is done.
+    absl::Status status = cuda::WaitFor(stream_);
+    return status.ok() ? memory.status() : status;
+  }
+  ++counts_.recorded;
+  counts_.bytes += memory->bytes();
+  log::Debug("recorded a decode step",
+             {{"rows", shape.front()}, {"bytes", memory->bytes()}, {"all_bytes", counts_.bytes}});
+  known.graph.emplace(Graph{*std::move(graph), *std::move(memory)});
+  return absl::OkStatus();
+}
+
+absl::Status CudaGraphs::Forget() {
+  if (absl::Status status = cuda::WaitFor(stream_); !status.ok()) return status;
+  known_.clear();
+  counts_.bytes = 0;
+  return absl::OkStatus();
+}
+
+}  // namespace folio::model

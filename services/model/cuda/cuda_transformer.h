@@ -1,0 +1,145 @@
+// CudaTransformer is the forward pass over one step's batch on a GPU. It is the twin of Transformer
+// and knows rows, not sequences. Everything is enqueued on one stream, and nothing waits, except
+// where memory must grow.
+//
+// Activations are bf16 where products read them, the hidden state and what products add up are
+// float32, and so are queries, keys and values until they are turned and stored.
+#ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_TRANSFORMER_H_
+#define FOLIO_SERVICES_MODEL_CUDA_CUDA_TRANSFORMER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/types.h"
+#include "services/model/cuda/cuda_communicator.h"
+#include "services/model/cuda/cuda_step.h"
+#include "services/model/cuda/device_weights.h"
+
+namespace folio::model {
+
+// AttentionWorkspace is the page-locked memory of one step's attention plans. It must not be
+// touched while the step runs.
+class AttentionWorkspace {
+ public:
+  // RESOURCE_EXHAUSTED: there is no more.
+  absl::StatusOr<void*> at(size_t plan);
+
+ private:
+  std::vector<kernels::cuda::PinnedBuffer> plans_;
+};
+
+// Not thread-safe.
+class CudaTransformer {
+ public:
+  // Rows of logits that one call of Logits may want.
+  static constexpr uint32_t kMaxLogitRows = 128;
+  // The size of an attention plan, enough for as many rows and split contexts as a step may have.
+  static constexpr size_t kPlanBytes = size_t{1} << 20;
+
+  // All references must outlive it. The angles are on the device, for the whole context.
+  // `processors` is the GPU's number of multiprocessors. `communicator` is null for a worker of one
+  // rank; otherwise the weights are the rank's shard. Errors are DeviceMemory's, and
+  // INVALID_ARGUMENT for a shape that the kernels do not serve.
+  static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
+      const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
+      const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope, uint32_t max_rows,
+      uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator);
+
+  // Chooses algorithms for batches of usual sizes by trying them. Waits.
+  absl::Status Tune();
+
+  using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;  // [part][lengths]
+  // Plans the step's attention, for Forward: enqueues a copy per plan.
+  absl::StatusOr<Plans> Plan(const StepInputs& step, AttentionWorkspace& workspace);
+
+  // Runs the layers over tokens `ids`, [rows] on the device, and keeps the last hidden state of
+  // every row until the next call. For a padded step the kernels' arguments depend only on the
+  // places of the step's arrays and on the plans, so that a graph of it can be launched again.
+  absl::Status Forward(const StepInputs& step, const Plans& plans, const StepInputBuilder& layout,
+                       const uint32_t* ids);
+
+  // Logits of some rows of the last Forward, at most kMaxLogitRows: float32 [rows.size, vocab],
+  // until the next call. On a rank that does not lead they have no columns.
+  absl::StatusOr<kernels::cuda::Tensor> Logits(kernels::cuda::DeviceArray<uint32_t> rows);
+
+  const ModelConfig& config() const { return weights_.config; }
+  CudaCommunicator* communicator() const { return communicator_; }
+  const kernels::RopeTable& rope() const { return rope_; }
+
+ private:
+  // Rows of one set of activations.
+  class Activations {
+   public:
+    Activations() = default;
+    Activations(kernels::cuda::DeviceBuffer memory, kernels::cuda::DataType type, uint32_t cols,
+                size_t stride)
+        : memory_(std::move(memory)), type_(type), cols_(cols), stride_(stride) {}
+    kernels::cuda::Tensor Rows(uint32_t count, uint32_t first = 0) const {
+      auto* data = memory_.as<>() + first * stride_ * kernels::cuda::BytesOf(type_);
+      return {data, type_, count, cols_, stride_};
+    }
+
+   private:
+    kernels::cuda::DeviceBuffer memory_;
+    kernels::cuda::DataType type_ = kernels::cuda::DataType::kFloat32;
+    uint32_t cols_ = 0;
+    size_t stride_ = 0;
+  };
+
+  CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
+                  const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
+                  uint32_t max_rows, kernels::cuda::Stream stream, CudaCommunicator* communicator);
+  absl::Status Allocate(uint32_t processors);
+  absl::StatusOr<Activations> MakeActivations(kernels::cuda::DataType type, uint32_t rows,
+                                              uint32_t cols, absl::string_view what);
+
+  absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
+                        const Plans& plans);
+  absl::Status Attend(uint32_t layer, const StepInputs& step, const Plans& plans);
+  absl::Status ScoreWindows(uint32_t layer, const StepInputs& step);
+  absl::Status FeedForward(const DeviceLayerWeights& weights, uint32_t rows);
+  // Adds a product to the hidden state of the first rows; a rank's goes there with all ranks' sum,
+  // when the state is normalised next.
+  absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
+                          uint32_t rows);
+  kernels::cuda::ConstTensor Delta(uint32_t rows) const;
+  absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
+                        const kernels::cuda::Tensor& out, bool accumulate = false);
+  // Memory of a plan on the device, and of its copy on the host.
+  kernels::cuda::AttentionMemory PlanMemory(size_t plan, void* pinned) const;
+
+  const DeviceWeights& weights_;
+  kernels::cuda::DeviceMemory& memory_;
+  kernels::cuda::DevicePool pool_;
+  kernels::RopeTable rope_;
+  kernels::AttentionShape shape_;
+  uint32_t max_rows_;
+  kernels::cuda::Stream stream_;
+  CudaCommunicator* communicator_;
+  std::unique_ptr<kernels::cuda::Gemm> gemm_;
+
+  Activations hidden_;    // float32 [max_rows, hidden]
+  Activations normed_;    // [max_rows, hidden]
+  Activations loss_;      // [max_rows, hidden]
+  Activations qkv_;       // float32 [max_rows, (heads + 2 kv_heads) * head_dim]
+  Activations q_;         // [max_rows, heads * head_dim]
+  Activations attended_;  // [max_rows, heads * head_dim]
+  Activations gate_up_;   // [max_rows, 2 ffn]
+  Activations ffn_;       // [max_rows, ffn]
+  Activations gathered_;  // float32 [kMaxLogitRows, hidden]
+  Activations logits_;    // float32 [kMaxLogitRows, outputs]
+  kernels::cuda::DeviceBuffer gemm_space_, attention_parts_, window_scratch_;
+  std::vector<kernels::cuda::DeviceBuffer> plan_space_;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_CUDA_CUDA_TRANSFORMER_H_

@@ -1,0 +1,241 @@
+#include "services/model/cuda/device_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/base/check.h"
+
+namespace folio::model {
+namespace {
+
+using kernels::bf16;
+using kernels::cuda::ConstTensor;
+using kernels::cuda::CopyToDevice;
+using kernels::cuda::DataType;
+using kernels::cuda::Event;
+using kernels::cuda::OwnedStream;
+using kernels::cuda::PinnedBuffer;
+
+// The features that CudaTransformer computes.
+constexpr Features kComputed = {Feature::kQkvBias};
+
+// The pair that one product computes, in the order of its rows.
+constexpr Role kGateUpRoles[] = {Role::kGate, Role::kUp};
+
+uint32_t RowsOf(Role role, const ModelConfig& config) { return SizeOf(InfoOf(role).rows, config); }
+
+// Places one after another, first counted, then given.
+class Places {
+ public:
+  Places(std::byte* base, const ModelConfig& config) : base_(base), config_(config) {}
+
+  // One matrix of the rows of all `roles`.
+  ConstTensor Matrices(absl::Span<const Role> roles) {
+    uint32_t rows = 0;
+    for (const Role role : roles) rows += RowsOf(role, config_);
+    const uint32_t cols = SizeOf(InfoOf(roles.front()).cols, config_);
+    const size_t stride = DeviceStride(cols);
+    return {Take(rows * stride * sizeof(bf16)), DataType::kBf16, rows, cols, stride};
+  }
+  ConstTensor Matrix(Role role) { return Matrices({&role, 1}); }
+  // One vector of all `roles`.
+  const float* Vectors(absl::Span<const Role> roles) {
+    size_t size = 0;
+    for (const Role role : roles) size += RowsOf(role, config_);
+    return static_cast<const float*>(Take(size * sizeof(float)));
+  }
+  const float* Vector(Role role) { return Vectors({&role, 1}); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const void* Take(size_t bytes) {
+    constexpr size_t kAlignment = 256;
+    const size_t at = bytes_;
+    bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return base_ == nullptr ? nullptr : base_ + at;
+  }
+
+  std::byte* base_;
+  const ModelConfig& config_;
+  size_t bytes_ = 0;
+};
+
+// Gives every tensor its place behind `base`; returns how many bytes they take.
+size_t Place(std::byte* base, DeviceWeights& weights) {
+  const ModelConfig& c = weights.config;
+  Places places(base, c);
+  weights.embedding = places.Matrix(Role::kEmbedding);
+  weights.output = c.tied_embeddings ? weights.embedding : places.Matrix(Role::kOutput);
+  weights.final_norm = places.Vector(Role::kFinalNorm);
+  weights.layers.resize(c.num_layers);
+  for (DeviceLayerWeights& layer : weights.layers) {
+    layer.attention_norm = places.Vector(Role::kAttentionNorm);
+    layer.qkv = places.Matrices(kQkvRoles);
+    if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
+    layer.out = places.Matrix(Role::kAttentionOut);
+    layer.ffn_norm = places.Vector(Role::kFfnNorm);
+    layer.gate_up = places.Matrices(kGateUpRoles);
+    layer.down = places.Matrix(Role::kDown);
+  }
+  return places.bytes();
+}
+
+// Sends what threads have read, one at a time. An error stays.
+class Sender {
+ public:
+  static absl::StatusOr<std::unique_ptr<Sender>> Make() {
+    auto stream = OwnedStream::Create();
+    if (!stream.ok()) return stream.status();
+    auto sender = std::unique_ptr<Sender>(new Sender(*std::move(stream)));
+    for (int i = 0; i < 2; ++i) {
+      auto memory = PinnedBuffer::Allocate(kHalfBytes, "weights on their way to the device");
+      if (!memory.ok()) return memory.status();
+      auto sent = Event::Create();
+      if (!sent.ok()) return sent.status();
+      absl::MutexLock lock(&sender->mutex_);
+      sender->halves_.push_back({*std::move(memory), *std::move(sent)});
+    }
+    return sender;
+  }
+
+  // Rows of `cols` elements, packed, to rows `stride` apart; what is between becomes zeros.
+  template <typename T>
+  absl::Status Send(absl::Span<const T> values, size_t cols, size_t stride, void* to)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status bound = kernels::cuda::BindDevice(device_); !bound.ok()) return bound;
+    const size_t rows = values.size() / cols;
+    const size_t at_once = kHalfBytes / (stride * sizeof(T));
+    FOLIO_CHECK(at_once > 0);
+    for (size_t first = 0; first < rows; first += at_once) {
+      const size_t count = std::min(at_once, rows - first);
+      Half& half = halves_[next_++ % halves_.size()];
+      if (absl::Status status = half.sent.Wait(); !status.ok()) return status;
+      T* row = half.memory.as<T>();
+      for (size_t i = first; i < first + count; ++i, row += stride) {
+        std::copy_n(&values[i * cols], cols, row);
+        std::fill_n(row + cols, stride - cols, T{});
+      }
+      absl::Status status = CopyToDevice(stream_.get(), static_cast<T*>(to) + first * stride,
+                                         half.memory.as<>(), count * stride * sizeof(T));
+      status.Update(half.sent.Record(stream_.get()));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Until all has arrived.
+  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return kernels::cuda::WaitFor(stream_.get());
+  }
+
+ private:
+  static constexpr size_t kHalfBytes = size_t{16} << 20;
+  struct Half {
+    PinnedBuffer memory;
+    Event sent;
+  };
+
+  explicit Sender(OwnedStream stream) : stream_(std::move(stream)) {}
+
+  const int device_ = kernels::cuda::CurrentDevice();
+  absl::Mutex mutex_;
+  OwnedStream stream_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Half> halves_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Reads tensors and sends them; keeps the first error.
+class Loader {
+ public:
+  Loader(const ModelSource& source, uint32_t layer, Sender& sender)
+      : read_(source, layer), sender_(sender) {}
+
+  // The rows of each role below those of the one before.
+  void Matrices(absl::Span<const Role> roles, const ConstTensor& to) {
+    size_t row = 0;
+    for (const Role role : roles) {
+      if (!status().ok()) return;
+      const std::vector<bf16> values = read_.Matrix(role);
+      if (!read_.status().ok()) return;
+      auto* place = static_cast<bf16*>(const_cast<void*>(to.data)) + row * to.stride;
+      sent_ = sender_.Send(absl::MakeConstSpan(values), to.cols, to.stride, place);
+      row += values.size() / to.cols;
+    }
+  }
+  void Matrix(Role role, const ConstTensor& to) { Matrices({&role, 1}, to); }
+  // One after another.
+  void Vectors(absl::Span<const Role> roles, const float* to) {
+    if (!status().ok()) return;
+    const std::vector<float> values = read_.Vectors(roles);
+    if (!read_.status().ok()) return;
+    sent_ = sender_.Send(absl::MakeConstSpan(values), values.size(), values.size(),
+                         const_cast<float*>(to));
+  }
+  void Vector(Role role, const float* to) { Vectors({&role, 1}, to); }
+  const absl::Status& status() const { return sent_.ok() ? read_.status() : sent_; }
+
+ private:
+  TensorReader read_;
+  Sender& sender_;
+  absl::Status sent_;
+};
+
+absl::Status LoadLayer(const DeviceLayerWeights& layer, Loader load) {
+  load.Vector(Role::kAttentionNorm, layer.attention_norm);
+  load.Vector(Role::kFfnNorm, layer.ffn_norm);
+  load.Matrices(kQkvRoles, layer.qkv);
+  if (layer.qkv_bias != nullptr) load.Vectors(kQkvBiasRoles, layer.qkv_bias);
+  load.Matrix(Role::kAttentionOut, layer.out);
+  load.Matrices(kGateUpRoles, layer.gate_up);
+  load.Matrix(Role::kDown, layer.down);
+  return load.status();
+}
+
+// Embedding, output and final norm.
+absl::Status LoadEnds(const DeviceWeights& weights, Loader load) {
+  load.Vector(Role::kFinalNorm, weights.final_norm);
+  load.Matrix(Role::kEmbedding, weights.embedding);
+  if (!weights.config.tied_embeddings) load.Matrix(Role::kOutput, weights.output);
+  return load.status();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
+    const ModelSource& source, kernels::cuda::DeviceMemory& memory, kernels::ThreadPool& threads,
+    const LoadProgress& progress) {
+  absl::Status computed = CheckFeatures(source.config(), kComputed, "the CUDA transformer");
+  if (!computed.ok()) return computed;
+  auto weights = std::make_unique<DeviceWeights>();
+  weights->config = source.config();
+  auto held = memory.Allocate(Place(nullptr, *weights), "the weights");
+  if (!held.ok()) return held.status();
+  weights->memory = *std::move(held);
+  Place(weights->memory.as<>(), *weights);
+  if (const auto* made = dynamic_cast<const DeviceSource*>(&source); made != nullptr) {
+    if (absl::Status status = made->Fill(*weights); !status.ok()) return status;
+    return weights;
+  }
+  auto sender = Sender::Make();
+  if (!sender.ok()) return sender.status();
+  const DeviceWeights& w = *weights;
+  absl::Status status =
+      ReadParts(w.config.num_layers, threads, progress, [&](std::optional<uint32_t> layer) {
+        if (!layer.has_value()) return LoadEnds(w, Loader(source, 0, **sender));
+        return LoadLayer(w.layers[*layer], Loader(source, *layer, **sender));
+      });
+  status.Update((*sender)->Finish());
+  if (!status.ok()) return status;
+  return weights;
+}
+
+}  // namespace folio::model

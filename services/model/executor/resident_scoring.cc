@@ -1,0 +1,42 @@
+#include "services/model/executor/resident_scoring.h"
+
+#include <algorithm>
+
+#include "services/base/check.h"
+
+namespace folio::model {
+
+void ResidentScoring::Clear() {
+  resident_.clear();
+  unrotated_.clear();
+}
+
+void ResidentScoring::Add(const BlockTables& table, bool prompt) {
+  if (table.score() != ScoreKind::kKeyDifference) return AddUnrotated(table, prompt);
+  for (uint32_t l = 0; l < table.geometry().num_layers; ++l) {
+    const BlockTables::Layer& layer = table.layer(LayerIndex(l));
+    resident_.push_back({layer.pages.data(), layer.resident});
+  }
+}
+
+// At the end of the prompt every token is scored against every token. Later the tokens of a newly
+// filled page are scored against the last token of every page but the first, or of every n-th page
+// where these would be more than kMaxSamples.
+void ResidentScoring::AddUnrotated(const BlockTables& table, bool prompt) {
+  FOLIO_CHECK(table.score() == ScoreKind::kUnrotatedDifference);
+  const uint32_t page_tokens = table.geometry().page_tokens;
+  for (uint32_t l = 0; l < table.geometry().num_layers; ++l) {
+    const BlockTables::Layer& layer = table.layer(LayerIndex(l));
+    kernels::UnrotatedItem item = {
+        .pages = layer.pages.data(), .positions = layer.positions.data(), .tokens = layer.resident};
+    if (!prompt) {
+      if (item.tokens % page_tokens != 0) continue;
+      const uint32_t pages = item.tokens / page_tokens - 1;
+      item.first = item.tokens - page_tokens;
+      item.stride = page_tokens * std::max(1U, (pages + kMaxSamples - 1) / kMaxSamples);
+    }
+    unrotated_.push_back(item);
+  }
+}
+
+}  // namespace folio::model

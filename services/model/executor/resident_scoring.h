@@ -1,0 +1,41 @@
+// ResidentScoring lists the scores that a step writes after its rows: of all resident tokens of
+// some sequences, or of the pages that the step filled. Every device's executor runs its own
+// kernels over these lists.
+#ifndef FOLIO_SERVICES_MODEL_EXECUTOR_RESIDENT_SCORING_H_
+#define FOLIO_SERVICES_MODEL_EXECUTOR_RESIDENT_SCORING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/views.h"
+#include "services/model/executor/block_tables.h"
+
+namespace folio::model {
+
+// One step at a time. It keeps its memory from step to step. Not thread-safe.
+class ResidentScoring {
+ public:
+  // kUnrotatedDifference compares a token with the last tokens of at most so many pages, so that a
+  // filled page costs the same in a sequence of any length.
+  static constexpr uint32_t kMaxSamples = 16;
+
+  void Clear();
+  // Adds all layers of a sequence whose table has the step's tokens already; `prompt` says that the
+  // step ends its prompt. The lists point into the table, so it must not change while they are
+  // used.
+  void Add(const BlockTables& table, bool prompt);
+  bool empty() const { return resident_.empty() && unrotated_.empty(); }
+  absl::Span<const kernels::ResidentItem> resident() const { return resident_; }
+  absl::Span<const kernels::UnrotatedItem> unrotated() const { return unrotated_; }
+
+ private:
+  void AddUnrotated(const BlockTables& table, bool prompt);
+
+  std::vector<kernels::ResidentItem> resident_;
+  std::vector<kernels::UnrotatedItem> unrotated_;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_EXECUTOR_RESIDENT_SCORING_H_

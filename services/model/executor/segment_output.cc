@@ -1,0 +1,32 @@
+#include "services/model/executor/segment_output.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "services/model/executor/sampler.h"
+
+namespace folio::model {
+
+absl::Status NotFinite(Position next) {
+  return absl::InternalError(
+      absl::StrCat("the model gave a logit that is not finite at position ", next.value() - 1));
+}
+
+absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
+                        SegmentOutput& output) {
+  output.slot = segment.slot;
+  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
+    return NotFinite(next);
+  }
+  output.token =
+      segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, next);
+  if (segment.top_logprobs >= 0) {
+    const double log_sum = LogSumExp(logits);
+    output.logprob = static_cast<float>(logits[output.token.value()] - log_sum);
+    output.top = TopLogprobs(logits, log_sum, segment.top_logprobs);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace folio::model

@@ -1,0 +1,17 @@
+// The model families that this build knows. A family is declared here and nowhere else.
+#include "services/model/family/family.h"
+
+namespace folio::model {
+
+extern const Family kLlama;
+extern const Family kQwen2;
+
+namespace {
+
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2};
+
+}  // namespace
+
+absl::Span<const Family* const> Families() { return kFamilies; }
+
+}  // namespace folio::model

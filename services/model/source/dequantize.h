@@ -1,0 +1,70 @@
+// DequantizeRow turns stored weights into floats. It knows the number formats of GGUF and
+// safetensors. Its functions are pure and may be called from any thread.
+//
+// Block formats (ggml): 32 values share a half-precision scale d, and in Q4_1 an offset m.
+//   Q8_0  d, 32 signed bytes q             value = d * q
+//   Q4_0  d, 16 bytes of two nibbles q     value = d * (q - 8)
+//   Q4_1  d, m, 16 bytes of two nibbles q  value = d * q + m
+// Low nibbles are values 0..15, high nibbles 16..31. Every product is exact in float32, so the
+// order of operations cannot change a result.
+#ifndef FOLIO_SERVICES_MODEL_SOURCE_DEQUANTIZE_H_
+#define FOLIO_SERVICES_MODEL_SOURCE_DEQUANTIZE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/views.h"
+
+namespace folio::model {
+
+// kOther is a format that this code cannot read. A tensor that is not needed may have it.
+enum class StorageType { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kOther };
+
+inline constexpr size_t kQuantBlock = 32;  // values in a block of the Q formats
+
+// Values per block (1 for plain floats) and bytes per block. Not for kOther.
+size_t BlockValues(StorageType type);
+size_t BlockBytes(StorageType type);
+
+// A tensor in a mapped file. Borrows `bytes` from the mapping.
+struct StoredTensor {
+  std::string file;
+  std::string name;
+  StorageType type = StorageType::kOther;
+  std::string type_name;        // as the container calls it
+  std::vector<uint64_t> shape;  // row-major, outermost first
+  absl::Span<const std::byte> bytes;
+};
+
+// Rows [first, first + count) of a tensor of one or two dimensions, which holds that many; all of
+// it is given back as it is. A part of a vector does not begin or end within a block (CHECKed).
+StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count);
+
+// "[300, 64]"
+std::string ShapeText(absl::Span<const uint64_t> shape);
+
+float HalfToFloat(uint16_t half);
+
+// `count` values, a multiple of BlockValues(type); `in` needs no alignment.
+void DequantizeRow(StorageType type, const std::byte* in, size_t count, float* out);
+
+// The row of the stored tensor that holds row `row` in Hugging Face's order, when each head's rows
+// were stored interleaved for rotary embedding: there (head, pair, half), here (head, half, pair).
+size_t InterleavedRow(size_t row, size_t head_dim);
+
+// A matrix rounded to bf16, row-major. If `interleaved_head_dim` is 0 rows stay as stored, else
+// they are brought into Hugging Face's order. DATA_LOSS names the tensor and place of a value that
+// is not finite, or too large for bf16. The caller has checked shape, type and size.
+absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
+                                                    size_t interleaved_head_dim);
+
+// A vector in float32, as stored. DATA_LOSS as above.
+absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor);
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_SOURCE_DEQUANTIZE_H_

@@ -1,0 +1,194 @@
+// Reads a model of any family from a GGUF file: its metadata, the vocabulary and what tensors there
+// are. Keys of the family begin with the architecture's name ("llama.block_count").
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/model/source/gguf_fields.h"
+#include "services/model/source/raw_model.h"
+#include "services/model/tokenizer/gguf_tokenizer.h"
+
+namespace folio::model {
+namespace {
+
+// The keys of an architecture: Keys("llama")("block_count") is "llama.block_count".
+class Keys {
+ public:
+  explicit Keys(absl::string_view architecture) : architecture_(architecture) {}
+  std::string operator()(absl::string_view key) const {
+    return absl::StrCat(architecture_, ".", key);
+  }
+
+ private:
+  absl::string_view architecture_;
+};
+
+const StoredTensor* FindTensor(const GgufFile& gguf, absl::string_view name) {
+  for (const StoredTensor& tensor : gguf.tensors()) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& fields) {
+  const std::string architecture = fields.String("general.architecture");
+  if (!fields.status().ok()) return fields.status();
+  for (const Family* family : Families()) {
+    if (family->gguf_architecture == architecture) return family;
+  }
+  return absl::UnimplementedError(absl::StrCat(gguf.path(), ": general.architecture ", architecture,
+                                               " is not supported (known are ",
+                                               KnownArchitectures(Format::kGguf), ")"));
+}
+
+// Refuses what a file of any family can ask for and this code does not compute.
+absl::Status RefuseUnsupported(const GgufFile& gguf, const Keys& key, GgufFields& fields) {
+  const auto refuse = [&gguf](absl::string_view name, const auto& value, absl::string_view known) {
+    return absl::UnimplementedError(
+        absl::StrCat(gguf.path(), ": ", name, ": ", value, " is not supported (", known, ")"));
+  };
+  if (const uint32_t parts = fields.Uint("split.count", 0); parts > 1) {
+    return refuse("split.count", parts, "a model in one file");
+  }
+  if (const uint32_t experts = fields.Uint(key("expert_count"), 0); experts > 0) {
+    return refuse(key("expert_count"), experts, "no mixture of experts");
+  }
+  const std::string scaling = fields.String(key("rope.scaling.type"), "none");
+  if (scaling != "none") return refuse(key("rope.scaling.type"), scaling, "only none");
+  if (const float linear = fields.Float(key("rope.scale_linear"), 1); linear != 1) {
+    return refuse(key("rope.scale_linear"), linear, "only 1");
+  }
+  return fields.status();
+}
+
+// head_dim, which older files leave to be derived, and what must go with it.
+absl::Status ReadHeadDim(const GgufFile& gguf, const Keys& key, GgufFields& fields,
+                         ModelConfig& config) {
+  const auto wrong = [&gguf](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat(gguf.path(), ": ", text...));
+  };
+  if (fields.Has(key("attention.key_length"))) {
+    config.head_dim = fields.Uint(key("attention.key_length"));
+  } else {
+    if (config.heads == 0 || config.hidden % config.heads != 0) {
+      return wrong(key("attention.head_count"), ": ", config.heads, " does not divide ",
+                   key("embedding_length"), " ", config.hidden);
+    }
+    config.head_dim = config.hidden / config.heads;
+  }
+  const uint32_t value_length = fields.Uint(key("attention.value_length"), config.head_dim);
+  const uint32_t rotated = fields.Uint(key("rope.dimension_count"), config.head_dim);
+  if (!fields.status().ok()) return fields.status();
+  if (value_length != config.head_dim) {
+    return wrong(key("attention.value_length"), ": ", value_length, " differs from the keys' ",
+                 config.head_dim);
+  }
+  if (rotated != config.head_dim) {
+    return wrong(key("rope.dimension_count"), ": ", rotated, " differs from the head's ",
+                 config.head_dim, " (partial rotation is not supported)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadConfig(const GgufFile& gguf, const Family& family, const Keys& key,
+                        GgufFields& fields, ModelConfig& config) {
+  config.architecture = family.name;
+  config.features = family.features;
+  config.name = fields.String("general.name", "");
+  if (config.name.empty()) {
+    const size_t slash = gguf.path().rfind('/');
+    config.name = gguf.path().substr(slash == std::string::npos ? 0 : slash + 1);
+  }
+  for (const SizeKey& size : CommonSizeKeys()) config.*size.field = fields.Uint(key(size.gguf));
+  config.kv_heads = fields.Uint(key("attention.head_count_kv"), config.heads);
+  config.rope_theta = fields.Float(key("rope.freq_base"), 10000.0f);
+  config.norm_eps = fields.Float(key("attention.layer_norm_rms_epsilon"));
+  if (!fields.status().ok()) return fields.status();
+  return ReadHeadDim(gguf, key, fields, config);
+}
+
+absl::Status ReadRopeDivisors(const GgufFile& gguf, ModelConfig& config) {
+  const StoredTensor* tensor = FindTensor(gguf, "rope_freqs.weight");
+  if (tensor == nullptr) return absl::OkStatus();
+  const std::string where = absl::StrCat(gguf.path(), ": tensor rope_freqs.weight: ");
+  if (tensor->type != StorageType::kF32) {
+    return absl::UnimplementedError(absl::StrCat(where, tensor->type_name, ", only F32 can be"));
+  }
+  if (tensor->shape != std::vector<uint64_t>{config.head_dim / 2}) {
+    return absl::InvalidArgumentError(absl::StrCat(where, "shape ", ShapeText(tensor->shape),
+                                                   ", expected [", config.head_dim / 2, "]"));
+  }
+  absl::StatusOr<std::vector<float>> divisors = ReadFloats(*tensor);
+  if (!divisors.ok()) return divisors.status();
+  for (const float divisor : *divisors) {
+    if (divisor <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(where, "a divisor that is not positive"));
+    }
+  }
+  config.rope_divisors = *std::move(divisors);
+  return absl::OkStatus();
+}
+
+// The number of tokens, which is the number of rows the embedding must have.
+absl::Status ReadVocabulary(const GgufFile& gguf, const Keys& key, GgufFields& fields,
+                            RawModel& parts) {
+  GgufTokenizer raw;
+  raw.model = fields.String("tokenizer.ggml.model");
+  raw.pre = fields.String("tokenizer.ggml.pre", "");
+  raw.tokens = fields.Strings("tokenizer.ggml.tokens");
+  raw.merges = fields.Strings("tokenizer.ggml.merges");
+  raw.token_types = fields.Ints("tokenizer.ggml.token_type");
+  raw.bos_id = fields.MaybeUint("tokenizer.ggml.bos_token_id");
+  raw.eos_id = fields.MaybeUint("tokenizer.ggml.eos_token_id");
+  raw.eot_id = fields.MaybeUint("tokenizer.ggml.eot_token_id");
+  raw.add_bos = fields.MaybeBool("tokenizer.ggml.add_bos_token");
+  raw.chat_template = fields.String("tokenizer.chat_template", "");
+  const uint32_t tokens = static_cast<uint32_t>(raw.tokens.size());
+  parts.config.vocab = fields.Uint(key("vocab_size"), tokens);
+  if (!fields.status().ok()) return fields.status();
+  const StoredTensor* embedding = FindTensor(gguf, "token_embd.weight");
+  if (embedding != nullptr && embedding->shape.size() == 2 && embedding->shape[0] != tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(gguf.path(), ": tokenizer.ggml.tokens: a vocabulary of ", tokens,
+                     " tokens, but token_embd.weight has ", embedding->shape[0], " rows"));
+  }
+  absl::StatusOr<TokenizerSpec> spec = TokenizerFromGguf(raw);
+  if (!spec.ok()) {
+    return absl::Status(spec.status().code(),
+                        absl::StrCat(gguf.path(), ": ", spec.status().message()));
+  }
+  parts.tokenizer = *std::move(spec);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<GgufFile> gguf = GgufFile::Parse(*std::move(file));
+  if (!gguf.ok()) return gguf.status();
+  GgufFields fields(*gguf);
+  const absl::StatusOr<const Family*> family = ReadFamily(*gguf, fields);
+  if (!family.ok()) return family.status();
+  const Keys key((*family)->gguf_architecture);
+
+  RawModel parts;
+  parts.origin = path;
+  parts.family = *family;
+  parts.format = Format::kGguf;
+  absl::Status status = RefuseUnsupported(*gguf, key, fields);
+  if (status.ok()) status = ReadConfig(*gguf, **family, key, fields, parts.config);
+  if (status.ok()) status = ReadVocabulary(*gguf, key, fields, parts);
+  if (!status.ok()) return status;
+  parts.config.tied_embeddings = FindTensor(*gguf, "output.weight") == nullptr;
+  status = CheckConfig(path, parts.config);
+  if (status.ok()) status = ReadRopeDivisors(*gguf, parts.config);
+  if (!status.ok()) return status;
+  parts.tensors = gguf->tensors();
+  parts.harmless = {"rope_freqs.weight", ".attn_rot_embd.weight"};
+  parts.files.push_back(gguf->file());
+  return parts;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,141 @@
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/model/source/hf_files.h"
+#include "services/model/source/json_fields.h"
+#include "services/model/source/raw_model.h"
+
+namespace folio::model {
+namespace {
+
+using nlohmann::json;
+
+absl::Status Unsupported(const std::string& where, absl::string_view field, const json& value,
+                         absl::string_view known) {
+  return absl::UnimplementedError(absl::StrCat(
+      where, ": ", field, ": ", value.dump(-1, ' ', false, json::error_handler_t::replace),
+      " is not supported (", known, ")"));
+}
+
+absl::StatusOr<const Family*> ReadFamily(const JsonFields& fields, const std::string& where) {
+  const json* names = fields.Find("architectures");
+  if (names == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": architectures: missing"));
+  }
+  for (const Family* family : Families()) {
+    if (*names != json::array({family->hf_architecture})) continue;
+    const json* type = fields.Find("model_type");
+    if (type != nullptr && *type != family->hf_model_type) {
+      return Unsupported(where, "model_type", *type, absl::StrCat("only ", family->hf_model_type));
+    }
+    return family;
+  }
+  return Unsupported(where, "architectures", *names,
+                     absl::StrCat("known: ", KnownArchitectures(Format::kHf)));
+}
+
+absl::Status CheckLimits(const JsonFields& fields, const Family& family, const std::string& where) {
+  for (const HfLimit& limit : family.hf_limits) {
+    const json* value = fields.Find(limit.key);
+    if (value != nullptr && *value != json::parse(limit.only)) {
+      return Unsupported(where, limit.key, *value, absl::StrCat("only ", limit.only));
+    }
+  }
+  const json* quantized = fields.Find("quantization_config");
+  if (quantized != nullptr) {
+    return Unsupported(where, "quantization_config", *quantized, "only F32, F16 and BF16 weights");
+  }
+  const json* partial = fields.Find("partial_rotary_factor");
+  if (partial != nullptr && *partial != 1.0) {
+    return Unsupported(where, "partial_rotary_factor", *partial, "only 1");
+  }
+  // Newer files say of each layer whether it attends to a window.
+  const json* layers = fields.Find("layer_types");
+  if (layers != nullptr && *layers != json::array_t(layers->size(), "full_attention")) {
+    return Unsupported(where, "layer_types", *layers, "only full_attention");
+  }
+  return absl::OkStatus();
+}
+
+// Reads rope_scaling of older files or rope_parameters of newer ones, which has rope_theta too.
+absl::Status ReadRope(const json& rope, const std::string& where, ModelConfig& config) {
+  if (!rope.is_object()) return absl::InvalidArgumentError(absl::StrCat(where, ": not an object"));
+  JsonFields fields(rope, where);
+  config.rope_theta = fields.Float("rope_theta", config.rope_theta);
+  const json* partial = fields.Find("partial_rotary_factor");
+  if (partial != nullptr && *partial != 1.0) {
+    return Unsupported(where, "partial_rotary_factor", *partial, "only 1");
+  }
+  const json* type = fields.Find("rope_type");
+  if (type == nullptr) type = fields.Find("type");
+  if (type == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": rope_type: missing"));
+  }
+  if (*type == "default") return fields.status();
+  if (*type != "llama3") return Unsupported(where, "rope_type", *type, "default, llama3");
+  RopeScaling scaling;
+  scaling.factor = fields.Float("factor");
+  scaling.low_freq_factor = fields.Float("low_freq_factor");
+  scaling.high_freq_factor = fields.Float("high_freq_factor");
+  scaling.original_context = fields.Uint("original_max_position_embeddings");
+  config.rope_scaling = scaling;
+  return fields.status();
+}
+
+absl::Status ReadRopes(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  config.rope_theta = fields.Float("rope_theta", 10000.0f);
+  if (!fields.status().ok()) return fields.status();
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const json* rope = fields.Find(key);
+    if (rope == nullptr) continue;
+    absl::Status status = ReadRope(*rope, absl::StrCat(where, ": ", key), config);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// The directory's own name, with "." and a closing slash resolved.
+std::string DirectoryName(const std::string& directory) {
+  std::error_code error;
+  const auto path = std::filesystem::canonical(directory, error);
+  return error ? directory : path.filename().string();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
+  const std::string where = directory + "/config.json";
+  const absl::StatusOr<json> object = ReadJsonObject(where);
+  if (!object.ok()) return object.status();
+  JsonFields fields(*object, where);
+  const absl::StatusOr<const Family*> family = ReadFamily(fields, where);
+  if (!family.ok()) return family.status();
+  if (absl::Status status = CheckLimits(fields, **family, where); !status.ok()) return status;
+
+  ModelConfig config;
+  config.architecture = (*family)->name;
+  config.features = (*family)->features;
+  config.name = fields.String("_name_or_path", "");
+  if (config.name.empty()) config.name = DirectoryName(directory);
+  for (const SizeKey& size : CommonSizeKeys()) config.*size.field = fields.Uint(size.hf);
+  config.kv_heads = fields.Uint("num_key_value_heads", config.heads);
+  config.vocab = fields.Uint("vocab_size");
+  config.norm_eps = fields.Float("rms_norm_eps");
+  config.tied_embeddings = fields.Bool("tie_word_embeddings", false);
+  if (!fields.status().ok()) return fields.status();
+  if (fields.Find("head_dim") != nullptr) {
+    config.head_dim = fields.Uint("head_dim");
+  } else if (config.heads == 0 || config.hidden % config.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": num_attention_heads: ", config.heads,
+                                                   " does not divide hidden_size ", config.hidden));
+  } else {
+    config.head_dim = config.hidden / config.heads;
+  }
+  if (absl::Status status = ReadRopes(fields, where, config); !status.ok()) return status;
+  if (!fields.status().ok()) return fields.status();
+  if (absl::Status status = CheckConfig(where, config); !status.ok()) return status;
+  return config;
+}
+
+}  // namespace folio::model

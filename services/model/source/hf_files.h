@@ -1,0 +1,27 @@
+// ReadHfConfig and ReadHfTokenizer read the JSON files of a Hugging Face model directory. Both are
+// internal to OpenModel.
+#ifndef FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
+#define FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/model/family/model_config.h"
+#include "services/model/tokenizer/tokenizer_spec.h"
+
+namespace folio::model {
+
+// Reads config.json of a family that is known. UNIMPLEMENTED names a field that asks for what this
+// code does not compute (another architecture or activation, quantised weights, another rope type),
+// INVALID_ARGUMENT a field that is missing or of the wrong type.
+absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory);
+
+// Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json; only
+// the first must be there. A sequence ends with the ids of generation_config.json (or, without
+// them, of config.json) and with the tokenizer's own eos token. INVALID_ARGUMENT when
+// tokenizer.json has ids that the model's `vocab` rows do not.
+absl::StatusOr<TokenizerSpec> ReadHfTokenizer(const std::string& directory, uint32_t vocab);
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_

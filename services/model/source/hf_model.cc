@@ -1,0 +1,108 @@
+// Reads a model of any family from a Hugging Face directory: its tensors lie in one safetensors
+// file or in several, with an index.
+#include <filesystem>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "services/model/source/hf_files.h"
+#include "services/model/source/json_fields.h"
+#include "services/model/source/raw_model.h"
+#include "services/model/source/safetensors_file.h"
+
+namespace folio::model {
+namespace {
+
+using nlohmann::json;
+
+absl::Status ReadTensorFile(const std::string& path, RawModel& parts) {
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<std::vector<StoredTensor>> tensors = ParseSafetensors(**file);
+  if (!tensors.ok()) return tensors.status();
+  for (StoredTensor& tensor : *tensors) parts.tensors.push_back(std::move(tensor));
+  parts.files.push_back(*std::move(file));
+  return absl::OkStatus();
+}
+
+// Reads the index, which gives the name of the shard by the name of the tensor.
+absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadIndex(const std::string& path) {
+  const absl::StatusOr<json> index = ReadJsonObject(path);
+  if (!index.ok()) return index.status();
+  const auto map = index->find("weight_map");
+  if (map == index->end() || !map->is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": weight_map: missing"));
+  }
+  absl::flat_hash_map<std::string, std::string> shards;
+  for (const auto& [tensor, shard] : map->items()) {
+    // A shard lies beside the index, so that an index cannot name files elsewhere.
+    if (!shard.is_string() || shard == "" || shard == "." || shard == ".." ||
+        absl::StrContains(shard.get_ref<const std::string&>(), "/")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": weight_map: ", tensor, ": not the name of a file"));
+    }
+    shards.emplace(tensor, shard.get<std::string>());
+  }
+  return shards;
+}
+
+absl::Status ReadShards(const std::string& directory, const std::string& index_path,
+                        RawModel& parts) {
+  const auto index = ReadIndex(index_path);
+  if (!index.ok()) return index.status();
+  absl::flat_hash_set<std::string> read;
+  for (const auto& [tensor, shard] : *index) {
+    if (!read.insert(shard).second) continue;
+    absl::Status status = ReadTensorFile(absl::StrCat(directory, "/", shard), parts);
+    if (!status.ok()) return status;
+  }
+  absl::flat_hash_map<std::string, std::string> found;
+  for (const StoredTensor& tensor : parts.tensors) {
+    if (!found.emplace(tensor.name, tensor.file).second) {
+      return absl::DataLossError(
+          absl::StrCat(tensor.file, ": tensor ", tensor.name, ": is in another shard too"));
+    }
+  }
+  for (const auto& [tensor, shard] : *index) {
+    const auto place = found.find(tensor);
+    if (place == found.end() || place->second != absl::StrCat(directory, "/", shard)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(index_path, ": weight_map: ", tensor, ": missing in ", shard));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RawModel> ReadHfModel(const std::string& directory) {
+  RawModel parts;
+  parts.origin = directory;
+  absl::StatusOr<ModelConfig> config = ReadHfConfig(directory);
+  if (!config.ok()) return config.status();
+  parts.config = *std::move(config);
+  absl::StatusOr<TokenizerSpec> tokenizer = ReadHfTokenizer(directory, parts.config.vocab);
+  if (!tokenizer.ok()) return tokenizer.status();
+  parts.tokenizer = *std::move(tokenizer);
+
+  const std::string single = directory + "/model.safetensors";
+  const std::string index = directory + "/model.safetensors.index.json";
+  absl::Status status = ReadTensorFile(single, parts);
+  if (absl::IsNotFound(status)) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(index, ignored)) {
+      return absl::NotFoundError(
+          absl::StrCat(directory, ": neither model.safetensors nor model.safetensors.index.json"));
+    }
+    status = ReadShards(directory, index, parts);
+  }
+  if (!status.ok()) return status;
+  parts.family = FindFamily(parts.config.architecture);
+  parts.format = Format::kHf;
+  parts.harmless = {".self_attn.rotary_emb.inv_freq"};
+  return parts;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,73 @@
+/* tokenizer_ffi is the C interface of a static library made from the `tokenizers` and `minijinja`
+ * crates. Only tokenizer.cc includes it.
+ *
+ * Functions that can fail return 0 on success. Otherwise *error holds a message in UTF-8 and
+ * nothing else was written. A folio_tok_bytes, folio_tok_ids or object that a function returns
+ * belongs to the caller, who passes it to the free function of its kind. Freeing an empty one does
+ * nothing. A panic in Rust becomes an error. Several threads may read an object at once. */
+#ifndef FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
+#define FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct folio_tok_vocabulary folio_tok_vocabulary;
+
+typedef struct {
+  uint8_t* data;
+  size_t size;
+} folio_tok_bytes;
+
+typedef struct {
+  uint32_t* data;
+  size_t size;
+} folio_tok_ids;
+
+/* Bytes that the caller lends for the time of the call. data may be null when size is 0. */
+typedef struct {
+  const uint8_t* data;
+  size_t size;
+} folio_tok_view;
+
+/* `json` is a tokenizer.json. Its truncation and padding are ignored. */
+int folio_tok_create(folio_tok_view json, folio_tok_vocabulary** vocabulary,
+                     folio_tok_bytes* error);
+void folio_tok_free(folio_tok_vocabulary* vocabulary);
+
+/* One more than the largest id, added tokens included. */
+uint32_t folio_tok_size(const folio_tok_vocabulary* vocabulary);
+
+/* Ids of `text`. Special tokens in it are recognised, none are added. Fails when it is not UTF-8.
+ */
+int folio_tok_encode(const folio_tok_vocabulary* vocabulary, folio_tok_view text,
+                     folio_tok_ids* ids, folio_tok_bytes* error);
+
+/* The raw bytes of a token, valid until the vocabulary is freed. Empty for an id without a token.
+ */
+folio_tok_view folio_tok_token(const folio_tok_vocabulary* vocabulary, uint32_t id);
+/* 1 for an added token marked special. */
+int folio_tok_is_special(const folio_tok_vocabulary* vocabulary, uint32_t id);
+
+typedef struct {
+  folio_tok_view source;    /* Jinja, as in Hugging Face's chat_template */
+  folio_tok_view messages;  /* JSON: [{"role": .., "content": ..}, ..] */
+  folio_tok_view bos_token; /* texts */
+  folio_tok_view eos_token;
+  int64_t now; /* seconds since 1970, in the zone that strftime_now shall show */
+} folio_tok_chat;
+
+/* The rendered template with the generation prompt. */
+int folio_tok_render(const folio_tok_chat* chat, folio_tok_bytes* text, folio_tok_bytes* error);
+
+void folio_tok_free_bytes(folio_tok_bytes bytes);
+void folio_tok_free_ids(folio_tok_ids ids);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_ */

@@ -1,0 +1,55 @@
+// Tokenizer turns text into token ids and back, and renders chat templates. The `tokenizers` and
+// `minijinja` crates do the work behind a small C interface (services/model/tokenizer/ffi). They
+// are used because token ids and prompts must be exactly those that Hugging Face's libraries give.
+#ifndef FOLIO_SERVICES_MODEL_TOKENIZER_TOKENIZER_H_
+#define FOLIO_SERVICES_MODEL_TOKENIZER_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "services/base/ids.h"
+#include "services/model/tokenizer/tokenizer_spec.h"
+
+namespace folio::model {
+
+struct Message {
+  std::string role;
+  std::string content;
+};
+
+// Immutable and thread-safe.
+class Tokenizer {
+ public:
+  // INVALID_ARGUMENT says what is wrong with the specification; `vocab` is the model's.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(const TokenizerSpec& spec,
+                                                           uint32_t vocab);
+  virtual ~Tokenizer() = default;
+
+  // Special tokens written in the text are recognised; nothing is put in front unless the model's
+  // tokenizer says so (`add_bos`, and the text does not start with it). Text for which the
+  // vocabulary has no token is left out. INVALID_ARGUMENT when `text` is not UTF-8.
+  virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const = 0;
+
+  // Renders the template with the generation prompt. FAILED_PRECONDITION without a template,
+  // INVALID_ARGUMENT with the template's own error. Encoding the result does not add a second bos.
+  virtual absl::StatusOr<std::string> RenderChat(absl::Span<const Message> messages) const = 0;
+
+  // The raw bytes that a token stands for, which may be a part of a character. Special tokens give
+  // their text, ids that pad the model's vocabulary give nothing. INVALID_ARGUMENT for an id
+  // outside the vocabulary.
+  virtual absl::StatusOr<std::string> TokenBytes(TokenId id) const = 0;
+
+  virtual bool IsSpecial(TokenId id) const = 0;
+  virtual bool IsEos(TokenId id) const = 0;
+  virtual const std::vector<uint32_t>& eos_ids() const = 0;
+  virtual bool has_chat_template() const = 0;
+  virtual uint32_t vocab_size() const = 0;  // the model's
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_TOKENIZER_TOKENIZER_H_

@@ -1,0 +1,103 @@
+#include "services/policy/cache_config.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "services/base/invalid_argument.h"
+
+namespace folio::policy {
+namespace {
+
+absl::Status CheckMultiple(absl::string_view field, TokenCount tokens, uint32_t page_tokens) {
+  const uint64_t value = tokens.value();
+  if (value % page_tokens == 0) return absl::OkStatus();
+  const uint64_t below = value / page_tokens * page_tokens;
+  return InvalidArgument(field, " ", value, " is not a multiple of the page size ", page_tokens,
+                         ": use ", below, " or ", below + page_tokens);
+}
+
+// The tokens of a budget that are spoken for.
+struct Claims {
+  uint64_t sink, recent, own_recent, representatives;
+
+  static Claims On(TokenCount budget, const CacheConfig& config) {
+    const PolicyTraits& traits = config.policy->traits();
+    return {config.sink.value(), config.recent.value(), traits.own_recent.value(),
+            traits.Representatives(budget).value()};
+  }
+  uint64_t total() const { return sink + std::max(recent, own_recent) + representatives; }
+  std::string Describe() const {
+    std::string text = absl::StrCat("sink_tokens ", sink);
+    if (own_recent > recent) {
+      absl::StrAppend(&text, " + window ", own_recent);
+    } else {
+      absl::StrAppend(&text, " + recent_tokens ", recent);
+    }
+    if (representatives > 0) absl::StrAppend(&text, " + representatives ", representatives);
+    return absl::StrCat(text, " = ", total());
+  }
+};
+
+absl::Status CheckBudget(absl::string_view field, TokenCount budget, const CacheConfig& config,
+                         uint32_t page_tokens) {
+  if (budget.value() == 0) {
+    return InvalidArgument(field, " is missing: policy ", config.policy->traits().name,
+                           " needs a multiple of ", page_tokens, ", at least ",
+                           MinBudget(config, page_tokens).value());
+  }
+  if (absl::Status s = CheckMultiple(field, budget, page_tokens); !s.ok()) return s;
+  const Claims claims = Claims::On(budget, config);
+  if (claims.total() <= budget.value()) return absl::OkStatus();
+  return InvalidArgument(claims.Describe(), " do not fit ", field, " ", budget.value(), ": raise ",
+                         field, " to ", MinBudget(config, page_tokens).value(),
+                         " or protect fewer tokens");
+}
+
+}  // namespace
+
+TokenCount MinBudget(const CacheConfig& config, uint32_t page_tokens) {
+  // Representatives grow with the budget, but more slowly, so every budget above one that fits also
+  // fits. A binary search therefore finds the smallest.
+  uint32_t fits = UINT32_MAX / page_tokens;
+  for (uint32_t low = 1; low < fits;) {
+    const uint32_t pages = low + (fits - low) / 2;
+    const TokenCount budget(pages * page_tokens);
+    if (Claims::On(budget, config).total() <= budget.value()) {
+      fits = pages;
+    } else {
+      low = pages + 1;
+    }
+  }
+  return TokenCount(fits * page_tokens);
+}
+
+absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t num_layers) {
+  if (absl::Status s = CheckMultiple("sink_tokens", config.sink, page_tokens); !s.ok()) return s;
+  if (absl::Status s = CheckMultiple("recent_tokens", config.recent, page_tokens); !s.ok())
+    return s;
+  const PolicyTraits& traits = config.policy->traits();
+  if (!traits.evicts) {
+    if (config.budget.value() == 0 && config.layer_budgets.empty()) return absl::OkStatus();
+    return InvalidArgument(
+        "budget_tokens ", config.budget.value(), " does not go with policy ", traits.name,
+        ", which keeps every token: leave budget_tokens out or choose a policy that "
+        "evicts");
+  }
+  if (config.layer_budgets.empty()) {
+    return CheckBudget("budget_tokens", config.budget, config, page_tokens);
+  }
+  if (config.layer_budgets.size() != num_layers) {
+    return InvalidArgument("layer_budget_tokens has ", config.layer_budgets.size(),
+                           " entries, the model has ", num_layers,
+                           " layers: give one budget for each");
+  }
+  for (size_t layer = 0; layer < num_layers; ++layer) {
+    absl::Status s = CheckBudget(absl::StrCat("layer_budget_tokens[", layer, "]"),
+                                 config.layer_budgets[layer], config, page_tokens);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace folio::policy

@@ -1,0 +1,46 @@
+// CacheConfig is the cache settings of one sequence: its policy, its budget and its protected
+// tokens. Validate decides which settings are allowed.
+#ifndef FOLIO_SERVICES_POLICY_CACHE_CONFIG_H_
+#define FOLIO_SERVICES_POLICY_CACHE_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "services/base/ids.h"
+#include "services/policy/policy.h"
+#include "services/policy/registry.h"
+
+namespace folio::policy {
+
+enum class EvictionMode { kPipelined, kSynchronous };
+
+// Every default is filled in when a request is converted from the protocol.
+struct CacheConfig {
+  ChosenPolicy policy;
+  TokenCount budget;  // 0 for `full`, and the largest of `layer_budgets` if there are any
+  TokenCount sink;
+  TokenCount recent;
+  EvictionMode mode = EvictionMode::kPipelined;
+  std::vector<TokenCount> layer_budgets = {};  // one per layer if they differ, else empty
+
+  TokenCount layer_budget(size_t layer) const {
+    return layer_budgets.empty() ? budget : layer_budgets[layer];
+  }
+  Limits limits(size_t layer) const { return Limits{layer_budget(layer), sink, recent}; }
+};
+
+// INVALID_ARGUMENT names the field and the fix. `sink` and `recent` must be multiples of
+// `page_tokens`. `full` has no budget. Any other policy has one for all layers or one for each,
+// every one a multiple of `page_tokens` that holds the protected tokens and the representatives.
+// Precondition: `page_tokens` > 0.
+absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t num_layers);
+
+// The smallest budget, a multiple of `page_tokens`, that holds the protected tokens and the
+// representatives.
+TokenCount MinBudget(const CacheConfig& config, uint32_t page_tokens);
+
+}  // namespace folio::policy
+
+#endif  // FOLIO_SERVICES_POLICY_CACHE_CONFIG_H_

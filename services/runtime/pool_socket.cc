@@ -1,0 +1,54 @@
+#include "services/runtime/pool_socket.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/runtime/refusal_text.h"
+#include "services/runtime/unix_socket.h"
+
+namespace folio {
+namespace {
+
+constexpr absl::string_view kGranted = "folio-pool 1";
+
+}  // namespace
+
+absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
+                                                     absl::string_view export_token,
+                                                     absl::Duration timeout) {
+  auto socket = ConnectUnix(socket_path);
+  if (!socket.ok()) return socket.status();
+  if (absl::Status status = SendMessage(socket->get(), export_token); !status.ok()) return status;
+  auto answer = ReceiveMessage(socket->get(), timeout);
+  if (!answer.ok()) return answer.status();
+  if (answer->text == kGranted && answer->fds.size() == 2) {
+    return PoolDescriptors{std::move(answer->fds[0]), std::move(answer->fds[1])};
+  }
+  if (answer->text.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat(socket_path, " closed the connection without an answer"));
+  }
+  if (std::optional<absl::Status> refusal = ParseRefusal(answer->text)) return *refusal;
+  return absl::InternalError(absl::StrCat(socket_path, " does not speak the export protocol"));
+}
+
+absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout) {
+  auto message = ReceiveMessage(socket, timeout, /*max_bytes=*/256, /*max_fds=*/0);
+  if (!message.ok()) return message.status();
+  if (message->text.empty()) return absl::InvalidArgumentError("no export token was sent");
+  return std::move(message->text);
+}
+
+absl::Status SendPoolDescriptors(int socket, int pool, int score_board) {
+  const std::array<int, 2> fds = {pool, score_board};
+  return SendMessage(socket, kGranted, fds);
+}
+
+void SendExportRefusal(int socket, const absl::Status& why) {
+  // The result does not matter, because a peer that has left does not need an answer.
+  (void)SendMessage(socket, RefusalText(why));
+}
+
+}  // namespace folio

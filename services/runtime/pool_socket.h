@@ -1,0 +1,35 @@
+// FetchPoolDescriptors and SendPoolDescriptors are the two ends of the manager's export socket. The
+// worker sends its one-time token, and the manager answers with the pool's descriptors or an error
+// and closes.
+#ifndef FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_
+#define FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "services/base/unique_fd.h"
+
+namespace folio {
+
+struct PoolDescriptors {
+  UniqueFd pool;         // [page][K, V][kv_head][token][head_dim]; sealed against resizing
+  UniqueFd score_board;  // float [channel][page][token][kv_head]; sealed likewise
+};
+
+// The worker's side, which fetches the descriptors with the token from Attach. PERMISSION_DENIED
+// for a token that is wrong or used up, UNAVAILABLE if no process listens. Any thread. Blocks.
+absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
+                                                     absl::string_view export_token,
+                                                     absl::Duration timeout = absl::Seconds(10));
+
+// The manager's side, on one accepted connection.
+absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout);
+absl::Status SendPoolDescriptors(int socket, int pool, int score_board);
+void SendExportRefusal(int socket, const absl::Status& why);
+
+}  // namespace folio
+
+#endif  // FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_

@@ -1,0 +1,96 @@
+#include "services/wire/layout.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace folio::wire {
+namespace {
+
+// No model comes near these; they keep every product far from overflow.
+constexpr uint32_t kMaxLayers = 1024;
+constexpr uint32_t kMaxHeads = 1024;
+constexpr uint32_t kMaxHeadDim = 4096;
+constexpr uint32_t kMaxPageTokens = 1024;
+constexpr int kMaxRanks = 64;
+
+absl::Status InRange(absl::string_view field, uint32_t value, uint32_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("layout.", field, ": ", value, " is not from 1 to ", most));
+}
+
+std::string Shown(const std::string& text) { return absl::StrCat("\"", text, "\""); }
+uint32_t Shown(uint32_t number) { return number; }
+
+CacheGeometry GeometryOf(const v1::ModelLayout& layout, uint32_t kv_heads) {
+  return {.num_layers = layout.num_layers(),
+          .num_kv_heads = kv_heads,
+          .head_dim = layout.head_dim(),
+          .page_tokens = layout.page_tokens()};
+}
+
+}  // namespace
+
+CacheGeometry GeometryOf(const v1::ModelLayout& layout) {
+  return GeometryOf(layout, layout.num_kv_heads());
+}
+
+absl::Status CheckLayout(const v1::ModelLayout& layout) {
+  for (const absl::Status& status :
+       {InRange("num_layers", layout.num_layers(), kMaxLayers),
+        InRange("num_kv_heads", layout.num_kv_heads(), kMaxHeads),
+        InRange("head_dim", layout.head_dim(), kMaxHeadDim),
+        InRange("page_tokens", layout.page_tokens(), kMaxPageTokens)}) {
+    if (!status.ok()) return status;
+  }
+  if (layout.data_type() != v1::DATA_TYPE_BFLOAT16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layout.data_type: ", static_cast<int>(layout.data_type()),
+                     " is not supported; use DATA_TYPE_BFLOAT16"));
+  }
+  if (layout.fingerprint().empty()) {
+    return absl::InvalidArgumentError("layout.fingerprint: must be set");
+  }
+  if (layout.rank_kv_heads_size() > kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layout.rank_kv_heads: has ", layout.rank_kv_heads_size(), " ranks; at most ", kMaxRanks));
+  }
+  for (const uint32_t heads : layout.rank_kv_heads()) {
+    absl::Status status = InRange("rank_kv_heads", heads, layout.num_kv_heads());
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout) {
+  if (layout.rank_kv_heads().empty()) return {GeometryOf(layout)};
+  std::vector<CacheGeometry> ranks;
+  ranks.reserve(layout.rank_kv_heads_size());
+  for (const uint32_t heads : layout.rank_kv_heads()) ranks.push_back(GeometryOf(layout, heads));
+  return ranks;
+}
+
+absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& worker) {
+  std::vector<std::string> differences;
+  const auto compare = [&](absl::string_view field, const auto& ours, const auto& theirs) {
+    if (ours == theirs) return;
+    differences.push_back(absl::StrCat("layout.", field, ": the pool has ", Shown(ours),
+                                       ", the worker ", Shown(theirs)));
+  };
+  compare("num_layers", pool.num_layers(), worker.num_layers());
+  compare("num_kv_heads", pool.num_kv_heads(), worker.num_kv_heads());
+  compare("head_dim", pool.head_dim(), worker.head_dim());
+  compare("page_tokens", pool.page_tokens(), worker.page_tokens());
+  compare("data_type", static_cast<uint32_t>(pool.data_type()),
+          static_cast<uint32_t>(worker.data_type()));
+  compare("model", pool.model(), worker.model());
+  compare("fingerprint", pool.fingerprint(), worker.fingerprint());
+  compare("rank_kv_heads", absl::StrJoin(pool.rank_kv_heads(), ","),
+          absl::StrJoin(worker.rank_kv_heads(), ","));
+  if (differences.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
+}
+
+}  // namespace folio::wire

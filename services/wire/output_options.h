@@ -1,0 +1,30 @@
+// OutputOptions says which tokens and texts a client wants to see. A worker sends it to the manager
+// when it opens a sequence, and the manager returns it to the worker that continues the sequence
+// after a failure. The manager keeps it as bytes and does not read it, so that workers may add
+// options without a new manager.
+//
+// This header needs no protobuf, because the worker's step loop includes it.
+#ifndef FOLIO_SERVICES_WIRE_OUTPUT_OPTIONS_H_
+#define FOLIO_SERVICES_WIRE_OUTPUT_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace folio::wire {
+
+struct OutputOptions {
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::optional<uint32_t> logprobs;
+  friend bool operator==(const OutputOptions&, const OutputOptions&) = default;
+};
+
+// The bytes are the protocol's OutputOptions message. Parse returns nothing for other bytes.
+std::string Serialize(const OutputOptions& options);
+std::optional<OutputOptions> ParseOutputOptions(const std::string& bytes);
+
+}  // namespace folio::wire
+
+#endif  // FOLIO_SERVICES_WIRE_OUTPUT_OPTIONS_H_

@@ -1,0 +1,178 @@
+// The half of session.h about replies, which the manager sends.
+#include <utility>
+
+#include "services/base/check.h"
+#include "services/wire/sampling.h"
+#include "services/wire/sequence.h"
+#include "services/wire/session.h"
+
+namespace folio::wire {
+namespace {
+
+using Layers = google::protobuf::RepeatedPtrField<v1::LayerPages>;
+
+// OpenResult, ClaimResult and SequenceError carry a status in the same two fields.
+template <typename Message>
+void WriteStatus(const absl::Status& status, Message* out) {
+  out->set_code(static_cast<int>(status.code()));
+  out->set_message(std::string(status.message()));
+}
+template <typename Message>
+absl::Status ReadStatus(const Message& message) {
+  return {static_cast<absl::StatusCode>(message.code()), message.message()};
+}
+
+void Write(const OpenResult& opened, v1::OpenResult* out) {
+  out->set_request_tag(opened.request_tag);
+  if (!opened.status.ok()) return WriteStatus(opened.status, out);
+  out->set_sequence_id(opened.sequence.value());
+  out->set_lease_epoch(opened.lease_epoch.value());
+  *out->mutable_cache() = ToProto(opened.cache);
+  for (const PageList& pages : opened.pages) *out->add_layers() = ToProto(pages);
+  *out->mutable_scores() = ToProto(opened.scores);
+  *out->mutable_prompt_scores() = ToProto(opened.prompt_scores);
+}
+
+void Write(const ClaimResult& claimed, v1::ClaimResult* out) {
+  out->set_request_tag(claimed.request_tag);
+  if (!claimed.status.ok()) return WriteStatus(claimed.status, out);
+  out->set_sequence_id(claimed.sequence.value());
+  out->set_lease_epoch(claimed.lease_epoch.value());
+  *out->mutable_cache() = ToProto(claimed.cache);
+  *out->mutable_sampling() = ToProto(ParametersOf(claimed.sampling));
+  FOLIO_CHECK(out->mutable_output()->ParseFromString(claimed.output));
+  out->set_label(claimed.label);
+  out->set_max_new_tokens(claimed.max_new_tokens.value());
+  out->set_prompt_tokens(claimed.prompt_tokens.value());
+  out->mutable_tokens()->Reserve(static_cast<int>(claimed.tokens.size()));
+  for (const TokenId token : claimed.tokens) out->add_tokens(token.value());
+  out->set_logical_length(claimed.logical_length.value());
+  for (const ClaimedLayer& from : claimed.layers) {
+    v1::ClaimResult::Layer* layer = out->add_layers();
+    *layer->mutable_pages() = ToProto(from.pages);
+    for (const PositionRange& range : from.positions) {
+      layer->add_runs(range.begin.value());
+      layer->add_runs(range.end.value());
+    }
+  }
+  out->set_evicted_pages(claimed.evicted_pages.value());
+  *out->mutable_scores() = ToProto(claimed.scores);
+  *out->mutable_prompt_scores() = ToProto(claimed.prompt_scores);
+  if (claimed.plan.has_value()) *out->mutable_plan() = ToProto(*claimed.plan);
+}
+
+// Empty if the number of layers or any of the lists is malformed: an empty list for one layer
+// alone would look like a layer that gets no pages.
+LayerPageLists ReadLayers(const Layers& layers, uint32_t num_layers) {
+  if (static_cast<uint32_t>(layers.size()) != num_layers) return {};
+  LayerPageLists out(num_layers);
+  for (uint32_t i = 0; i < num_layers; ++i) {
+    if (!ReadPages(layers[static_cast<int>(i)], &out[i])) return {};
+  }
+  return out;
+}
+
+std::vector<ClaimedLayer> ReadLayers(const v1::ClaimResult& result, uint32_t num_layers) {
+  if (static_cast<uint32_t>(result.layers_size()) != num_layers) return {};
+  std::vector<ClaimedLayer> out(num_layers);
+  for (uint32_t i = 0; i < num_layers; ++i) {
+    const v1::ClaimResult::Layer& layer = result.layers(static_cast<int>(i));
+    if (!ReadPages(layer.pages(), &out[i].pages) || layer.runs_size() % 2 != 0) return {};
+    for (int at = 0; at < layer.runs_size(); at += 2) {
+      out[i].positions.push_back({Position(layer.runs(at)), Position(layer.runs(at + 1))});
+    }
+  }
+  return out;
+}
+
+OpenResult Read(const v1::OpenResult& result, uint32_t num_layers) {
+  OpenResult out;
+  out.request_tag = result.request_tag();
+  out.status = ReadStatus(result);
+  if (!out.status.ok()) return out;
+  out.sequence = SequenceId(result.sequence_id());
+  out.lease_epoch = LeaseEpoch(result.lease_epoch());
+  out.cache = FromProto(result.cache());
+  out.pages = ReadLayers(result.layers(), num_layers);
+  out.scores = FromProto(result.scores());
+  out.prompt_scores = FromProto(result.prompt_scores());
+  return out;
+}
+
+SamplingRecord RecordOf(const v1::SamplingParams& message) {
+  const SamplingParameters sampling = FromProto(message);
+  return {.temperature = sampling.temperature,
+          .top_k = sampling.top_k,
+          .top_p = sampling.top_p.value_or(1.0F),
+          .min_p = sampling.min_p,
+          .seed = sampling.seed.value_or(0)};
+}
+
+ClaimResult Read(const v1::ClaimResult& result, uint32_t num_layers) {
+  ClaimResult out;
+  out.request_tag = result.request_tag();
+  out.status = ReadStatus(result);
+  if (!out.status.ok()) return out;
+  out.sequence = SequenceId(result.sequence_id());
+  out.lease_epoch = LeaseEpoch(result.lease_epoch());
+  out.cache = FromProto(result.cache());
+  out.sampling = RecordOf(result.sampling());
+  out.output = result.output().SerializeAsString();
+  out.label = result.label();
+  out.max_new_tokens = TokenCount(result.max_new_tokens());
+  out.prompt_tokens = TokenCount(result.prompt_tokens());
+  out.tokens.reserve(result.tokens_size());
+  for (const uint32_t token : result.tokens()) out.tokens.emplace_back(token);
+  out.logical_length = TokenCount(result.logical_length());
+  out.layers = ReadLayers(result, num_layers);
+  out.evicted_pages = PageCount(result.evicted_pages());
+  out.scores = FromProto(result.scores());
+  out.prompt_scores = FromProto(result.prompt_scores());
+  if (result.has_plan()) out.plan = FromProto(result.plan(), num_layers);
+  return out;
+}
+
+}  // namespace
+
+v1::SessionReply ToProto(const SessionReply& reply) {
+  v1::SessionReply out;
+  out.set_step(reply.step);
+  for (const OpenResult& opened : reply.opened) Write(opened, out.add_opened());
+  for (const ClaimResult& claimed : reply.claimed) Write(claimed, out.add_claimed());
+  for (const PageGrant& grant : reply.granted) {
+    v1::PageGrant* granted = out.add_granted();
+    granted->set_sequence_id(grant.sequence.value());
+    for (const PageList& pages : grant.pages) *granted->add_layers() = ToProto(pages);
+  }
+  for (const Plan& plan : reply.plans) *out.add_plans() = ToProto(plan);
+  for (const SequenceError& error : reply.failed) {
+    v1::SequenceError* failed = out.add_failed();
+    failed->set_sequence_id(error.sequence.value());
+    WriteStatus(error.status, failed);
+  }
+  return out;
+}
+
+SessionReply FromProto(const v1::SessionReply& reply, uint32_t num_layers) {
+  SessionReply out;
+  out.step = reply.step();
+  for (const v1::OpenResult& result : reply.opened()) {
+    out.opened.push_back(Read(result, num_layers));
+  }
+  for (const v1::ClaimResult& result : reply.claimed()) {
+    out.claimed.push_back(Read(result, num_layers));
+  }
+  for (const v1::PageGrant& grant : reply.granted()) {
+    out.granted.push_back(
+        {SequenceId(grant.sequence_id()), ReadLayers(grant.layers(), num_layers)});
+  }
+  for (const v1::EvictionPlan& plan : reply.plans()) {
+    out.plans.push_back(FromProto(plan, num_layers));
+  }
+  for (const v1::SequenceError& error : reply.failed()) {
+    out.failed.push_back({SequenceId(error.sequence_id()), ReadStatus(error)});
+  }
+  return out;
+}
+
+}  // namespace folio::wire

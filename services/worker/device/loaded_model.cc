@@ -1,0 +1,149 @@
+#include "services/worker/device/loaded_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/threads/thread_pool.h"
+#include "services/base/check.h"
+#include "services/model/cpu/cpu_executor.h"
+#include "services/model/family/family.h"
+#include "services/model/tp/tp_executor.h"
+
+namespace folio::worker {
+
+absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options) {
+  if (options.compute == "float32") {
+    if (options.kernels == "auto" || options.kernels == "plain")
+      return kernels::cpu::MakePlainOps();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kernels=", options.kernels,
+                     ": --compute=float32 has only plain kernels; leave it auto"));
+  }
+  if (options.compute != "bfloat16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--compute=", options.compute, ": must be float32 or bfloat16"));
+  }
+  auto ops = kernels::cpu::MakeFastOps(options.kernels);
+  if (ops.ok()) return ops;
+  return absl::Status(ops.status().code(),
+                      absl::StrCat("--kernels=", options.kernels, ": ", ops.status().message()));
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string& path,
+                                                               const std::string& name,
+                                                               uint32_t page_tokens,
+                                                               const ComputeOptions& options,
+                                                               const model::LoadProgress& progress,
+                                                               const TpRank& self, Gpu* gpu) {
+  auto source = model::OpenModel(path);
+  if (!source.ok()) return source.status();
+  const model::ModelConfig& config = (*source)->config();
+  auto tokenizer = model::Tokenizer::Create((*source)->tokenizer(), config.vocab);
+  if (!tokenizer.ok()) {
+    return absl::Status(tokenizer.status().code(),
+                        absl::StrCat(path, ": ", tokenizer.status().message()));
+  }
+  auto shards = model::ShardForAll(config, self.ranks);
+  if (!shards.ok()) return shards.status();
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel());
+  loaded->options_ = options;
+  loaded->self_ = self;
+  loaded->config_ = config;
+  loaded->tokenizer_ = *std::move(tokenizer);
+  loaded->gpu_ = gpu;
+  folio::v1::ModelLayout& layout = loaded->layout_;
+  layout.set_model(name.empty() ? config.name : name);
+  layout.set_fingerprint((*source)->fingerprint());
+  layout.set_num_layers(config.num_layers);
+  layout.set_num_kv_heads(config.kv_heads);
+  layout.set_head_dim(config.head_dim);
+  layout.set_page_tokens(page_tokens);
+  layout.set_data_type(folio::v1::DATA_TYPE_BFLOAT16);
+  for (const model::Shard& shard : *shards) {
+    if (self.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);
+  }
+  loaded->shards_ = *std::move(shards);
+  const auto kernels = gpu == nullptr ? loaded->LoadForCpu(**source, progress)
+                                      : loaded->LoadForGpu(**source, progress);
+  if (!kernels.ok()) return kernels.status();
+  loaded->Describe(*kernels);
+  return loaded;
+}
+
+absl::StatusOr<std::string> LoadedModel::LoadForCpu(const model::ModelSource& source,
+                                                    const model::LoadProgress& progress) {
+  auto ops = MakeOps(options_);
+  if (!ops.ok()) return ops.status();
+  kernels::ThreadPool threads(options_.threads);
+  const model::ShardSource part(source, shards_.at(self_.rank.value()));
+  auto weights = model::LoadWeights(part, **ops, threads, progress);
+  if (!weights.ok()) return weights.status();
+  weights_ = *std::move(weights);
+  return std::string((*ops)->name());
+}
+
+absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& source,
+                                                    const model::LoadProgress& progress) {
+  const model::ShardSource part(source, shards_.at(self_.rank.value()));
+  auto weights = gpu_->Load(part, options_.threads, progress);
+  if (!weights.ok()) return weights.status();
+  on_gpu_ = *std::move(weights);
+  return "cuda";
+}
+
+void LoadedModel::Describe(absl::string_view kernels) {
+  const model::ModelConfig& config = config_;
+  folio::v1::GetModelResponse& out = description_;
+  *out.mutable_layout() = layout_;
+  out.set_architecture(config.architecture);
+  out.set_vocab_size(config.vocab);
+  out.set_context_length(config.context);
+  out.set_hidden_size(config.hidden);
+  out.set_num_attention_heads(config.heads);
+  out.set_parameters(model::CountParameters(config));
+  out.set_weight_bytes(on_gpu_ != nullptr ? on_gpu_->weight_bytes() : weights_->bytes());
+  out.set_device(gpu_ != nullptr ? gpu_->info().ToString() : "cpu");
+  out.set_compute(options_.compute);
+  out.set_kernels(std::string(kernels));
+  out.set_threads(static_cast<uint32_t>(options_.threads));
+  out.set_chat_template(tokenizer_->has_chat_template());
+  for (const uint32_t id : tokenizer_->eos_ids()) out.add_eos_tokens(id);
+  const CacheGeometry geometry = {.num_layers = config.num_layers,
+                                  .num_kv_heads = config.kv_heads,
+                                  .head_dim = config.head_dim,
+                                  .page_tokens = layout_.page_tokens()};
+  out.set_kv_bytes_per_token(geometry.kv_bytes_per_token());
+}
+
+absl::StatusOr<std::shared_ptr<model::CudaCommunicator>> LoadedModel::MakeCommunicator(
+    collective::Collective& host, uint32_t max_rows) const {
+  FOLIO_CHECK(host.size() == shards_.size());
+  if (on_gpu_ == nullptr) return nullptr;
+  return on_gpu_->MakeCommunicator(shards_, host, max_rows);
+}
+
+absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeOwnExecutor(
+    const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group) const {
+  if (on_gpu_ != nullptr) {
+    return on_gpu_->MakeExecutor(pool, max_rows, group != nullptr ? group->gpus : nullptr);
+  }
+  auto ops = MakeOps(options_);
+  if (!ops.ok()) return ops.status();
+  model::CpuExecutorOptions options;
+  options.max_rows = max_rows;
+  if (group != nullptr) {
+    options.group.shards = shards_;
+    options.group.collective = group->host;
+  }
+  return model::MakeCpuExecutor(weights_, *std::move(ops), options_.threads, pool, options);
+}
+
+absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeExecutor(
+    const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group) const {
+  FOLIO_CHECK((shards_.size() > 1) == (group != nullptr));
+  auto own = MakeOwnExecutor(pool, max_rows, group);
+  if (!own.ok() || group == nullptr || !group->host->leads()) return own;
+  return model::MakeTpExecutor(*std::move(own), group->host);
+}
+
+}  // namespace folio::worker

@@ -1,0 +1,121 @@
+#include "services/worker/engine/delivery.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+
+namespace folio::worker {
+
+Delivery::Delivery(const model::Tokenizer* tokenizer, const Submission* submission)
+    : tokenizer_(tokenizer), submission_(submission) {}
+
+void Delivery::Start(Started started) {
+  admitted_ = absl::Now();
+  text_.emplace(tokenizer_, submission_->request.stop);
+  submission_->sink->OnEvent(std::move(started));
+}
+
+void Delivery::Report(Eviction eviction) { submission_->sink->OnEvent(std::move(eviction)); }
+
+void Delivery::AddProgress(uint32_t done_tokens) {
+  events_.emplace_back(Progress{done_tokens, submission_->request.prompt_tokens()});
+}
+
+bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) {
+  const SequenceRequest& request = submission_->request;
+  newest_token_ = absl::Now();
+  if (outputs_ == 0) first_token_ = newest_token_;
+  ++outputs_;
+
+  FinishReason reason = FinishReason::kUnspecified;
+  TextStream::Piece piece;
+  if (!request.ignore_eos && !request.scoring() && tokenizer_->IsEos(output.token)) {
+    reason = FinishReason::kEos;
+  } else if (!request.scoring()) {
+    piece = text_->Feed(output.token);
+  }
+  held_.text += piece.text;
+  // The characters of the tokens before this one are whole, although this one's are not.
+  if (!piece.whole && !piece.text.empty() && !held_.tokens.empty()) AddChunk();
+  HoldToken(output);
+  if (piece.stop) {
+    reason = FinishReason::kStop;
+  } else if (reason == FinishReason::kUnspecified && outputs_ == request.max_new_tokens) {
+    reason = FinishReason::kLength;
+  }
+  if (reason == FinishReason::kUnspecified) {
+    if (piece.whole) AddChunk();
+    return false;
+  }
+  if (!piece.stop && !request.scoring()) {
+    piece = text_->Finish();
+    held_.text += piece.text;
+    if (piece.stop) reason = FinishReason::kStop;
+  }
+  AddChunk();
+  AddFinished(reason, piece.stop.value_or(""), cache);
+  return true;
+}
+
+void Delivery::HoldToken(const model::SegmentOutput& output) {
+  held_.tokens.push_back(output.token);
+  if (submission_->request.top_logprobs < 0) return;
+  TokenLogprob& logprob = held_.logprobs.emplace_back();
+  logprob.token = output.token;
+  logprob.logprob = output.logprob;
+  logprob.top.reserve(output.top.size());
+  for (const auto& [token, value] : output.top) {
+    absl::StatusOr<std::string> bytes = tokenizer_->TokenBytes(token);
+    logprob.top.push_back({token, value, bytes.ok() ? *std::move(bytes) : std::string()});
+  }
+}
+
+void Delivery::AddChunk() {
+  TokenChunk chunk = std::exchange(held_, {});
+  const std::optional<ResumeRequest>& resume = submission_->request.resume;
+  const auto received = resume ? static_cast<uint32_t>(resume->received.size()) : 0;
+  const auto tokens = static_cast<uint32_t>(chunk.tokens.size());
+  const uint32_t known = std::min(tokens, received - std::min(received, added_));
+  added_ += tokens;
+  if (known == tokens) return;  // the client has all of it
+  if (known > 0) {
+    chunk.tokens.erase(chunk.tokens.begin(), chunk.tokens.begin() + known);
+    const size_t logprobs = std::min<size_t>(chunk.logprobs.size(), known);
+    chunk.logprobs.erase(chunk.logprobs.begin(),
+                         chunk.logprobs.begin() + static_cast<ptrdiff_t>(logprobs));
+  }
+  events_.emplace_back(std::move(chunk));
+}
+
+void Delivery::AddFinished(FinishReason reason, std::string stop, CacheStatsReader cache) {
+  const absl::Time arrival = submission_->request.arrival;
+  const Usage usage = {.prompt_tokens = submission_->request.prompt_tokens(),
+                       .generated_tokens = outputs_,
+                       .queue_seconds = absl::ToDoubleSeconds(admitted_ - arrival),
+                       .prefill_seconds = absl::ToDoubleSeconds(first_token_ - admitted_),
+                       .time_to_first_token = absl::ToDoubleSeconds(first_token_ - arrival),
+                       .decode_seconds = absl::ToDoubleSeconds(newest_token_ - first_token_)};
+  events_.emplace_back(Finished{reason, std::move(stop), usage, cache()});
+  finished_ = true;
+}
+
+void Delivery::Send() {
+  for (Event& event : events_) submission_->sink->OnEvent(std::move(event));
+  events_.clear();
+}
+
+bool Delivery::Replay(const std::vector<TokenId>& tokens, CacheStatsReader cache) {
+  for (const TokenId token : tokens) {
+    model::SegmentOutput output;
+    output.token = token;
+    output.logprob = std::numeric_limits<float>::quiet_NaN();
+    if (Take(output, cache)) break;
+  }
+  Send();
+  return finished_;
+}
+
+}  // namespace folio::worker

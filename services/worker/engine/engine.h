@@ -1,0 +1,91 @@
+// Engine is the step loop: continuous batching of sequences on one executor, while the manager
+// decides over pages. Everything happens at step boundaries, in this order:
+//
+//   take requests and cancellations -> carry out the manager's replies (pages, plans) -> open
+//   requests for which there is room -> send what is due (acknowledgements, closings) -> enqueue a
+//   step -> collect the step that is `pipeline_depth` behind -> send its commits -> then, and only
+//   then, send its tokens to the clients.
+//
+// The step loop carries out what the Scheduler chooses, and leaves pages and plans to the
+// ManagerSession and texts to each sequence's Delivery.
+//
+// Steps are counted from 1. A sequence is busy until the last step that may read or write its pages
+// was collected, and nothing is given back before that. So a step may be enqueued while the one
+// before it still runs, without a wait for the device at any table edit.
+#ifndef FOLIO_SERVICES_WORKER_ENGINE_ENGINE_H_
+#define FOLIO_SERVICES_WORKER_ENGINE_ENGINE_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "services/model/executor/executor.h"
+#include "services/model/tokenizer/tokenizer.h"
+#include "services/worker/engine/engine_options.h"
+#include "services/worker/engine/manager_session.h"
+#include "services/worker/engine/request_queue.h"
+#include "services/worker/engine/scheduler.h"
+#include "services/worker/link/manager_link.h"
+
+namespace folio::worker {
+
+class Engine {
+ public:
+  // All pointers are borrowed. The executor is fresh, and its tables are this engine's.
+  Engine(const EngineOptions& options, model::Executor* executor, ManagerLink* link,
+         RequestQueue* queue, const model::Tokenizer* tokenizer);
+
+  // Serves until the link fails (returns why; requests end with UNAVAILABLE) or Drain is done (OK).
+  // Call it once; the caller's thread is the executor's.
+  absl::Status Run();
+
+  // Refuses new requests and lets the accepted ones finish until `deadline`, then ends them with
+  // UNAVAILABLE. Thread-safe; a second call may bring the deadline forward.
+  void Drain(absl::Time deadline);
+
+  EngineCounters counters() const;  // thread-safe
+
+ private:
+  struct InFlight {
+    model::StepTicket ticket;
+    std::vector<StepResult> results;
+  };
+
+  // False: the loop ends.
+  bool RunBoundary();
+  void EndCancelled();
+  void OpenQueued();
+  void WaitForManager();
+  void Enqueue(const Batch& batch);
+  void CollectOldest();
+  // Hands the step's tokens to their sequences, and drops the results of those that have ended.
+  void TakeOutputs(const model::StepOutput& output, std::vector<StepResult>* results);
+  absl::Status Stop(absl::Status why);
+  void PublishCounters();
+  std::optional<absl::Time> drain_deadline() const;
+
+  const EngineOptions options_;
+  model::Executor* const executor_;
+  ManagerLink* const link_;
+  RequestQueue* const queue_;
+  const Scheduler scheduler_;
+  StepCounts steps_;
+  ManagerSession session_;
+
+  std::deque<std::shared_ptr<Submission>> waiting_;  // beyond max_batch
+  std::deque<InFlight> in_flight_;
+  EngineCounters totals_;
+
+  mutable absl::Mutex mutex_;
+  std::optional<absl::Time> drain_deadline_ ABSL_GUARDED_BY(mutex_);
+  EngineCounters counters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_ENGINE_ENGINE_H_

@@ -1,0 +1,25 @@
+// PlanScores translates the scores that a sequence's policy needs into the executor's terms.
+#ifndef FOLIO_SERVICES_WORKER_ENGINE_SCORE_PLAN_H_
+#define FOLIO_SERVICES_WORKER_ENGINE_SCORE_PLAN_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/views.h"
+#include "services/base/score_kind.h"
+#include "services/model/executor/executor.h"
+
+namespace folio::worker {
+
+struct ScorePlan {
+  ScoreKind kind = ScoreKind::kNone;  // in the board's first channel
+  model::WindowScore window;          // of the prompt's end; queries may exceed the prompt
+};
+
+// `first` and `second` are what the policy needs in the board's two channels. The second is for
+// the prompt alone. INTERNAL if this worker cannot write them: a kind or time that it does not
+// know, a window without queries, a pool that is even or too large, or two windows (a chunk of the
+// prompt can score only one).
+absl::StatusOr<ScorePlan> PlanScores(const ScoreNeed& first, const ScoreNeed& second);
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_ENGINE_SCORE_PLAN_H_

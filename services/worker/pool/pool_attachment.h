@@ -1,0 +1,74 @@
+// PoolAttachment is the manager's pool as a worker uses it: it attaches to the manager, fetches the
+// pool's descriptors and maps them.
+#ifndef FOLIO_SERVICES_WORKER_POOL_POOL_ATTACHMENT_H_
+#define FOLIO_SERVICES_WORKER_POOL_POOL_ATTACHMENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "kernels/views.h"
+#include "services/base/geometry.h"
+#include "services/worker/device/gpu.h"
+#include "services/worker/device/pool_user.h"
+#include "services/worker/link/grpc_manager_link.h"
+#include "services/worker/pool/host_mapping.h"
+
+namespace folio::worker {
+
+// `view()` must not be used after this is destroyed.
+class PoolAttachment {
+ public:
+  // Calls Attach and then Fetch. The manager's refusal passes through: FAILED_PRECONDITION names
+  // the field that differs. UNAVAILABLE when the manager cannot be reached. In a worker of several
+  // ranks only the leader attaches.
+  static absl::StatusOr<std::unique_ptr<PoolAttachment>> Attach(
+      const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
+      const PoolUser& user);
+  // Fetches this rank's descriptors from the export socket, with the rank's token in the answer
+  // that the leader got.
+  static absl::StatusOr<std::unique_ptr<PoolAttachment>> Fetch(
+      const folio::v1::AttachResponse& response, const PoolUser& user);
+
+  // Addresses on the device that computes.
+  const kernels::PoolView& view() const { return view_; }
+  const CacheGeometry& geometry() const { return geometry_; }  // of all ranks
+  const folio::v1::AttachResponse& response() const { return response_; }
+  const SessionOptions& session() const { return session_; }
+
+ private:
+  PoolAttachment(folio::v1::AttachResponse response, const CacheGeometry& geometry,
+                 SharedMapping board)
+      : response_(std::move(response)),
+        geometry_(geometry),
+        board_(std::move(board)),
+        session_{response_.worker_id(), response_.session_token(),
+                 absl::Milliseconds(response_.lease_ttl_ms()), geometry.num_layers} {}
+  absl::Status MapPages(int fd, size_t bytes, const PoolUser& user);
+
+  folio::v1::AttachResponse response_;
+  CacheGeometry geometry_;
+  SharedMapping board_;
+  // One of the two is set. GpuPages also has the GPU's address of the board.
+  std::optional<SharedMapping> host_pages_;
+  std::unique_ptr<GpuPages> gpu_pages_;
+  kernels::PoolView view_;
+  SessionOptions session_;
+};
+
+// Attaches, and retries while the manager is unavailable: see RetryWhileUnavailable.
+absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
+    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
+    const PoolUser& user, absl::Duration timeout, const std::function<bool()>& stop);
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_POOL_POOL_ATTACHMENT_H_

@@ -1,0 +1,240 @@
+#include "services/worker/rpc/request_check.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "services/base/invalid_argument.h"
+#include "services/base/protocol.h"
+#include "services/wire/sampling.h"
+
+namespace folio::worker {
+
+namespace v1 = folio::v1;
+
+namespace {
+
+// A longer text cannot fit into the context, because tokens of this average length do not exist.
+size_t MaxTextBytes(const ModelLimits& limits) {
+  return std::max<size_t>(size_t{1} << 20, size_t{64} * limits.context);
+}
+
+absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text, absl::string_view field,
+                                                const ModelLimits& limits) {
+  if (text.size() > MaxTextBytes(limits)) {
+    return InvalidArgument(field, " is ", text.size(), " bytes long, the most is ",
+                           MaxTextBytes(limits));
+  }
+  auto ids = limits.tokenizer->Encode(text);
+  if (!ids.ok()) {
+    return absl::Status(ids.status().code(), absl::StrCat(field, ": ", ids.status().message()));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<TokenId>> CheckIds(
+    const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
+    const ModelLimits& limits) {
+  std::vector<TokenId> ids;
+  ids.reserve(given.size());
+  for (int i = 0; i < given.size(); ++i) {
+    if (given[i] >= limits.vocab) {
+      return InvalidArgument(field, "[", i, "] is ", given[i], ", the vocabulary has ",
+                             limits.vocab, " tokens");
+    }
+    ids.push_back(TokenId(given[i]));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<TokenId>> EncodeChat(const v1::Chat& chat, absl::string_view field,
+                                                const ModelLimits& limits, std::string* rendered) {
+  if (chat.messages().empty()) return InvalidArgument(field, ".chat.messages must not be empty");
+  if (chat.messages_size() > kMaxChatMessages) {
+    return InvalidArgument(field, ".chat.messages has ", chat.messages_size(),
+                           " entries, the most is ", kMaxChatMessages);
+  }
+  std::vector<model::Message> messages;
+  size_t bytes = 0;
+  for (int i = 0; i < chat.messages_size(); ++i) {
+    const v1::ChatMessage& message = chat.messages(i);
+    if (message.role().empty()) {
+      return InvalidArgument(field, ".chat.messages[", i,
+                             "].role must not be empty; templates know system, user and assistant");
+    }
+    bytes += message.content().size();
+    messages.push_back({message.role(), message.content()});
+  }
+  if (bytes > MaxTextBytes(limits)) {
+    return InvalidArgument(field, ".chat is ", bytes, " bytes long, the most is ",
+                           MaxTextBytes(limits));
+  }
+  auto text = limits.tokenizer->RenderChat(messages);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat(field, ".chat: ", text.status().message()));
+  }
+  auto ids = EncodeText(*text, absl::StrCat(field, ".chat"), limits);
+  if (rendered != nullptr) *rendered = *std::move(text);
+  return ids;
+}
+
+absl::Status CheckLabel(absl::string_view label) {
+  if (label.size() <= kMaxLabelBytes) return absl::OkStatus();
+  return InvalidArgument("label is ", label.size(), " bytes long, the most is ", kMaxLabelBytes);
+}
+
+absl::Status CheckStops(const v1::GenerateRequest& request) {
+  if (request.stop_size() > kMaxStops) {
+    return InvalidArgument("stop has ", request.stop_size(), " strings, the most is ", kMaxStops);
+  }
+  for (int i = 0; i < request.stop_size(); ++i) {
+    const size_t bytes = request.stop(i).size();
+    if (bytes == 0) return InvalidArgument("stop[", i, "] must not be empty");
+    if (bytes > kMaxStopBytes) {
+      return InvalidArgument("stop[", i, "] is ", bytes, " bytes long, the most is ",
+                             kMaxStopBytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLogprobs(absl::string_view field, uint32_t wanted, const ModelLimits& limits) {
+  const uint32_t most = std::min(kMaxTopLogprobs, limits.vocab);
+  if (wanted <= most) return absl::OkStatus();
+  return InvalidArgument(field, " is ", wanted, ", the most is ", most);
+}
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// The bits come from the system's generator, so that other clients cannot guess the token.
+std::string NewResumeToken() {
+  const uint64_t bits[] = {RandomSeed(), RandomSeed()};
+  static_assert(sizeof(bits) == kResumeTokenBytes);
+  return {reinterpret_cast<const char*>(bits), sizeof(bits)};
+}
+
+absl::StatusOr<SequenceRequest> CheckResume(const v1::GenerateRequest& request,
+                                            const ModelLimits& limits) {
+  v1::GenerateRequest rest = request;
+  rest.clear_resume();
+  if (rest.ByteSizeLong() != 0) {
+    return InvalidArgument(
+        "resume goes alone: leave all other fields unset, the sequence has its own");
+  }
+  const v1::Resume& from = request.resume();
+  if (from.resume_token().size() != kResumeTokenBytes) {
+    return InvalidArgument("resume.resume_token is ", from.resume_token().size(),
+                           " bytes long, must be ", kResumeTokenBytes,
+                           ": give the one that started came with");
+  }
+  auto received = CheckIds(from.received_tokens(), "resume.received_tokens", limits);
+  if (!received.ok()) return received.status();
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  checked.resume_token = from.resume_token();
+  checked.resume = {SequenceId(from.sequence_id()), *std::move(received)};
+  return checked;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::string_view field,
+                                              const ModelLimits& limits, std::string* rendered) {
+  absl::StatusOr<std::vector<TokenId>> ids;
+  switch (input.kind_case()) {
+    case v1::Input::kText:
+      ids = EncodeText(input.text(), absl::StrCat(field, ".text"), limits);
+      break;
+    case v1::Input::kTokens:
+      ids = CheckIds(input.tokens().ids(), absl::StrCat(field, ".tokens.ids"), limits);
+      break;
+    case v1::Input::kChat:
+      ids = EncodeChat(input.chat(), field, limits, rendered);
+      break;
+    case v1::Input::KIND_NOT_SET:
+      return InvalidArgument(field, " must be given: text, tokens or chat");
+  }
+  if (ids.ok() && ids->empty())
+    return InvalidArgument(field, " is empty: at least one token is needed");
+  return ids;
+}
+
+absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request,
+                                              const ModelLimits& limits) {
+  if (request.has_resume()) return CheckResume(request, limits);
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  checked.sampling = wire::FromProto(request.sampling());
+  if (!checked.sampling.seed.has_value()) checked.sampling.seed = RandomSeed();
+  if (auto record = wire::CheckSampling(checked.sampling); !record.ok()) return record.status();
+  if (absl::Status s = CheckStops(request); !s.ok()) return s;
+  if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (request.has_logprobs()) {
+    if (absl::Status s = CheckLogprobs("logprobs", request.logprobs(), limits); !s.ok()) return s;
+    checked.top_logprobs = static_cast<int>(request.logprobs());
+  }
+  auto prompt = TokensOf(request.input(), "input", limits);
+  if (!prompt.ok()) return prompt.status();
+  checked.prompt = *std::move(prompt);
+
+  const uint64_t tokens = checked.prompt.size();
+  if (tokens >= limits.context) {
+    return InvalidArgument("input is ", tokens,
+                           " tokens long, which leaves no room in the model's context of ",
+                           limits.context);
+  }
+  const auto rest = static_cast<uint32_t>(limits.context - tokens);
+  if (request.max_tokens() > rest) {
+    return InvalidArgument("max_tokens is ", request.max_tokens(), "; with the input's ", tokens,
+                           " tokens that is more than the model's context of ", limits.context);
+  }
+  checked.max_new_tokens =
+      request.max_tokens() > 0 ? request.max_tokens() : std::min(kDefaultMaxTokens, rest);
+  checked.cache.bytes = request.cache().SerializeAsString();
+  checked.label = request.label();
+  checked.stop.assign(request.stop().begin(), request.stop().end());
+  checked.ignore_eos = request.ignore_eos();
+  checked.report_evictions = request.report_evictions();
+  // A resumed call would miss evictions, so a client that counts them cannot resume.
+  if (!checked.report_evictions) checked.resume_token = NewResumeToken();
+  return checked;
+}
+
+absl::StatusOr<SequenceRequest> CheckScore(const v1::ScoreRequest& request,
+                                           const ModelLimits& limits) {
+  SequenceRequest checked;
+  checked.arrival = absl::Now();
+  if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (absl::Status s = CheckLogprobs("top_logprobs", request.top_logprobs(), limits); !s.ok()) {
+    return s;
+  }
+  if (request.continuation().has_chat()) {
+    return InvalidArgument("continuation.chat is not possible: give text or tokens");
+  }
+  auto prompt = TokensOf(request.input(), "input", limits);
+  if (!prompt.ok()) return prompt.status();
+  auto targets = TokensOf(request.continuation(), "continuation", limits);
+  if (!targets.ok()) return targets.status();
+  if (prompt->size() + targets->size() > limits.context) {
+    return InvalidArgument("continuation is ", targets->size(), " tokens long; with the input's ",
+                           prompt->size(), " tokens that is more than the model's context of ",
+                           limits.context);
+  }
+  checked.prompt = *std::move(prompt);
+  checked.targets = *std::move(targets);
+  checked.max_new_tokens = static_cast<uint32_t>(checked.targets.size());
+  checked.cache.bytes = request.cache().SerializeAsString();
+  checked.sampling.seed = 0;  // nothing is sampled
+  checked.label = request.label();
+  checked.top_logprobs = static_cast<int>(request.top_logprobs());
+  checked.report_evictions = request.report_evictions();
+  return checked;
+}
+
+}  // namespace folio::worker

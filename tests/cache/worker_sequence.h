@@ -1,0 +1,128 @@
+// WorkerSequence is a worker's side of one sequence. It obeys the protocol unless a test makes it
+// break a rule.
+#ifndef FOLIO_TESTS_CACHE_WORKER_SEQUENCE_H_
+#define FOLIO_TESTS_CACHE_WORKER_SEQUENCE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "services/base/check.h"
+#include "services/cache/coordinator.h"
+
+namespace folio::cache {
+
+// Members are public so that tests can break the rules.
+class WorkerSequence {
+ public:
+  WorkerSequence(Coordinator& coordinator, const OpenRequest& request, const Opened& opened)
+      : worker(request.worker),
+        id(opened.sequence),
+        epoch(opened.lease_epoch),
+        prompt(static_cast<uint32_t>(request.prompt.size())),
+        known(prompt),
+        tables(opened.pages),
+        resident(opened.pages.size(), 0),
+        coordinator_(coordinator) {}
+
+  // A commit of `tokens` more tokens, with everything that belongs to it.
+  CommitRequest Next(uint32_t tokens, uint32_t page_tokens) const {
+    CommitRequest commit;
+    commit.worker = worker;
+    commit.sequence = id;
+    commit.lease_epoch = epoch;
+    commit.logical_length = TokenCount(logical + tokens);
+    if (logical + tokens >= prompt) {
+      for (uint32_t i = known; i < logical + tokens + 1; ++i) commit.sampled.emplace_back(7);
+    }
+    if (logical < prompt) return commit;
+    for (size_t layer = 0; layer < tables.size(); ++layer) {
+      const uint32_t full = (resident[layer] + tokens) / page_tokens;
+      if (full > resident[layer] / page_tokens) commit.filled.push_back(tables[layer][full - 1]);
+    }
+    return commit;
+  }
+
+  absl::StatusOr<Outcome> Commit(uint32_t tokens, uint32_t page_tokens = 4) {
+    return Send(Next(tokens, page_tokens));
+  }
+  absl::StatusOr<Outcome> Send(const CommitRequest& commit) {
+    absl::StatusOr<Outcome> outcome = coordinator_.Commit(commit);
+    if (!outcome.ok()) return outcome;
+    const uint32_t growth = commit.logical_length.value() - logical;
+    logical += growth;
+    known += static_cast<uint32_t>(commit.sampled.size());
+    for (uint32_t& tokens : resident) tokens += growth;
+    Take(*outcome);
+    return outcome;
+  }
+
+  // Carries the waiting plan out and acknowledges it.
+  absl::StatusOr<Outcome> Ack(uint32_t page_tokens = 4) {
+    FOLIO_CHECK(plan.has_value());
+    const Plan done = *plan;
+    absl::StatusOr<Outcome> outcome = coordinator_.Ack(worker, id, epoch, done.epoch);
+    if (!outcome.ok()) return outcome;
+    for (size_t layer = 0; layer < tables.size(); ++layer) {
+      if (const auto* compact = std::get_if<CompactAction>(&done.action)) {
+        resident[layer] = static_cast<uint32_t>(compact->keep[layer].size());
+        tables[layer].resize((resident[layer] + page_tokens - 1) / page_tokens +
+                             compact->spare[layer].value());
+      } else if (const auto block = std::get<DropAction>(done.action).block[layer]) {
+        resident[layer] -= page_tokens;
+        tables[layer].erase(tables[layer].begin() + block->value());
+      }
+    }
+    plan.reset();
+    Take(*outcome);
+    return outcome;
+  }
+
+  absl::Status Close() { return coordinator_.Close(worker, id, epoch); }
+
+  // Tokens that still fit, in the fullest layer.
+  uint32_t Room(uint32_t page_tokens = 4) const {
+    uint32_t room = UINT32_MAX;
+    for (size_t layer = 0; layer < tables.size(); ++layer) {
+      const auto capacity = static_cast<uint32_t>(tables[layer].size() * page_tokens);
+      room = std::min(room, capacity - resident[layer]);
+    }
+    return room;
+  }
+
+  WorkerId worker;
+  SequenceId id;
+  LeaseEpoch epoch;
+  uint32_t prompt;
+  uint32_t logical = 0;
+  uint32_t known;  // ids in the record
+  LayerPageLists tables;
+  std::vector<uint32_t> resident;
+  std::optional<Plan> plan;
+
+ private:
+  void Take(const Outcome& outcome) {
+    for (size_t layer = 0; layer < outcome.granted.size(); ++layer) {
+      const PageList& pages = outcome.granted[layer];
+      tables[layer].insert(tables[layer].end(), pages.begin(), pages.end());
+    }
+    if (outcome.plan.has_value()) {
+      FOLIO_CHECK(!plan.has_value());
+      plan = outcome.plan;
+    }
+  }
+
+  Coordinator& coordinator_;
+};
+
+// Opens what must open.
+inline WorkerSequence MustOpen(Coordinator& coordinator, const OpenRequest& request) {
+  absl::StatusOr<Opened> opened = coordinator.Open(request);
+  FOLIO_CHECK(opened.ok());
+  return {coordinator, request, *opened};
+}
+
+}  // namespace folio::cache
+
+#endif  // FOLIO_TESTS_CACHE_WORKER_SEQUENCE_H_

@@ -1,0 +1,123 @@
+// Stands for the attention of kernels/cuda/attention: plain loops over the same pages. Stricter: a
+// layer's tables must be those that were planned.
+#include "kernels/cuda/attention/attention.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "services/base/check.h"
+#include "tests/emulator/runtime.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+// One of the lengths of `runs` runs.
+int64_t Digest(const int32_t* rows, const int32_t* pages, size_t runs) {
+  uint64_t digest = 0xcbf29ce484222325;
+  for (const int32_t* starts : {rows, pages}) {
+    for (size_t i = 0; i < runs; ++i) {
+      digest = (digest ^ static_cast<uint32_t>(starts[i + 1] - starts[i])) * 0x100000001b3;
+    }
+  }
+  return static_cast<int64_t>(digest);
+}
+
+float ToFloat(bf16 x) { return x.ToFloat(); }
+float ToFloat(fp16 x) { return static_cast<float>(std::bit_cast<_Float16>(x.bits)); }
+void Store(float x, bf16& to) { to = bf16::Round(x); }
+void Store(float x, fp16& to) { to.bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
+
+struct Layer {
+  AttentionPlan plan;
+  ConstTensor q;
+  LayerTables tables;
+  DevicePool pool;
+  const int64_t* planned;  // on the device
+  Tensor out;
+
+  // One row and one query head, over the first `visible` slots.
+  template <typename Number>
+  void Attend(uint32_t row, uint32_t head, const int32_t* pages, uint32_t visible) const {
+    const uint32_t dim = plan.shape.head_dim;
+    const uint32_t page_tokens = plan.page_tokens;
+    const uint32_t kv_head = head / (plan.shape.heads / plan.shape.kv_heads);
+    const auto* query = static_cast<const Number*>(q.data) + row * q.stride + size_t{head} * dim;
+    const auto offset = [&](uint32_t slot) {
+      return (size_t{kv_head} * page_tokens + slot % page_tokens) * dim;
+    };
+    std::vector<double> weights(visible);
+    double most = -INFINITY;
+    for (uint32_t slot = 0; slot < visible; ++slot) {
+      const bf16* page = pool.view.keys(pages[slot / page_tokens]);
+      const auto* key = reinterpret_cast<const Number*>(page) + offset(slot);
+      for (uint32_t i = 0; i < dim; ++i) weights[slot] += ToFloat(query[i]) * ToFloat(key[i]);
+      weights[slot] /= std::sqrt(static_cast<double>(dim));
+      most = std::max(most, weights[slot]);
+    }
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - most);
+    std::vector<double> result(dim);
+    for (uint32_t slot = 0; slot < visible; ++slot) {
+      const bf16* page = pool.view.values(pages[slot / page_tokens]);
+      const auto* value = reinterpret_cast<const Number*>(page) + offset(slot);
+      for (uint32_t i = 0; i < dim; ++i) result[i] += weights[slot] / sum * ToFloat(value[i]);
+    }
+    auto* to = static_cast<Number*>(out.data) + row * out.stride + size_t{head} * dim;
+    for (uint32_t i = 0; i < dim; ++i) Store(static_cast<float>(result[i]), to[i]);
+  }
+
+  template <typename Number>
+  void Run() const {
+    FOLIO_CHECK(*planned == Digest(tables.row_starts, tables.page_starts, plan.runs));
+    for (uint32_t run = 0; run < plan.runs; ++run) {
+      const int32_t pages = tables.page_starts[run + 1] - tables.page_starts[run];
+      const auto rows = static_cast<uint32_t>(tables.row_starts[run + 1] - tables.row_starts[run]);
+      const int32_t last = tables.last_tokens[run];
+      FOLIO_CHECK(last >= 1 && static_cast<uint32_t>(last) <= plan.page_tokens);
+      const uint32_t context = static_cast<uint32_t>(pages - 1) * plan.page_tokens + last;
+      FOLIO_CHECK(rows <= context);
+      for (uint32_t i = 0; i < rows; ++i) {
+        for (uint32_t head = 0; head < plan.shape.heads; ++head) {
+          Attend<Number>(tables.row_starts[run] + i, head, tables.pages + tables.page_starts[run],
+                         context - rows + 1 + i);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
+                                            const AttentionShape& shape, uint32_t page_tokens,
+                                            const AttentionOptions& options,
+                                            const AttentionMemory& memory) {
+  if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
+  emulate::BreakRecording();  // a launch would find this plan, not its own
+  FOLIO_CHECK(memory.parts != nullptr && memory.plan != nullptr && memory.pinned != nullptr);
+  AttentionPlan plan{.runs = static_cast<uint32_t>(work.row_starts.size() - 1),
+                     .shape = shape,
+                     .page_tokens = page_tokens};
+  // As the real one, the kernel finds its plan on the device; the host knows its shape.
+  *static_cast<int64_t*>(memory.pinned) =
+      Digest(work.row_starts.data(), work.page_starts.data(), plan.runs);
+  plan.flashinfer = {options.captured, options.captured ? options.max_rows : plan.runs};
+  emulate::Enqueue(stream, [=] {
+    *static_cast<int64_t*>(memory.plan) = *static_cast<const int64_t*>(memory.pinned);
+  });
+  return plan;
+}
+
+absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor q,
+                          const LayerTables& tables, const DevicePool& pool,
+                          const AttentionMemory& memory, Tensor out) {
+  if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
+  const Layer layer{plan, q, tables, pool, static_cast<const int64_t*>(memory.plan), out};
+  emulate::Enqueue(stream,
+                   [=] { pool.type == DataType::kFp16 ? layer.Run<fp16>() : layer.Run<bf16>(); });
+  return absl::OkStatus();
+}
+
+}  // namespace folio::kernels::cuda

@@ -1,0 +1,48 @@
+// The emulator runs a kernel's threads on the host, so that the arithmetic and the addressing of
+// device code are tested on machines without a GPU. Each thread of a block is a fiber, and
+// `__syncthreads` and the warp's exchanges switch between them. The sources of kernels/cuda are
+// compiled for it without changes, against the headers in include/ instead of CUDA's.
+//
+// It is stricter than a GPU: blocks are whole warps, a warp's exchange needs all 32 lanes, and a
+// barrier needs all threads of the block. Anything else ends the program with a message. Warps and
+// lanes run in an order that changes from switch to switch, so that a missing barrier shows. Blocks
+// run one after another. Shared memory is static only, atomics have no contention, and there is no
+// timing.
+//
+// Calls from several threads, as ranks of a group make them, are served one after another.
+#ifndef FOLIO_TESTS_EMULATOR_EMULATOR_H_
+#define FOLIO_TESTS_EMULATOR_EMULATOR_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace folio::emulate {
+
+struct Index3 {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+// The values of threadIdx and its like for the running thread.
+struct Place {
+  Index3 thread, block, block_size, grid_size;
+};
+inline Place place;
+
+inline constexpr unsigned kWarp = 32;
+
+// Runs `thread` once for every thread of every block.
+void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread);
+
+// For running threads. Returns once all threads of the block have come here.
+void BlockBarrier();
+// Returns the number that `lane` of the same warp gave, once all lanes have come here.
+uint64_t Exchange(uint64_t mine, unsigned lane);
+// Returns a bit for each lane, set if that lane gave true.
+uint32_t Ballot(bool mine);
+
+// Blocks run since the start; tests look whether anything ran.
+uint64_t BlocksRun();
+
+}  // namespace folio::emulate
+
+#endif  // FOLIO_TESTS_EMULATOR_EMULATOR_H_

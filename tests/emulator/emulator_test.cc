@@ -1,0 +1,85 @@
+// The emulator itself: that it runs every thread, exchanges as a warp does, and notices what a GPU
+// would punish.
+#include "tests/emulator/emulator.h"
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace folio::emulate {
+namespace {
+
+TEST(Emulator, RunsEveryThreadOfEveryBlockOnce) {
+  std::vector<int> seen(3 * 2 * 2 * 96);
+  const uint64_t before = BlocksRun();
+  RunGrid({3, 2, 2}, {96, 1, 1}, [&] {
+    const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    ++seen[block * blockDim.x + threadIdx.x];
+  });
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), std::ssize(seen));
+  EXPECT_EQ(BlocksRun() - before, 12);
+}
+
+TEST(Emulator, WarpsExchange) {
+  std::vector<int> sums(64);
+  std::vector<uint32_t> odd(64);
+  RunGrid({}, {}, [] {});  // an empty grid runs nothing
+  RunGrid({1, 1, 1}, {64, 1, 1}, [&] {
+    int sum = static_cast<int>(threadIdx.x);
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+    sums[threadIdx.x] = sum + __shfl_up_sync(~0u, static_cast<int>(threadIdx.x), 1);
+    odd[threadIdx.x] = __ballot_sync(~0u, threadIdx.x % 2 == 1);
+  });
+  for (int i = 0; i < 64; ++i) {
+    const int sum = i < 32 ? 31 * 16 : 31 * 16 + 32 * 32;
+    EXPECT_EQ(sums[i], sum + (i % 32 == 0 ? i : i - 1)) << i;
+    EXPECT_EQ(odd[i], 0xaaaaaaaa);
+  }
+}
+
+// Each thread reads what another wrote before the barrier.
+TEST(Emulator, BarriersOrderABlock) {
+  std::vector<int> got(256);
+  RunGrid({4, 1, 1}, {256, 1, 1}, [&] {
+    __shared__ int shared[256];
+    shared[threadIdx.x] = static_cast<int>(threadIdx.x * (blockIdx.x + 1));
+    __syncthreads();
+    got[threadIdx.x] = shared[255 - threadIdx.x];
+    __syncthreads();
+  });
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(got[i], (255 - i) * 4);
+}
+
+// The order of warps and of lanes is not always the same: what lacks a barrier is found out.
+TEST(Emulator, AMissingBarrierShows) {
+  int wrong = 0;
+  RunGrid({50, 1, 1}, {64, 1, 1}, [&] {
+    __shared__ unsigned last;
+    last = threadIdx.x;
+    if (threadIdx.x == 63 && last != 63) ++wrong;
+    __syncthreads();
+    if (threadIdx.x == 0) wrong += last != 63;
+    __syncthreads();
+  });
+  EXPECT_GT(wrong, 10);
+}
+
+TEST(EmulatorDeathTest, SaysWhatIsWrong) {
+  EXPECT_DEATH(RunGrid({1, 1, 1}, {64, 1, 1},
+                       [] {
+                         if (threadIdx.x < 7) __syncthreads();
+                       }),
+               "wait at a barrier that others never reach");
+  EXPECT_DEATH(RunGrid({1, 1, 1}, {32, 1, 1},
+                       [] {
+                         if (threadIdx.x < 7) __shfl_sync(~0u, 1, 0);
+                       }),
+               "not all of its lanes reach");
+  EXPECT_DEATH(RunGrid({1, 1, 1}, {40, 1, 1}, [] {}), "whole warps");
+}
+
+}  // namespace
+}  // namespace folio::emulate

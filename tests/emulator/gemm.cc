@@ -1,0 +1,92 @@
+// Stands for the products of kernels/cuda/ops/gemm.cc: plain loops. As there, the first product of
+// a shape is not to be recorded: cuBLASLt's heuristic may fail then.
+#include "kernels/cuda/ops/gemm.h"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "tests/emulator/runtime.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+float At(const ConstTensor& tensor, uint32_t row, uint32_t col) {
+  const uint16_t bits = static_cast<const uint16_t*>(tensor.data)[row * tensor.stride + col];
+  return tensor.type == DataType::kBf16 ? bf16{bits}.ToFloat()
+                                        : __half2float(__ushort_as_half(bits));
+}
+
+// Numbers of a row, and zeros up to a whole number of lanes.
+constexpr uint32_t kLanes = 16;
+std::vector<float> Row(const ConstTensor& tensor, uint32_t row) {
+  std::vector<float> numbers((tensor.cols + kLanes - 1) / kLanes * kLanes);
+  for (uint32_t i = 0; i < tensor.cols; ++i) numbers[i] = At(tensor, row, i);
+  return numbers;
+}
+
+float Dot(const std::vector<float>& a, const std::vector<float>& b) {
+  float sums[kLanes] = {};
+  for (size_t i = 0; i < a.size(); i += kLanes) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), 0.0f);
+}
+
+void Put(float x, const Tensor& to, uint32_t row, uint32_t col, bool accumulate) {
+  const size_t at = row * to.stride + col;
+  if (to.type == DataType::kFloat32) {
+    float& out = static_cast<float*>(to.data)[at];
+    out = accumulate ? out + x : x;
+  } else {
+    static_cast<uint16_t*>(to.data)[at] =
+        to.type == DataType::kBf16 ? bf16::Round(x).bits : __half_as_ushort(__float2half_rn(x));
+  }
+}
+
+class PlainGemm final : public Gemm {
+ public:
+  absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
+                        bool accumulate) override {
+    if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+    if (known_.emplace(in.rows, weight.rows, in.cols, accumulate).second) {
+      emulate::BreakRecording();
+    }
+    emulate::Enqueue(stream, [=] {
+      std::vector<std::vector<float>> rows;
+      for (uint32_t row = 0; row < in.rows; ++row) rows.push_back(Row(in, row));
+      for (uint32_t col = 0; col < weight.rows; ++col) {
+        const std::vector<float> weights = Row(weight, col);
+        for (uint32_t row = 0; row < in.rows; ++row) {
+          Put(Dot(rows[row], weights), out, row, col, accumulate);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
+                    bool accumulate) override {
+    if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+    in.rows = std::min(in.rows, 1u);  // there is nothing to choose from
+    absl::Status status = Multiply(stream, in, weight, out, accumulate);
+    cudaStreamSynchronize(stream);
+    return status;
+  }
+
+ private:
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t, bool>> known_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(void*, size_t) {
+  return std::make_unique<PlainGemm>();
+}
+
+}  // namespace folio::kernels::cuda

@@ -1,0 +1,13 @@
+// Stands for CUDA's header of this name.
+#ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_
+#define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_
+
+#include "kernels/views.h"
+
+struct __nv_bfloat16 {
+  folio::kernels::bf16 value;
+};
+inline __nv_bfloat16 __float2bfloat16_rn(float x) { return {folio::kernels::bf16::Round(x)}; }
+inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.value.bits; }
+
+#endif  // FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_

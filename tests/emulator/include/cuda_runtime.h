@@ -1,0 +1,107 @@
+// Stands for CUDA's header of this name: what device code of ours uses, for the emulator.
+#ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
+#define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda_runtime_api.h"
+#include "tests/emulator/emulator.h"
+#include "tests/emulator/runtime.h"
+
+// Two blocks never run at once, so what is shared within one may be static.
+#define __shared__ static
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+inline const folio::emulate::Index3& threadIdx = folio::emulate::place.thread;
+inline const folio::emulate::Index3& blockIdx = folio::emulate::place.block;
+inline const folio::emulate::Index3& blockDim = folio::emulate::place.block_size;
+inline const folio::emulate::Index3& gridDim = folio::emulate::place.grid_size;
+
+using std::max;
+using std::min;
+
+struct dim3 {
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  unsigned x, y, z;
+};
+
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+inline void __threadfence_system() {}
+inline void __syncthreads() { folio::emulate::BlockBarrier(); }
+
+// Warp exchanges, of all lanes.
+template <typename T>
+T __shfl_sync(uint32_t mask, T value, int lane) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  return std::bit_cast<T>(static_cast<Bits>(
+      folio::emulate::Exchange(std::bit_cast<Bits>(value), static_cast<unsigned>(lane))));
+}
+template <typename T>
+T __shfl_xor_sync(uint32_t mask, T value, int lanes) {
+  return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ lanes);
+}
+template <typename T>
+T __shfl_up_sync(uint32_t mask, T value, unsigned lanes) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int from = lane - static_cast<int>(lanes);
+  return __shfl_sync(mask, value, from < 0 ? lane : from);
+}
+inline uint32_t __ballot_sync(uint32_t mask, int predicate) {
+  return folio::emulate::Ballot(predicate != 0);
+}
+inline void __syncwarp(uint32_t mask = ~0u) { folio::emulate::Ballot(false); }
+
+inline int __popc(uint32_t x) { return std::popcount(x); }
+inline int __ffs(uint32_t x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }
+inline uint32_t __float_as_uint(float x) { return std::bit_cast<uint32_t>(x); }
+inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+inline uint32_t __umulhi(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
+}
+template <typename T>
+T atomicAdd(T* to, T value) {
+  const T before = *to;
+  *to += value;
+  return before;
+}
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const dim3 grid = config->gridDim;
+  const dim3 block = config->blockDim;
+  folio::emulate::Enqueue(config->stream, [=] {
+    folio::emulate::RunGrid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                            [&] { kernel(Parameters(arguments)...); });
+  });
+  return cudaSuccess;
+}
+
+#endif  // FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_

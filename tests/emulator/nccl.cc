@@ -1,0 +1,253 @@
+// A stand-in for NCCL. Ranks are threads or processes of one machine, and exchange through shared
+// memory that the group's id names. A call is enqueued like any other work of its stream. Every
+// call is "in progress" until its result is queried. When the stream runs, it waits for its peers,
+// without a limit unless the communicator is aborted.
+#include <fcntl.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "kernels/views.h"
+#include "tests/emulator/runtime.h"
+
+namespace {
+
+using folio::kernels::bf16;
+
+constexpr int kMaxRanks = 8;
+constexpr size_t kChunk = size_t{32} << 10;
+
+// From one rank to another.
+struct Mailbox {
+  std::atomic<uint64_t> sent, received;  // chunks
+  char data[kChunk];
+};
+struct Shared {
+  std::atomic<int> joined;
+  Mailbox mail[kMaxRanks][kMaxRanks];  // [from][to]
+};
+
+// Lives as long as work that uses it.
+struct Group {
+  Shared* shared = nullptr;
+  int rank = 0, ranks = 0;
+  std::atomic<bool> aborted{false};
+  ~Group() {
+    if (shared != nullptr) munmap(shared, sizeof(Shared));
+  }
+
+  // False when aborted.
+  bool Await(const std::atomic<uint64_t>& a, const std::atomic<uint64_t>& b, uint64_t apart) const {
+    for (int looks = 0; a.load() - b.load() != apart; ++looks) {
+      if (aborted.load()) return false;
+      // The peer may need this core.
+      if (looks < 64) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    return true;
+  }
+  void Send(int to, const void* from, size_t bytes) const {
+    Mailbox& box = shared->mail[rank][to];
+    for (size_t at = 0; at < bytes; at += kChunk) {
+      if (!Await(box.sent, box.received, 0)) return;
+      std::memcpy(box.data, static_cast<const char*>(from) + at, std::min(kChunk, bytes - at));
+      box.sent.fetch_add(1);
+    }
+  }
+  void Receive(int from, void* to, size_t bytes) const {
+    Mailbox& box = shared->mail[from][rank];
+    for (size_t at = 0; at < bytes; at += kChunk) {
+      if (!Await(box.sent, box.received, 1)) return;
+      std::memcpy(static_cast<char*>(to) + at, box.data, std::min(kChunk, bytes - at));
+      box.received.fetch_add(1);
+    }
+  }
+  void Broadcast(int root, const void* from, void* to, size_t bytes) const {
+    if (rank != root) return Receive(root, to, bytes);
+    for (int other = 0; other < ranks; ++other) {
+      if (other != root) Send(other, from, bytes);
+    }
+    if (from != to && bytes > 0) std::memmove(to, from, bytes);
+  }
+  // Rank 0 adds up, in the order of ranks: the same bits for all.
+  template <typename T>
+  void Sum(const void* from, void* to, size_t count) const;
+};
+
+float ToFloat(float x) { return x; }
+float ToFloat(bf16 x) { return x.ToFloat(); }
+void Set(float& to, float x) { to = x; }
+void Set(bf16& to, float x) { to = bf16::Round(x); }
+
+template <typename T>
+void Group::Sum(const void* from, void* to, size_t count) const {
+  if (rank > 0) {
+    Send(0, from, count * sizeof(T));
+    return Receive(0, to, count * sizeof(T));
+  }
+  const auto* own = static_cast<const T*>(from);
+  std::vector<float> sums(count);
+  std::vector<T> theirs(count);
+  for (size_t i = 0; i < count; ++i) sums[i] = ToFloat(own[i]);
+  for (int other = 1; other < ranks; ++other) {
+    Receive(other, theirs.data(), count * sizeof(T));
+    for (size_t i = 0; i < count; ++i) sums[i] += ToFloat(theirs[i]);
+  }
+  for (size_t i = 0; i < count; ++i) Set(static_cast<T*>(to)[i], sums[i]);
+  Broadcast(0, to, to, count * sizeof(T));
+}
+
+size_t BytesOf(ncclDataType_t type) {
+  if (type == ncclInt8) return 1;
+  return type == ncclFloat32 ? 4 : 2;
+}
+
+thread_local bool bracket = false;
+thread_local ncclResult_t in_bracket = ncclSuccess;
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Group> group = std::make_shared<Group>();
+  ncclUniqueId id = {};
+  bool asked = true;  // whether somebody has asked since the last call
+
+  ncclResult_t Taken(ncclResult_t result) {
+    if (result == ncclSuccess) result = ncclInProgress;
+    asked = false;
+    if (!bracket) return result;
+    if (in_bracket == ncclSuccess || in_bracket == ncclInProgress) in_bracket = result;
+    return result;
+  }
+  template <typename Work>
+  ncclResult_t Take(cudaStream_t stream, Work work) {
+    folio::emulate::Enqueue(stream, [of = group, work] { work(*of); });
+    return Taken(ncclSuccess);
+  }
+};
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclInvalidUsage ? "invalid usage" : "unhandled system error";
+}
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<int> next{0};
+  *id = {};
+  std::snprintf(id->internal, sizeof(id->internal), "/folio-nccl-%d-%d", static_cast<int>(getpid()),
+                next.fetch_add(1));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (ranks > kMaxRanks || config->blocking != 0) return ncclInvalidArgument;
+  const int fd = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
+  if (fd < 0 || ftruncate(fd, sizeof(Shared)) != 0) return ncclSystemError;
+  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (at == MAP_FAILED) return ncclSystemError;
+  *comm = new ncclComm;
+  (*comm)->id = id;
+  Group& group = *(*comm)->group;
+  group.shared = static_cast<Shared*>(at);
+  group.rank = rank;
+  group.ranks = ranks;
+  // All ranks have joined, so the name is not needed any more.
+  if (group.shared->joined.fetch_add(1) + 1 == ranks) shm_unlink(id.internal);
+  return (*comm)->Taken(ncclSuccess);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
+  const bool all_here = comm->group->shared->joined.load() >= comm->group->ranks;
+  *result = comm->asked && all_here ? ncclSuccess : ncclInProgress;
+  comm->asked = true;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const std::unique_ptr<ncclComm> held(comm);
+  const Group& group = *comm->group;
+  comm->group->aborted.store(true);
+  if (group.shared->joined.load() < group.ranks) shm_unlink(comm->id.internal);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
+  return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclSystemError;
+}
+ncclResult_t ncclMemFree(void* memory) {
+  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclInvalidArgument;
+}
+
+struct ncclWindow {};
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
+                                    ncclWindow_t* window, int flags) {
+  const bool aligned = bytes % NCCL_WIN_REQUIRED_ALIGNMENT == 0;
+  if (memory == nullptr || !aligned || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidUsage;
+  static ncclWindow same;  // nothing is in it, and an aborted group takes none back
+  *window = &same;
+  return comm->Taken(ncclSuccess);
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
+  return comm->Taken(ncclSuccess);
+}
+
+ncclResult_t ncclGroupStart() {
+  bracket = true;
+  in_bracket = ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  bracket = false;
+  return in_bracket;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  if (op != ncclSum || (type != ncclFloat32 && type != ncclBfloat16)) {
+    return comm->Taken(ncclInvalidUsage);
+  }
+  return comm->Take(stream, [=](const Group& group) {
+    if (type == ncclFloat32) return group.Sum<float>(from, to, count);
+    group.Sum<bf16>(from, to, count);
+  });
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  if (root < 0 || root >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  const size_t bytes = count * BytesOf(type);
+  return comm->Take(stream, [=](const Group& group) { group.Broadcast(root, from, to, bytes); });
+}
+
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  if (peer < 0 || peer >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  const size_t bytes = count * BytesOf(type);
+  return comm->Take(stream, [=](const Group& group) { group.Send(peer, from, bytes); });
+}
+
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  if (peer < 0 || peer >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  const size_t bytes = count * BytesOf(type);
+  return comm->Take(stream, [=](const Group& group) { group.Receive(peer, to, bytes); });
+}

@@ -1,0 +1,22 @@
+// This harness runs a tensor-parallel group on GPUs, or on the emulator, over a model in memory.
+// Each rank has its own pages on its device, and all share one board in memory of the host.
+#ifndef FOLIO_TESTS_GPU_CUDA_RANKS_HARNESS_H_
+#define FOLIO_TESTS_GPU_CUDA_RANKS_HARNESS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/model/tp_harness.h"
+
+namespace folio::model::testing {
+
+// As RunGroup, of whose setup `ops` has no meaning. Threads share one process: with a GPU each, or
+// on the emulation. Processes: on the emulation only, whose device may be used before a fork.
+std::vector<std::string> RunGpuGroup(
+    const GroupSetup& setup, const std::function<std::string(Stage&)>& script,
+    const std::function<void(collective::Collective&)>& meddle = nullptr);
+
+}  // namespace folio::model::testing
+
+#endif  // FOLIO_TESTS_GPU_CUDA_RANKS_HARNESS_H_

@@ -1,0 +1,77 @@
+#include "tests/testing/tiny_metadata.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/tiny_vocabulary.h"
+
+namespace folio::testing {
+
+using nlohmann::json;
+
+void SetTinyMetadata(const TinyOptions& options, GgufImage& image) {
+  const auto key = [&options](const char* name) { return absl::StrCat(options.family, ".", name); };
+  image.SetString("general.architecture", options.family);
+  image.SetString("general.name", "tiny");
+  image.SetUint(key("block_count"), options.layers);
+  image.SetUint(key("context_length"), options.context);
+  image.SetUint(key("embedding_length"), options.hidden);
+  image.SetUint(key("feed_forward_length"), options.ffn);
+  image.SetUint(key("attention.head_count"), options.heads);
+  image.SetUint(key("attention.head_count_kv"), options.kv_heads);
+  image.SetUint(key("attention.key_length"), options.head_dim);
+  image.SetUint(key("attention.value_length"), options.head_dim);
+  image.SetFloat(key("attention.layer_norm_rms_epsilon"), 1e-5f);
+  image.SetFloat(key("rope.freq_base"), options.rope_theta);
+  image.SetUint(key("rope.dimension_count"), options.head_dim);
+  image.SetUint(key("vocab_size"), kTinyVocab);
+  image.SetString("tokenizer.ggml.model", "gpt2");
+  image.SetString("tokenizer.ggml.pre", options.family == "qwen2" ? "qwen2" : "smollm");
+  image.SetStrings("tokenizer.ggml.tokens", TinyTokens());
+  image.SetInts("tokenizer.ggml.token_type", TinyTokenTypes());
+  image.SetStrings("tokenizer.ggml.merges", TinyMerges());
+  image.SetUint("tokenizer.ggml.bos_token_id", kTinyImStart);
+  image.SetUint("tokenizer.ggml.eos_token_id", kTinyImEnd);
+  image.SetBool("tokenizer.ggml.add_bos_token", false);
+  image.SetString("tokenizer.chat_template", TinyChatTemplate());
+}
+
+json TinyHfConfig(const TinyOptions& options) {
+  const bool qwen2 = options.family == "qwen2";
+  json config = {{"architectures", {qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
+                 {"model_type", options.family},
+                 {"_name_or_path", "tiny"},
+                 {"hidden_act", "silu"},
+                 {"hidden_size", options.hidden},
+                 {"intermediate_size", options.ffn},
+                 {"num_hidden_layers", options.layers},
+                 {"num_attention_heads", options.heads},
+                 {"num_key_value_heads", options.kv_heads},
+                 {"head_dim", options.head_dim},
+                 {"max_position_embeddings", options.context},
+                 {"rms_norm_eps", 1e-5},
+                 {"rope_theta", options.rope_theta},
+                 {"rope_scaling", nullptr},
+                 {"tie_word_embeddings", options.tied},
+                 {"vocab_size", kTinyVocab},
+                 {"eos_token_id", kTinyImEnd}};
+  if (qwen2) {
+    config["use_sliding_window"] = false;
+    config["sliding_window"] = 32;
+    config["max_window_layers"] = 1;
+  } else {
+    config["attention_bias"] = false;
+    config["mlp_bias"] = false;
+  }
+  if (options.rope_scaling) {
+    config["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", options.rope_scaling->factor},
+        {"low_freq_factor", options.rope_scaling->low_freq_factor},
+        {"high_freq_factor", options.rope_scaling->high_freq_factor},
+        {"original_max_position_embeddings", options.rope_scaling->original_context}};
+  }
+  return config;
+}
+
+}  // namespace folio::testing
