@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints "KEY FILE" for each C++ file named on standard input that the build compiles.
+"""Prints "KEY FILE" for each file that the build compiles for the C++ files named on standard input.
 
-The key covers all that a finding may depend on and that is ours: the file, the headers and protos it
+That is the file itself, or the one in which CMake includes several of a library (FOLIO_UNITY). The key covers all that a finding may depend on and that is ours: the file, the headers and protos it
 includes, directly or not, its compile command, the rules and the linter's version.
 """
 
@@ -27,13 +27,19 @@ def included(path, root):
                 break
 
 
+def parts(unity):
+    """The files that CMake compiles together in this one."""
+    return {name.decode() for name in INCLUDE.findall(unity.read_bytes())}
+
+
 def closure(path, root, known):
     """The file and all it includes."""
     todo, seen = [path], {path}
     while todo:
         current = todo.pop()
         if current not in known:
-            known[current] = (hashlib.sha256(current.read_bytes()).hexdigest(), list(included(current, root)))
+            content = current.read_bytes().replace(str(root).encode(), b"")
+            known[current] = (hashlib.sha256(content).hexdigest(), list(included(current, root)))
         new = [other for other in known[current][1] if other not in seen]
         seen.update(new)
         todo += new
@@ -47,14 +53,15 @@ def main():
     rules = b"".join(path.read_bytes() for path in (root / ".clang-tidy", root / "tests/.clang-tidy"))
     rules += subprocess.run([sys.argv[2], "--version"], check=True, capture_output=True).stdout
     known = {}
-    for name in sys.stdin.read().split():
-        path = root / name
-        if str(path) not in commands:
+    wanted = {str(root / name) for name in sys.stdin.read().split()}
+    for name, command in commands.items():
+        path = pathlib.Path(name)
+        if name not in wanted and not (path.parent.name == "Unity" and wanted & parts(path)):
             continue
         key = hashlib.sha256(rules)
-        key.update(commands[str(path)].replace(str(root), "").encode())
+        key.update(command.replace(str(root), "").encode())
         key.update("\n".join(closure(path, root, known)).encode())
-        print(key.hexdigest()[:40], name)
+        print(key.hexdigest()[:40], path.relative_to(root))
 
 
 if __name__ == "__main__":

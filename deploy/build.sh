@@ -7,6 +7,8 @@ dir=${1:?usage: deploy/build.sh DIR [CMake options...] [-- targets...]}
 shift
 # Compiled once, whatever directory the checkout is in.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Without these it would not keep what was compiled with precompiled headers.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
 options=()
 cmake=cmake
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
