@@ -9,9 +9,32 @@ namespace folio::testing {
 
 using nlohmann::json;
 
+namespace {
+
+// Written down once more, so that a wrong name in the product is seen.
+std::string GgufArchitecture(const std::string& family) { return family; }
+
+std::string HfArchitecture(const std::string& family) {
+  return family == "qwen2" ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
+}
+
+void AddFamilyFields(const std::string& family, json& config) {
+  if (family == "qwen2") {
+    config["use_sliding_window"] = false;
+    config["sliding_window"] = 32;
+    config["max_window_layers"] = 1;
+  } else {
+    config["attention_bias"] = false;
+    config["mlp_bias"] = false;
+  }
+}
+
+}  // namespace
+
 void SetTinyMetadata(const TinyOptions& options, GgufImage& image) {
-  const auto key = [&options](const char* name) { return absl::StrCat(options.family, ".", name); };
-  image.SetString("general.architecture", options.family);
+  const std::string architecture = GgufArchitecture(options.family);
+  const auto key = [&](const char* name) { return absl::StrCat(architecture, ".", name); };
+  image.SetString("general.architecture", architecture);
   image.SetString("general.name", "tiny");
   image.SetUint(key("block_count"), options.layers);
   image.SetUint(key("context_length"), options.context);
@@ -37,8 +60,7 @@ void SetTinyMetadata(const TinyOptions& options, GgufImage& image) {
 }
 
 json TinyHfConfig(const TinyOptions& options) {
-  const bool qwen2 = options.family == "qwen2";
-  json config = {{"architectures", {qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
+  json config = {{"architectures", {HfArchitecture(options.family)}},
                  {"model_type", options.family},
                  {"_name_or_path", "tiny"},
                  {"hidden_act", "silu"},
@@ -55,14 +77,7 @@ json TinyHfConfig(const TinyOptions& options) {
                  {"tie_word_embeddings", options.tied},
                  {"vocab_size", kTinyVocab},
                  {"eos_token_id", kTinyImEnd}};
-  if (qwen2) {
-    config["use_sliding_window"] = false;
-    config["sliding_window"] = 32;
-    config["max_window_layers"] = 1;
-  } else {
-    config["attention_bias"] = false;
-    config["mlp_bias"] = false;
-  }
+  AddFamilyFields(options.family, config);
   if (options.rope_scaling) {
     config["rope_scaling"] = {
         {"rope_type", "llama3"},

@@ -180,7 +180,7 @@ GgufImage TinyModel::Gguf(StorageType type) const {
     const StorageType stored = tensor.shape.size() == 1 ? StorageType::kF32 : type;
     // Converters leave the rows of Qwen2 as they are.
     const bool rotated =
-        options_.family == "llama" && (tensor.role == Role::kQuery || tensor.role == Role::kKey);
+        options_.family != "qwen2" && (tensor.role == Role::kQuery || tensor.role == Role::kKey);
     const std::vector<float> values =
         rotated ? Interleave(tensor, options_.head_dim) : tensor.values;
     image.tensors.push_back({Name(tensor, true),

@@ -28,8 +28,9 @@ const Family* FindFamily(absl::string_view name) {
 std::string KnownArchitectures(Format format) {
   std::string known;
   for (const Family* family : Families()) {
-    absl::StrAppend(&known, known.empty() ? "" : ", ",
-                    format == Format::kGguf ? family->gguf_architecture : family->hf_architecture);
+    const char* name =
+        format == Format::kGguf ? family->gguf_architecture : family->hf_architecture;
+    if (name != nullptr) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
   }
   return known;
 }

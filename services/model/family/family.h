@@ -55,10 +55,11 @@ enum class RopeRows : uint8_t {
 };
 
 struct Family {
-  const char* name;               // ModelConfig::architecture; fingerprints have it, so it stays
-  const char* title;              // "Llama", for messages
-  const char* gguf_architecture;  // general.architecture, and the start of the keys
-  const char* hf_architecture;    // the only entry of `architectures`
+  const char* name;   // ModelConfig::architecture; fingerprints have it, so it stays
+  const char* title;  // "Llama", for messages
+  // general.architecture, and the start of the keys. Null where converters write another family's.
+  const char* gguf_architecture;
+  const char* hf_architecture;  // the only entry of `architectures`
   const char* hf_model_type;
   Features features;
   RopeRows gguf_rows;

@@ -34,7 +34,8 @@ absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& field
   const std::string architecture = fields.String("general.architecture");
   if (!fields.status().ok()) return fields.status();
   for (const Family* family : Families()) {
-    if (family->gguf_architecture == architecture) return family;
+    const char* name = family->gguf_architecture;
+    if (name != nullptr && architecture == name) return family;
   }
   return absl::UnimplementedError(absl::StrCat(gguf.path(), ": general.architecture ", architecture,
                                                " is not supported (known are ",
