@@ -24,15 +24,17 @@ def answers(stub):
     return generated, [token.logprob for token in scored.tokens], list(scored.evictions)
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2"])
-def test_both_formats_say_the_same(family, tmp_path):
+# Converters write "llama" into the GGUF files of Mistral's models.
+@pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2")])
+def test_both_formats_say_the_same(family, gguf, tmp_path):
     directory = tmp_path / family
     subprocess.run([BIN / "write_tiny_model", directory, family], check=True, timeout=60)
     said = []
-    for model, flags in ((directory, ()), (directory / "model.gguf", ()), (directory, ("--tp=2",))):
+    cases = ((directory, (), family), (directory / "model.gguf", (), gguf), (directory, ("--tp=2",), family))
+    for model, flags, name in cases:
         with Node(pool="8MiB") as node:
             stub = node.start_worker(compute="float32", model=model, flags=flags)
-            assert stub.GetModel(inference_pb2.GetModelRequest(), timeout=10).architecture == family
+            assert stub.GetModel(inference_pb2.GetModelRequest(), timeout=10).architecture == name
             said.append(answers(stub))
             node.assert_all_free()
             node.assert_alive()

@@ -59,7 +59,7 @@ TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
 }
 
 TEST(Families, CountParameters) {
-  for (const char* name : {"llama", "qwen2"}) {
+  for (const char* name : {"llama", "mistral", "qwen2"}) {
     for (const bool tied : {true, false}) {
       const TinyModel model({.tied = tied, .family = name});
       uint64_t count = 0;

@@ -54,8 +54,8 @@ std::vector<HfDamage> ConfigDamage() {
       InImage(
           "NoArchitecture", [](HfImage& i) { i.config.erase("architectures"); }, kInvalidArgument,
           "architectures: missing"),
-      Config("OtherArchitecture", "architectures", {"MistralForCausalLM"}, kUnimplemented,
-             "architectures: [\"MistralForCausalLM\"] is not supported"),
+      Config("OtherArchitecture", "architectures", {"MixtralForCausalLM"}, kUnimplemented,
+             "architectures: [\"MixtralForCausalLM\"] is not supported"),
       Config("OtherModelType", "model_type", "mixtral", kUnimplemented, "model_type: \"mixtral\""),
       Config("AttentionBias", "attention_bias", true, kUnimplemented, "attention_bias: true"),
       Config("MlpBias", "mlp_bias", true, kUnimplemented, "mlp_bias: true"),

@@ -119,7 +119,7 @@ std::vector<HfDamage> HfDamages() {
       config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
       config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
-             "Qwen2ForCausalLM)"),
+             "Qwen2ForCausalLM, MistralForCausalLM)"),
       InImage(
           "NoBias", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_proj.bias"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_proj.bias: missing"),

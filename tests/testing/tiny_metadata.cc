@@ -12,9 +12,12 @@ using nlohmann::json;
 namespace {
 
 // Written down once more, so that a wrong name in the product is seen.
-std::string GgufArchitecture(const std::string& family) { return family; }
+std::string GgufArchitecture(const std::string& family) {
+  return family == "mistral" ? "llama" : family;
+}
 
 std::string HfArchitecture(const std::string& family) {
+  if (family == "mistral") return "MistralForCausalLM";
   return family == "qwen2" ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
 }
 
@@ -23,6 +26,8 @@ void AddFamilyFields(const std::string& family, json& config) {
     config["use_sliding_window"] = false;
     config["sliding_window"] = 32;
     config["max_window_layers"] = 1;
+  } else if (family == "mistral") {
+    config["sliding_window"] = nullptr;
   } else {
     config["attention_bias"] = false;
     config["mlp_bias"] = false;

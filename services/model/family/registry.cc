@@ -4,11 +4,12 @@
 namespace folio::model {
 
 extern const Family kLlama;
+extern const Family kMistral;
 extern const Family kQwen2;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral};
 
 }  // namespace
 
