@@ -1,6 +1,6 @@
 // ParsePolicy and PolicyText convert a policy to and from one word of a command line:
 //
-//   full  paged_eviction  streaming_llm  inverse_key_norm  key_diff
+//   full  paged_eviction  streaming_llm  and so on, a name of the protocol's Policy.kind
 //   snap_kv[:window=64][,pool=7]  query_diff[:share=0.5][,window=16][,pool=31]  random[:seed=0]
 //   kv_crush[:BASE][,share=0.25][,anchor=mean|alternating|zeros|ones|random][,seed=0]
 //           [,decode=base|crush]
