@@ -76,8 +76,9 @@ class CpuOps {
   // Takes each row of qkv, [q heads | k heads | v heads] x head_dim float32, in one pass. It
   // rotates q and k by the row's position, writes q to `q` (unscaled) and rounds k and v to bf16
   // into the row's token slot. From the values as stored it writes the slot's score per KV head:
-  // kNormRatio is ||v||2 / ||k||2 (0 when both are 0, FLT_MAX when only the key is 0) and
-  // kInverseKeyNorm is 1 / ||k||2 (FLT_MAX for a zero key). Other kinds write none.
+  // kNormRatio is ||v||2 / ||k||2 (0 when both are 0, FLT_MAX when only the key is 0),
+  // kInverseKeyNorm is 1 / ||k||2 (FLT_MAX for a zero key), and kValueNorm is ||v||2. Other kinds
+  // write none.
   virtual void RopeAppendScore(ThreadPool& pool, Matrix<const float> qkv,
                                const AttentionShape& shape, const RopeTable& rope,
                                absl::Span<const AppendSlot> slots, const PoolView& pages,

@@ -82,6 +82,7 @@ float Norm(const std::vector<float>& x) {
 }
 
 float AppendScore(ScoreKind kind, const std::vector<float>& key, const std::vector<float>& value) {
+  if (kind == ScoreKind::kValueNorm) return Norm(value);
   const float k = Norm(key);
   const float of = kind == ScoreKind::kNormRatio ? Norm(value) : 1.0f;
   if (k == 0) return of == 0 ? 0 : std::numeric_limits<float>::max();

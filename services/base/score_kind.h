@@ -22,6 +22,7 @@ enum class ScoreKind : uint8_t {
   kKeyDifference = 3,        // -cos(K, mean of the normalised keys of the resident tokens)
   kWindowAttention = 4,      // attention mass from the prompt's last queries, max-pooled
   kUnrotatedDifference = 5,  // -cos(K, mean of sampled normalised keys), rotation undone
+  kValueNorm = 6,            // ||V||2
 };
 
 // ScoreTime says when a worker writes a kind of score.
@@ -60,6 +61,7 @@ inline constexpr ScoreTraits kScoreKinds[] = {
     {ScoreKind::kWindowAttention, "window_attention", ScoreTime::kPromptEnd, ScoreCost::kWindow, 2},
     {ScoreKind::kUnrotatedDifference, "unrotated_difference", ScoreTime::kPageFill,
      ScoreCost::kSampledPages, 1},
+    {ScoreKind::kValueNorm, "value_norm", ScoreTime::kAppend, ScoreCost::kOwnRow, 1},
 };
 inline constexpr size_t kNumScoreKinds = sizeof(kScoreKinds) / sizeof(kScoreKinds[0]);
 

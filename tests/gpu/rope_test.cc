@@ -103,10 +103,12 @@ TEST_P(GpuRopeTest, EqualsPlain) {
   }
 }
 
-// From what is stored, in its own type.
+// From what is stored, in its own type. Rows take turns.
 TEST_P(GpuRopeTest, ScoresAreOfTheValuesAsStored) {
   Batch batch(random_, kShapes[0]);
-  for (AppendSlot& slot : batch.slots) slot.score = ScoreKind::kNormRatio;
+  for (uint32_t r = 0; r < kRows; ++r) {
+    batch.slots[r].score = r % 3 == 0 ? ScoreKind::kValueNorm : ScoreKind::kNormRatio;
+  }
   const OnDevice<float> in(batch.qkv);
   const Result got = Run(batch, DataType::kFloat32, in.data());
   const uint32_t dim = batch.shape.head_dim;
@@ -122,7 +124,11 @@ TEST_P(GpuRopeTest, ScoresAreOfTheValuesAsStored) {
         v += std::pow(Value(type(), got.pages[key + heads * 16 * dim + i]), 2);
       }
       const float score = got.scores[(slot.page * 16 + slot.offset) * heads + head];
-      const double want = k > 0 ? std::sqrt(v / k) : v > 0 ? std::numeric_limits<float>::max() : 0;
+      const bool ratio = slot.score == ScoreKind::kNormRatio;
+      const double want = !ratio  ? std::sqrt(v)
+                          : k > 0 ? std::sqrt(v / k)
+                          : v > 0 ? std::numeric_limits<float>::max()
+                                  : 0;
       ASSERT_NEAR(score, want, want * 1e-6) << r;
     }
   }

@@ -72,13 +72,14 @@ double NaiveAppendScore(const AppendSlot& slot, uint32_t head, const PoolView& p
     k += std::pow(pages.keys(slot.page)[at + i].ToFloat(), 2);
     v += std::pow(pages.values(slot.page)[at + i].ToFloat(), 2);
   }
+  if (slot.score == ScoreKind::kValueNorm) return std::sqrt(v);
   const double of = slot.score == ScoreKind::kInverseKeyNorm ? 1 : std::sqrt(v);
   if (k == 0) return of == 0 ? 0 : std::numeric_limits<float>::max();
   return of / std::sqrt(k);
 }
 
 constexpr ScoreKind kKinds[] = {ScoreKind::kNormRatio, ScoreKind::kInverseKeyNorm, ScoreKind::kNone,
-                                ScoreKind::kKeyDifference};
+                                ScoreKind::kKeyDifference, ScoreKind::kValueNorm};
 
 TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
   for (const Shape& s : {Shape{9, 3, 64}, {4, 4, 128}, {7, 1, 80}, {2, 2, 16}, {8, 2, 96}}) {
@@ -87,8 +88,8 @@ TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
     const uint32_t rows = 45;
     const uint32_t cols = (s.heads + 2 * s.kv_heads) * s.head_dim;
     auto qkv = RandomFloats(random_, rows * cols);
-    // Zero keys, then zero keys and values, of either kind: rows 1 and 2, 7 and 8.
-    for (const uint32_t row : {1u, 2u, 7u, 8u}) {
+    // Zero keys, then zero keys and values, of each kind: rows 1 and 2, 7 and 8, 9 and 10.
+    for (const uint32_t row : {1u, 2u, 7u, 8u, 9u, 10u}) {
       std::fill_n(&qkv[row * cols + s.heads * s.head_dim], (2 - row % 2) * s.kv_heads * s.head_dim,
                   0.0f);
     }
@@ -105,7 +106,7 @@ TEST_P(RowsTest, RopeAppendScoreEqualsPlain) {
     std::vector<AppendSlot> slots(rows);
     for (uint32_t r = 0; r < rows; ++r) {
       slots[r] = {(r / 16) * 2, r % 16, static_cast<uint32_t>(random_() % positions),
-                  kKinds[(r + 1) / 2 % 4]};
+                  kKinds[(r + 1) / 2 % std::size(kKinds)]};
     }
     ThreadPool pool(2);
     ActivationBuffer got_q(*fast_, rows, s.heads * s.head_dim);

@@ -102,9 +102,12 @@ void RopeAppendKernel(const RopeRow& row) {
     RotateHead<V>(in, row.cos, row.sin, dim / 2, key);
     RoundRow<V>(value_in, dim, value);
     if (row.score == nullptr) continue;
+    const float of = row.kind == ScoreKind::kInverseKeyNorm
+                         ? 1.0f
+                         : __builtin_sqrtf(StoredSquares<V>(value, dim));
+    row.score[h] = of;
+    if (row.kind == ScoreKind::kValueNorm) continue;
     const float k = __builtin_sqrtf(StoredSquares<V>(key, dim));
-    const float of =
-        row.kind == ScoreKind::kNormRatio ? __builtin_sqrtf(StoredSquares<V>(value, dim)) : 1.0f;
     row.score[h] = k != 0 ? of / k : of == 0 ? 0.0f : __FLT_MAX__;
   }
 }

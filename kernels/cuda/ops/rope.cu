@@ -56,7 +56,8 @@ __device__ __forceinline__ float Copy(const In* in, uint32_t dim, T* out) {
 // The kinds that AppendScore computes. Device code cannot read the table of kinds, which is the
 // host's, so the compiler compares the two.
 constexpr bool IsAppended(ScoreKind kind) {
-  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm;
+  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm ||
+         kind == ScoreKind::kValueNorm;
 }
 constexpr bool IsAppendedAgreesWithTable() {
   for (const ScoreTraits& traits : kScoreKinds) {
@@ -67,6 +68,7 @@ constexpr bool IsAppendedAgreesWithTable() {
 static_assert(IsAppendedAgreesWithTable());
 
 __device__ __forceinline__ float AppendScore(ScoreKind kind, float key, float value) {
+  if (kind == ScoreKind::kValueNorm) return value;
   const float of = kind == ScoreKind::kNormRatio ? value : 1.0f;
   if (key == 0) return of == 0 ? 0 : FLT_MAX;
   return of / key;
