@@ -95,6 +95,8 @@ constexpr PolicyRow kPolicies[] = {
         v1::Policy::kKvCrush),
     Of<policy::QueryDiffSpec, &v1::Policy::query_diff, &v1::Policy::mutable_query_diff>(
         v1::Policy::kQueryDiff),
+    Of<policy::ValueNormSpec, &v1::Policy::value_norm, &v1::Policy::mutable_value_norm>(
+        v1::Policy::kValueNorm),
 };
 static_assert(std::size(kPolicies) == std::variant_size_v<policy::PolicySpec>);
 

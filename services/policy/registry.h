@@ -22,11 +22,13 @@
 #include "services/policy/random.h"
 #include "services/policy/snap_kv.h"
 #include "services/policy/streaming_llm.h"
+#include "services/policy/value_norm.h"
 
 namespace folio::policy {
 
-using PolicySpec = std::variant<FullSpec, PagedEvictionSpec, StreamingLlmSpec, InverseKeyNormSpec,
-                                KeyDiffSpec, SnapKvSpec, RandomSpec, KvCrushSpec, QueryDiffSpec>;
+using PolicySpec =
+    std::variant<FullSpec, PagedEvictionSpec, StreamingLlmSpec, InverseKeyNormSpec, KeyDiffSpec,
+                 SnapKvSpec, RandomSpec, KvCrushSpec, QueryDiffSpec, ValueNormSpec>;
 
 // INVALID_ARGUMENT names the parameter and the fix.
 absl::Status CheckParameters(const PolicySpec& spec);

@@ -22,6 +22,7 @@ TEST(PolicyText, GoesThereAndBack) {
         "paged_eviction",
         "streaming_llm",
         "inverse_key_norm",
+        "value_norm",
         "key_diff",
         "snap_kv",
         "snap_kv:window=32",
@@ -124,7 +125,7 @@ TEST(PolicyText, KnowsEveryKindAndParameterOfTheProtocol) {
 TEST(PolicyText, SaysWhatItDoesNotUnderstand) {
   for (const auto& [text, word] : std::initializer_list<std::pair<const char*, const char*>>{
            {"lru", "no such policy; use full, paged_eviction, "},
-           {"lru", ", kv_crush or query_diff"},
+           {"lru", ", query_diff or value_norm"},
            {"", "no such policy"},
            {"snap_kv:window=wide", "\"window=wide\""},
            {"snap_kv:share=0.5",

@@ -68,6 +68,7 @@ TEST(CacheConfig, GoesThereAndBackForEveryPolicyAndMode) {
       policy::PagedEvictionSpec{},
       policy::StreamingLlmSpec{},
       policy::InverseKeyNormSpec{},
+      policy::ValueNormSpec{},
       policy::KeyDiffSpec{},
       policy::SnapKvSpec{9, 11},
       policy::QueryDiffSpec{{0.75F, 3, 5}},

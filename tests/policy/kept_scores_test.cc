@@ -116,6 +116,7 @@ class Layer {
 const std::map<std::string, PolicySpec> kSpecs = {
     {"paged_eviction", PagedEvictionSpec()},
     {"inverse_key_norm", InverseKeyNormSpec()},
+    {"value_norm", ValueNormSpec()},
     {"key_diff", KeyDiffSpec()},
     {"snap_kv", SnapKvSpec{1}},
     {"crush", KvCrushSpec{}},

@@ -151,6 +151,7 @@ TEST(MakePolicy, GivesEachSpecItsPolicy) {
   EXPECT_EQ(MakePolicy(PagedEvictionSpec())->traits().name, "paged_eviction");
   EXPECT_EQ(MakePolicy(StreamingLlmSpec())->traits().name, "streaming_llm");
   EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->traits().name, "inverse_key_norm");
+  EXPECT_EQ(MakePolicy(ValueNormSpec())->traits().name, "value_norm");
   EXPECT_EQ(MakePolicy(KeyDiffSpec())->traits().name, "key_diff");
   EXPECT_EQ(MakePolicy(SnapKvSpec())->traits().name, "snap_kv");
   EXPECT_EQ(MakePolicy(QueryDiffSpec())->traits().name, "query_diff");
@@ -168,6 +169,8 @@ TEST(ScoreNeed, IsSaidByThePolicyAndByNoneThatNeedsNone) {
             (Need{ScoreKind::kNormRatio, ScoreTime::kAppend, 0}));
   EXPECT_EQ(MakePolicy(InverseKeyNormSpec())->traits().scores,
             (Need{ScoreKind::kInverseKeyNorm, ScoreTime::kAppend, 0}));
+  EXPECT_EQ(MakePolicy(ValueNormSpec())->traits().scores,
+            (Need{ScoreKind::kValueNorm, ScoreTime::kAppend, 0}));
   EXPECT_EQ(MakePolicy(KeyDiffSpec())->traits().scores,
             (Need{ScoreKind::kKeyDifference, ScoreTime::kDecision, 0}));
   EXPECT_EQ(MakePolicy(SnapKvSpec{7})->traits().scores,

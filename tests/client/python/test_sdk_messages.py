@@ -16,6 +16,7 @@ POLICIES = {
     "paged_eviction": folio.PagedEviction(),
     "streaming_llm": folio.StreamingLlm(),
     "inverse_key_norm": folio.InverseKeyNorm(),
+    "value_norm": folio.ValueNorm(),
     "key_diff": folio.KeyDiff(),
     "snap_kv": folio.SnapKv(),
     "snap_kv:window=32": folio.SnapKv(window=32),

@@ -48,6 +48,7 @@ from folio.policies import (
     Random,
     SnapKv,
     StreamingLlm,
+    ValueNorm,
     policy,
 )
 from folio.results import (
@@ -120,5 +121,6 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "Usage",
+    "ValueNorm",
     "policy",
 ]

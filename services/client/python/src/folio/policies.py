@@ -15,7 +15,7 @@ A policy is a frozen dataclass, and has a text form for command lines and labels
     >>> policy("paged_evictoin")
     Traceback (most recent call last):
     ValueError: policy: no kind 'paged_evictoin'; there are full, paged_eviction, streaming_llm, inverse_key_norm, \
-key_diff, snap_kv, random, kv_crush, query_diff
+key_diff, snap_kv, random, kv_crush, query_diff, value_norm
 """
 
 from __future__ import annotations
@@ -89,6 +89,13 @@ class InverseKeyNorm(Policy):
 
 
 @dataclass(frozen=True)
+class ValueNorm(Policy):
+    """Keeps the tokens with the highest ||V||, one of the two factors of PagedEviction."""
+
+    kind: ClassVar[str] = "value_norm"
+
+
+@dataclass(frozen=True)
 class KeyDiff(Policy):
     """Keeps the tokens whose key is least like the mean key (arXiv 2504.15364)."""
 
@@ -145,10 +152,7 @@ def _check_attention(chosen: SnapKv | QueryDiff) -> None:
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """Keeps tokens drawn uniformly, which is the control for every other policy.
-
-    `seed`: None takes the sampling seed.
-    """
+    """Keeps tokens drawn uniformly, which is the control for every other policy. None takes the sampling seed."""
 
     kind: ClassVar[str] = "random"
     seed: int | None = None
