@@ -72,6 +72,13 @@ std::string RenderDevices(const folio::v1::ListPoolsResponse& pools, const Termi
   return absl::StrCat("\n", table.Render(terminal));
 }
 
+// Begins with an empty line. Empty if the manager is of a version that does not tell.
+std::string RenderManager(const absl::StatusOr<folio::v1::GetManagerResponse>& manager) {
+  if (!manager.ok()) return "";
+  return absl::StrCat("\nfolio-manager ", manager->build(), ", pid ", manager->pid(), ", up ",
+                      FormatSeconds(manager->uptime_ms() / 1e3), "\n");
+}
+
 absl::Status ShowPools(Context& context) {
   const auto client = context.ConnectManager();
   if (!client.ok()) return client.status();
@@ -82,9 +89,10 @@ absl::Status ShowPools(Context& context) {
     out << ToJson(*pools, /*pretty=*/true);
     return absl::OkStatus();
   }
+  const std::string manager = RenderManager((*client)->GetManager(context.Call()));
   const std::string devices = RenderDevices(*pools, context.terminal);
   if (pools->pools().empty()) {
-    out << "No pool: no worker has attached yet.\n" << devices;
+    out << "No pool: no worker has attached yet.\n" << devices << manager;
     return absl::OkStatus();
   }
   Table table({{"pool", kRight},
@@ -126,6 +134,7 @@ absl::Status ShowPools(Context& context) {
   } else {
     out << "\nNo worker is attached.\n";
   }
+  out << manager;
   return absl::OkStatus();
 }
 

@@ -74,6 +74,17 @@ absl::StatusOr<folio::v1::ExplainEvictionResponse> AdminClient::ExplainEviction(
   return response;
 }
 
+absl::StatusOr<folio::v1::GetManagerResponse> AdminClient::GetManager(const CallOptions& options) {
+  const folio::v1::GetManagerRequest request;
+  folio::v1::GetManagerResponse response;
+  absl::Status status =
+      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
+        state_->stub->async()->GetManager(context, &request, &response, std::move(done));
+      });
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::StatusOr<bool> AdminClient::IsServing(const CallOptions& options) {
   return CheckHealth(state_->endpoint, options);
 }

@@ -33,6 +33,7 @@ class AdminClient {
   // write.
   absl::StatusOr<folio::v1::ExplainEvictionResponse> ExplainEviction(
       const folio::v1::ExplainEvictionRequest& request, const CallOptions& options = {});
+  absl::StatusOr<folio::v1::GetManagerResponse> GetManager(const CallOptions& options = {});
   // False while the manager runs but accepts no requests (draining).
   absl::StatusOr<bool> IsServing(const CallOptions& options = {});
 

@@ -1,5 +1,7 @@
 #include "services/manager/admin_service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "services/manager/admin_messages.h"
 #include "services/manager/cache_options.h"
 #include "services/manager/worker_name.h"
+#include "services/runtime/version.h"
 
 namespace folio::manager {
 namespace {
@@ -108,6 +111,16 @@ grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
   auto explanation = cache::Inspector(pool->coordinator()).Explain(id, cache);
   if (!explanation.ok()) return ToGrpcStatus(explanation.status());
   *response = ExplanationToProto(*explanation);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::GetManager(grpc::ServerContext* context,
+                                      const v1::GetManagerRequest* request,
+                                      v1::GetManagerResponse* response) {
+  const auto up = std::chrono::steady_clock::now() - started_;
+  response->set_build(BuildDescription());
+  response->set_pid(static_cast<uint32_t>(getpid()));
+  response->set_uptime_ms(std::chrono::duration_cast<std::chrono::milliseconds>(up).count());
   return grpc::Status::OK;
 }
 

@@ -3,6 +3,8 @@
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 
+#include <chrono>
+
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
@@ -25,10 +27,13 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status ExplainEviction(grpc::ServerContext* context,
                                const v1::ExplainEvictionRequest* request,
                                v1::ExplainEvictionResponse* response) override;
+  grpc::Status GetManager(grpc::ServerContext* context, const v1::GetManagerRequest* request,
+                          v1::GetManagerResponse* response) override;
 
  private:
   const WorkerRegistry* const registry_;
   const policy::BudgetRules budgets_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace folio::manager

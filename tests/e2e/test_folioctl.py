@@ -60,6 +60,7 @@ def test_pools(folioctl, bfloat16):
     assert lines[0].split()[:2] == ["pool", "model"]
     assert "12.0 KiB" in lines[1]
     assert str(bfloat16.workers["worker"].pid) in lines[4]
+    assert lines[-1].startswith("folio-manager 0.") and f", pid {bfloat16.manager.pid}, up " in lines[-1]
     pool = json.loads(folioctl("pools", "--output", "json"))["pools"][0]
     assert pool["free_pages"] == pool["total_pages"] and pool["page_bytes"] == "12288"
 

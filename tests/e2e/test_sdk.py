@@ -136,6 +136,9 @@ def test_what_the_manager_knows(client, bfloat16):
         assert tables.layers[0].kept[0] == range(16), "the sink"
         assert all(layer.resident_tokens == sum(map(len, layer.kept)) for layer in tables.layers)
         (pool,) = client.pools()
+        manager, later = client.manager(), client.manager()
+        assert manager.pid == bfloat16.manager.pid and manager.build.startswith(folio.__version__)
+        assert 0 < manager.uptime_ms <= later.uptime_ms
         assert pool.held_pages > 0 and pool.workers[0].pid == bfloat16.workers["worker"].pid
     with pytest.raises(folio.NotFound) as missing:
         client.sequence(2**64 - 1)

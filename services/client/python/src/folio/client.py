@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from folio import checks, requests
 from folio.generation import AsyncGeneration, Generation
-from folio.inspection import Device, Explanation, Pool, SequenceInfo, SequenceTables
+from folio.inspection import Device, Explanation, Manager, Pool, SequenceInfo, SequenceTables
 from folio.messages import read
 from folio.policies import Policy
 from folio.requests import ChatTurn
@@ -251,6 +251,11 @@ class Client:
         """The model that the worker serves."""
         model: Model = read(self._worker.call("GetModel", inference_pb2.GetModelRequest(), self._seconds(timeout)))
         return model
+
+    def manager(self, *, timeout: float | None = None) -> Manager:
+        """The manager's process: its build, its process id and for how long it has served."""
+        manager: Manager = read(self._manager.call("GetManager", admin_pb2.GetManagerRequest(), self._seconds(timeout)))
+        return manager
 
     def pools(self, *, timeout: float | None = None) -> tuple[Pool, ...]:
         """The manager's pools. There is one, or none until the first worker has attached."""

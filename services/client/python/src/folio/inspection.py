@@ -8,6 +8,14 @@ from folio.messages import of
 from folio.results import CacheOptions, ModelLayout
 
 
+@of("GetManagerResponse")
+@dataclass(frozen=True)
+class Manager:
+    build: str
+    pid: int
+    uptime_ms: int
+
+
 @of("AttachedWorker")
 @dataclass(frozen=True)
 class AttachedWorker:
