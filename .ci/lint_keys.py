@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Prints "KEY FILE" for each file that the build compiles for the C++ files named on standard input.
 
-That is the file itself, or the one in which CMake includes several of a library (FOLIO_UNITY). The key covers all that a finding may depend on and that is ours: the file, the headers and protos it
-includes, directly or not, its compile command, the rules and the linter's version.
+That is the file itself, or the one in which CMake includes several of a library (FOLIO_UNITY). The key covers all
+that a finding may depend on and that is ours: the file, the headers and protos it includes, directly or not, its
+compile command, the rules and the linter's version.
 """
 
 import hashlib

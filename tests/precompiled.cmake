@@ -4,7 +4,7 @@
 #
 # folio_precompile(TARGET HEADERS): the target's files begin with one set of headers, already parsed. HEADERS is
 #   folio_grpc_headers   gRPC, Protobuf and our protos, optimised as the build is
-#   folio_test_headers   the same and GoogleTest, optimised as the build is
+#   folio_test_headers   the same and GoogleTest. The target itself is compiled with -O1
 #   folio_check_headers  the same as the last and not optimised, for files that only check
 # GCC takes such a set only with the same code model, macros and kind of optimisation, hence -fPIC, -pthread and -O0.
 
@@ -34,6 +34,8 @@ function(folio_precompile target headers)
   target_compile_options(${target} PRIVATE -fPIC -pthread $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # asked for by ccache
   if(headers STREQUAL "folio_check_headers")
     target_compile_options(${target} PRIVATE -O0)
+  elseif(headers STREQUAL "folio_test_headers")
+    target_compile_options(${target} PRIVATE -O1)
   endif()
   # The sets include the headers that protoc makes.
   add_dependencies(${target} folio_proto)
