@@ -94,8 +94,9 @@ bool IsRight(const Run& run, const CompareFlags& flags) {
   return run.answer.text.find(flags.expect) != std::string::npos;
 }
 
-// {"expect": ..., "runs": [{"run", "policy", "budget_tokens", "text", then "right" where an answer
-// was expected and "finished" as in the protocol, or "error"}, ...]}
+// The JSON has the keys `expect` and `runs`. A run has `run`, `policy`, `budget_tokens`, `text`,
+// and `finished` as in the protocol. It has `right` where an answer was expected, and `error` alone
+// where the call failed.
 std::string ComparisonJson(const std::vector<Run>& runs, const CompareFlags& flags) {
   auto all = nlohmann::ordered_json::array();
   for (const Run& run : runs) {
@@ -151,7 +152,7 @@ absl::Status ShowMaps(client::Client& client, const Context& context, const Comp
   const auto model = client.GetModel(context.Call());
   if (!model.ok()) return model.status();
   std::ostream& out = context.terminal.out;
-  out << "\nWhat each policy kept:\n";
+  out << "\nThe tokens that each policy kept:\n";
   for (const Run& run : runs) {
     if (!run.status.ok()) continue;
     const auto kept = KeptAtEnd(run.answer, model->layout());

@@ -2,8 +2,10 @@
 //
 //   log::Info("worker attached", {{"worker", "w1"}, {"pid", 1234}});
 //
-// text: 2026-01-02T03:04:05.678Z INFO worker attached worker=w1 pid=1234
-// json: {"time":"2026-01-02T03:04:05.678Z","level":"info","message":"worker attached",...}
+// --log_format=text
+//   2026-01-02T03:04:05.678Z INFO worker attached worker=w1 pid=1234
+// --log_format=json
+//   {"time":"2026-01-02T03:04:05.678Z","level":"info","message":"worker attached",...}
 //
 // Any thread may log, also before Configure (then as text, from level info). Messages are constant
 // and everything that varies is a field, so that logs can be searched. The flags --log_format and

@@ -194,7 +194,7 @@ def test_compare(folioctl, tmp_path):
     )
     rows = {line.split()[0]: line for line in output.splitlines() if line.startswith(("full ", "paged", "streaming"))}
     assert " right " in rows["full"]
-    assert "What each policy kept:" in output and output.count("positions 0 to") == 3
+    assert "The tokens that each policy kept:" in output and output.count("positions 0 to") == 3
 
 
 def test_chat(folioctl):

@@ -1,4 +1,5 @@
-// A program started by a test: its output, its signals, its end. Killed by the destructor.
+// ChildProcess starts a program for a test, sends it signals, and reads its output and its end. The
+// destructor kills it.
 #ifndef FOLIO_TESTS_MANAGER_CHILD_PROCESS_H_
 #define FOLIO_TESTS_MANAGER_CHILD_PROCESS_H_
 
@@ -25,7 +26,8 @@ class ChildProcess {
 
   // Reads until a line contains `text`, and returns that line; empty when output ends or 20 s pass.
   std::string ReadUntil(const std::string& text);
-  // Waits for the end: exit code, or 128 + signal; -1 when it still runs after `timeout`.
+  // Waits for the end. Returns the exit code or 128 + signal, and -1 if it still runs after
+  // `timeout`.
   int Wait(absl::Duration timeout = absl::Seconds(20));
   // All it said so far; complete after Wait.
   const std::string& output() const { return output_; }

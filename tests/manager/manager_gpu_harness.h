@@ -1,4 +1,4 @@
-// folio-manager started over stand-ins for NVIDIA's libraries.
+// ManagerGpu starts folio-manager over stand-ins for NVIDIA's libraries.
 #ifndef FOLIO_TESTS_MANAGER_MANAGER_GPU_HARNESS_H_
 #define FOLIO_TESTS_MANAGER_MANAGER_GPU_HARNESS_H_
 

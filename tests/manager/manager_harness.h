@@ -1,4 +1,5 @@
-// The real manager in this process, and workers that speak to it over its Unix socket.
+// This harness runs the real manager in this process, and workers that speak to it over its Unix
+// socket.
 #ifndef FOLIO_TESTS_MANAGER_MANAGER_HARNESS_H_
 #define FOLIO_TESTS_MANAGER_MANAGER_HARNESS_H_
 
@@ -58,7 +59,7 @@ class TestWorker {
   // Ends the session without a goodbye.
   ~TestWorker();
 
-  // What it says that it computes on; the CPU at first.
+  // Sets the device that it says it computes on. At first this is the CPU.
   void ComputeOn(v1::DeviceKind device) { device_ = device; }
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::ModelLayout& layout = SmallLayout(),
@@ -118,7 +119,7 @@ class ManagerHarness {
   cache::Coordinator& coordinator() const { return server_->registry().pool()->coordinator(); }
   v1::Admin::Stub& admin() { return *admin_; }
 
-  // Of the one pool, as Admin tells.
+  // The state of the one pool and of a sequence, as Admin tells it.
   v1::Pool PoolState();
   v1::GetSequenceResponse SequenceState(uint64_t id);
 

@@ -1,5 +1,5 @@
-// The standard services (grpc.health.v1, server reflection) called by their bytes, since their
-// messages are not among ours.
+// This header calls the standard services (grpc.health.v1, server reflection) with bytes, since
+// their messages are not part of Folio's protocol.
 #ifndef FOLIO_TESTS_MANAGER_RAW_GRPC_H_
 #define FOLIO_TESTS_MANAGER_RAW_GRPC_H_
 

@@ -1,4 +1,4 @@
-// A translator over a real coordinator: two layers, pages of 16 tokens.
+// This harness runs a translator over a real coordinator with two layers and pages of 16 tokens.
 #ifndef FOLIO_TESTS_MANAGER_SESSION_TRANSLATOR_HARNESS_H_
 #define FOLIO_TESTS_MANAGER_SESSION_TRANSLATOR_HARNESS_H_
 

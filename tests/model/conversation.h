@@ -1,5 +1,5 @@
-// A script with everything an executor can be asked for: sequences of all kinds of scores, chunked
-// prompts, decoding in others, compaction, dropped blocks, slots that are used again.
+// Play runs a script with everything that an executor does: sequences with each kind of score,
+// chunked prompts, decoding beside prompts, compaction, dropped blocks, and slots that are reused.
 #ifndef FOLIO_TESTS_MODEL_CONVERSATION_H_
 #define FOLIO_TESTS_MODEL_CONVERSATION_H_
 
@@ -11,8 +11,8 @@
 
 namespace folio::model::testing {
 
-// What came of it. Scores of the resident tokens, both channels, layer 0 and the others apart:
-// there they do not depend on what ranks have summed.
+// Transcript is the outcome of a script. It holds the scores of the resident tokens in both
+// channels. Layer 0 is apart, because its scores do not depend on sums over ranks.
 struct Transcript {
   std::vector<uint32_t> tokens;
   std::vector<float> logprobs;
@@ -29,7 +29,7 @@ struct Nearness {
 // sampled, so that arithmetic that differs stays comparable. Returns what went wrong.
 std::string Play(Stage& stage, const ModelConfig& config, bool forced, Transcript& transcript);
 
-// What differs, or nothing.
+// Names the first difference. Returns an empty string if there is none.
 std::string Compare(const Transcript& one, const Transcript& other, const Nearness& nearness);
 
 }  // namespace folio::model::testing

@@ -1,4 +1,4 @@
-// A random tiny model on an executor, with calls that read well in tests.
+// ExecutorHarness runs a random tiny model on an executor, with calls that read well in tests.
 #ifndef FOLIO_TESTS_MODEL_EXECUTOR_HARNESS_H_
 #define FOLIO_TESTS_MODEL_EXECUTOR_HARNESS_H_
 

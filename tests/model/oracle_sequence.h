@@ -1,5 +1,5 @@
-// The generations of tests/oracle on an executor of any device: one sequence and its manager, and
-// how near is near enough (README of tests/oracle).
+// OracleSequence replays a generation of tests/oracle on an executor of any device, with one
+// sequence and its manager. The README of tests/oracle says how near is near enough.
 #ifndef FOLIO_TESTS_MODEL_ORACLE_SEQUENCE_H_
 #define FOLIO_TESTS_MODEL_ORACLE_SEQUENCE_H_
 
@@ -18,10 +18,10 @@
 
 namespace folio::model::testing {
 
-// K and V are stored as bf16. Where a value lies between two of its neighbours, any other order of
-// float32 sums picks the other one, and that is seen in later layers: norm weights moved by 10^-7,
-// or double precision throughout, move single log-probabilities on these prompts by up to 0.03, on
-// average 0.003. So averages are held to the oracle's bound, single values to what noise allows.
+// K and V are stored as bf16. A value between two of its neighbours is rounded to either of them by
+// the order of float32 sums, and later layers show it. Norm weights moved by 10^-7, or double
+// precision throughout, move single log-probabilities on these prompts by up to 0.03, and by 0.003
+// on average. So averages are held to the oracle's bound, single values to what noise allows.
 struct Tolerance {
   double full_worst, full_mean, evicted_worst, evicted_mean;
   double tie;   // greedy tokens may differ from the first step with a smaller gap
@@ -36,7 +36,7 @@ struct OracleCase {
 };
 void PrintTo(const OracleCase& one, std::ostream* out);
 
-// Of the policies there are. `path` is tests/oracle/generation.json.
+// The cases whose policy is built. `path` is tests/oracle/generation.json.
 std::vector<OracleCase> OracleCases(const std::string& path);
 
 // One sequence and its manager: pages, policy, decisions in step with the decoding.

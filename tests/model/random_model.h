@@ -15,7 +15,8 @@
 
 namespace folio::model::testing {
 
-// Two layers, grouped heads, an FFN and a vocabulary that are no multiples of a vector.
+// A configuration with two layers and grouped heads. No vector register's
+// size divides those of its FFN and of its vocabulary.
 ModelConfig TinyConfig();
 // The same sizes with the features of another family, by its name.
 ModelConfig OfFamily(const std::string& family, ModelConfig config = TinyConfig());
@@ -43,7 +44,7 @@ class RandomModel final : public ModelSource {
   std::map<std::pair<Role, uint32_t>, std::vector<float>> vectors_;
 };
 
-// Pages and scores in ordinary memory, filled with NaN, so that reading what nobody wrote shows.
+// Pages and scores in ordinary memory, filled with NaN, so that a read of unwritten memory shows.
 class TestPool {
  public:
   TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_tokens = 16);
@@ -51,7 +52,7 @@ class TestPool {
   const kernels::PoolView& view() const { return view_; }
   // `count` pages for each layer, never given out before.
   std::vector<std::vector<PageRef>> Take(uint32_t count);
-  // Gives all out anew, with what is in them.
+  // Makes all pages available again, with their old contents.
   void TakeBackAll() { next_ = 0; }
 
  private:

@@ -1,5 +1,5 @@
-// A sequence on a harness, with the tables that the executor has of it, for tests of the score
-// board.
+// ScoredSequence is a sequence on a harness, with the block tables that the executor has for it. It
+// serves tests of the score board.
 #ifndef FOLIO_TESTS_MODEL_SCORED_SEQUENCE_H_
 #define FOLIO_TESTS_MODEL_SCORED_SEQUENCE_H_
 
@@ -46,7 +46,8 @@ class Scored {
     return segment;
   }
 
-  // The same survivors in every layer but for a shift; pages beyond them and one spare go.
+  // Every layer keeps the same survivors, shifted by its number. All pages behind them are dropped,
+  // except one spare.
   void Compact(uint32_t keep) {
     std::vector<std::vector<TokenSlot>> slots(tables_.size());
     for (uint32_t l = 0; l < tables_.size(); ++l) {

@@ -1,4 +1,4 @@
-// One way to damage a tiny GGUF file, and the check that it is refused.
+// GgufDamage is one way to damage a tiny GGUF file, with the check that it is refused.
 #ifndef FOLIO_TESTS_MODEL_SOURCE_GGUF_DAMAGE_H_
 #define FOLIO_TESTS_MODEL_SOURCE_GGUF_DAMAGE_H_
 

@@ -1,4 +1,4 @@
-// One way to damage a tiny Hugging Face directory, and the check that it is refused.
+// HfDamage is one way to damage a tiny Hugging Face directory, with the check that it is refused.
 #ifndef FOLIO_TESTS_MODEL_SOURCE_HF_DAMAGE_H_
 #define FOLIO_TESTS_MODEL_SOURCE_HF_DAMAGE_H_
 

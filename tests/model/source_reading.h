@@ -1,4 +1,4 @@
-// What the tests of model sources share: reading every tensor of a model.
+// This header reads every tensor of a model, for the tests of model sources.
 #ifndef FOLIO_TESTS_MODEL_SOURCE_READING_H_
 #define FOLIO_TESTS_MODEL_SOURCE_READING_H_
 

@@ -1,5 +1,5 @@
-// A tensor-parallel group over a model in memory, with pages of its own for each rank and one
-// board, and a script that is run alone and on a group to compare the two.
+// This harness runs a tensor-parallel group over a model in memory, with separate pages for each
+// rank and one board. A script runs alone and on a group, to compare the two.
 #ifndef FOLIO_TESTS_MODEL_TP_HARNESS_H_
 #define FOLIO_TESTS_MODEL_TP_HARNESS_H_
 
@@ -34,7 +34,8 @@ class SharedFloats {
   size_t count_;
 };
 
-// Where a script runs: an executor, pages to give, and the board as the manager reads it.
+// Stage is the place where a script runs. It has an executor, pages to give, and the board as the
+// manager reads it.
 struct Stage {
   Executor& executor;
   TestPool& pages;
@@ -51,11 +52,11 @@ struct GroupSetup {
   TpExecutorOptions options = {.timeout = absl::Seconds(30), .compare_tables = true};
 };
 
-// Of all ranks together.
+// The geometry of all ranks together.
 CacheGeometry GeometryOf(const GroupSetup& setup);
 
-// What a rank does with its executor: the leader runs `script`, another one is handed to `meddle`,
-// if there is one, and follows. Returns what went wrong.
+// Leads or follows with a rank's executor. The leader runs `script`. Any other rank calls `meddle`,
+// if there is one, and then follows. Returns the failure, or an empty string.
 std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
                          std::unique_ptr<Executor> own, TestPool& pages, const SharedFloats& board,
                          const std::function<std::string(Stage&)>& script,

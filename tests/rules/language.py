@@ -4,8 +4,9 @@
 The rules are
   opening      a header's first sentence has a subject and a verb: "X is ..." or "X does ..."
   noun-clause  no sentence opens with What, Of, Who, Whom, Whose or Where, unless it is a question
-  punctuation  a sentence has at most one semicolon or colon; the label of an item or a message ("field: ...") and
-               a colon that introduces a list at the sentence's end are not counted
+  punctuation  a sentence has at most one semicolon or colon; the label of an item ("field: ..."), the two labels of
+               a message that say where ("file: field: ...") and a colon that introduces a list at the sentence's end
+               are not counted
   word         no archaic or clipped word
   negation     no double negation
 language.py --ratchet prints how many violations each file of the project has, as language.txt lists them.
@@ -28,6 +29,12 @@ ENDS = re.compile(r"[.!?][\"')\]*_]*(?=\s+[\"'(\[*`_]*[A-Z0-9])|(?<=[a-z]{3})[.]
 ABBREVIATION = re.compile(r"(\b(e\.g|i\.e|etc|vs|cf|approx|resp|incl|no|al|St)|\d)\.$")
 OPENER = re.compile(r"[\"'(*_]*(?:(What|Who|Whom|Whose|Whoever|Whomever|Whatever|As whom|Of whom|what|who|whom|whose)|"
                     r"(Of(?! course)|Where(?!as)))\b")
+
+# A message may begin with ": ", because the name of a file is put before it.
+LABELS = {
+    "item": re.compile(r"(Code|[\w./=' -]{1,40}): "),
+    "message": re.compile(r"(?:: )?(?:[\w./=:%' -]{1,40}: ){0,2}"),
+}
 
 # What to write instead stands behind each word.
 WORDS = {
@@ -108,7 +115,7 @@ def check_sentence(text, sentence, first):
     opener = OPENER.match(sentence)
     if prose and opener and not sentence.endswith("?"):
         yield "noun-clause", f'opens with "{opener[1] or opener[2]}"'
-    label = text.kind in ("item", "message") and re.match(r"(Code|[\w./=' -]{1,40}): ", sentence)
+    label = LABELS[text.kind].match(sentence) if text.kind in LABELS else None
     marks = len(re.findall(r"[;:](?=\s)", sentence[label.end() if label else 0:]))
     if prose and marks > 1:
         yield "punctuation", f"has {marks} semicolons and colons"

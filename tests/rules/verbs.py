@@ -20,7 +20,7 @@ prevent print process produce promise protect prove provide publish pull put qua
 read rebuild receive recompute record recover reduce refer refuse register reject release remove render renew
 replace reply report represent require reserve resolve restart restore resume retry return reuse rotate round
 run sample save say scale schedule score search see select send serialize serve set shard share show shut signal
-skip solve sort specify split stand start state step stop store stream sum supply take tell test tokenise
+skip solve sort specify split stand start state steer step stop store stream sum supply take tell test tokenise
 tokenize total track transfer transform translate turn unmap update use validate verify wait walk want watch
 work wrap write yield""".split())
 
@@ -50,6 +50,8 @@ BEFORE_NOUN = set("""of in on at by for with from to into onto over under betwee
 without within against across along after before until and or nor but not like as than is are was be both via
 only either except""".split())
 PLURAL = {"they", "we", "you", "that", "which", "who", "here"}
+# A word with letters only, perhaps a compound or a possessive.
+NAME = re.compile(r"[a-z]+(?:-[a-z]+)*(?:'s)?")
 # A clause about a noun ("the page a token lies in") cannot begin behind these.
 NO_ANCHOR = BEFORE_NOUN | DETERMINERS | CLAUSE | FINITE | THIRD | {"(", ")"}
 
@@ -86,7 +88,7 @@ def is_verb(word, before, behind):
         return True
     noun = before in DETERMINERS or before.endswith("'s") or before in BEFORE_NOUN
     if word in NOUNS:
-        ordinary = behind.isalpha() and behind not in BEFORE_NOUN | CLAUSE | FINITE | BASE
+        ordinary = NAME.fullmatch(behind) and behind not in BEFORE_NOUN | CLAUSE | FINITE | BASE
         return not noun and (behind in FOLLOWS_VERB or ordinary)
     if word in THIRD:
         return before not in DETERMINERS

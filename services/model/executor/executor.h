@@ -25,7 +25,7 @@ using StepTicket = StrongInt<struct StepTicketTag, uint64_t>;
 // WindowScore asks for scores of a prompt's tokens by the attention of its last queries. It goes
 // with the chunk that ends the prompt.
 struct WindowScore {
-  uint32_t queries = 0;     // the chunk's last rows, which score every resident token; 0: no scores
+  uint32_t queries = 0;     // the chunk's last rows, which score every resident token (0: none)
   uint32_t neighbours = 0;  // see kernels::WindowItem
   uint32_t channel = 0;     // of the score board
 };
@@ -41,7 +41,7 @@ struct StepSegment {
   // With want_output: how the next token is sampled, unless `target` names it.
   SamplingRecord sampling;
   std::optional<TokenId> target;
-  int top_logprobs = -1;  // log-probabilities of the chosen token and so many others; -1: none
+  int top_logprobs = -1;  // log-probabilities of the chosen token and so many others (-1: none)
   // Scores resident tokens after the step. In slots of kKeyDifference these are all of them. In
   // slots of kUnrotatedDifference they are all of them in the chunk that ends the prompt, and later
   // those of the page that the step filled in a layer, if it filled one.

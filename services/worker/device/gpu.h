@@ -76,9 +76,9 @@ class Gpus {
   // In the order of their numbers. FAILED_PRECONDITION says whether CUDA in this program, a driver
   // or a GPU is missing.
   virtual absl::StatusOr<std::vector<std::string>> Uuids() = 0;
-  // `memory` is the most bytes of the GPU's memory that may be taken, without the pool. 0 is no
-  // limit. FAILED_PRECONDITION: there is no such GPU, or it is too old. No process may fork after
-  // this, because a CUDA context does not survive a fork.
+  // `memory` is the most bytes of the GPU's memory that may be taken, without the pool. 0 sets
+  // no limit. FAILED_PRECONDITION: there is no such GPU, or it is too old. No process may fork
+  // after this, because a CUDA context does not survive a fork.
   virtual absl::StatusOr<std::unique_ptr<Gpu>> Open(int number, uint64_t memory) = 0;
 };
 

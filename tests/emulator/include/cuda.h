@@ -1,5 +1,5 @@
-// Stands for CUDA's header of this name: what is used of the driver's interface, which is loaded at
-// run time. The stand-in for libcuda.so.1 is in tests/manager/fake_gpu.
+// This header is a stand-in for CUDA's header of this name. It declares the functions of the driver
+// that Folio loads at run time. The stand-in for libcuda.so.1 is in tests/manager/fake_gpu.
 #ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_H_
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_H_
 

@@ -1,4 +1,4 @@
-// Stands for CUDA's header of this name.
+// This header is a stand-in for CUDA's header of this name.
 #ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_
 

@@ -1,4 +1,5 @@
-// Stands for CUDA's header of this name: what device code of ours uses, for the emulator.
+// This header is a stand-in for CUDA's header of this name. It has the functions that Folio's
+// device code calls, for the emulator.
 #ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
 

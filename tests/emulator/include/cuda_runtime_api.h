@@ -1,6 +1,6 @@
-// Stands for CUDA's header of this name: memory is the host's. The default stream does at once what
-// it is told; any other does nothing before somebody waits for it, so that what is read too early,
-// or changed too early, shows.
+// This header is a stand-in for CUDA's header of this name, with the host's memory as the device's.
+// The default stream works at once. Any other stream does nothing until a caller waits for it, so
+// that memory which is read or changed too early shows in a result.
 #ifndef FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_API_H_
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_API_H_
 
@@ -66,7 +66,8 @@ inline cudaError_t cudaDriverGetVersion(int* version) {
 inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 
-// Filled with a pattern that is no small number: what nobody wrote must not look like a result.
+// Fills the memory with a pattern of large numbers, so that unwritten memory does not look like a
+// result.
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
@@ -74,7 +75,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned flags);
 cudaError_t cudaHostUnregister(void* memory);
-// Of memory that is not page-locked there is none.
+// Fails for memory that is not page-locked.
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);

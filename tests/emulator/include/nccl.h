@@ -1,5 +1,5 @@
-// Stands for NCCL's header of this name: what services/model/cuda/nccl_group.cc uses of it. See
-// nccl.cc.
+// This header is a stand-in for NCCL's header of this name. It has what
+// services/model/cuda/nccl_group.cc uses. See nccl.cc.
 #ifndef FOLIO_TESTS_EMULATOR_INCLUDE_NCCL_H_
 #define FOLIO_TESTS_EMULATOR_INCLUDE_NCCL_H_
 

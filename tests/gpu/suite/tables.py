@@ -206,7 +206,7 @@ def peers(results):
                     f"{each['tokens_s']:,.0f}" if measured(each) else state(each) for each in (one, ours)
                 )))  # fmt: skip
     vllm = next((one for one in results["sections"] if one["name"] == "vllm"), None)
-    end = [f"vLLM: {vllm['state']}; {vllm['detail']}." if vllm else "vLLM: not run.", ""]
+    end = [f"vLLM was {vllm['state']} because {vllm['detail']}." if vllm else "vLLM: not run.", ""]
     return lines + table(("model", "batch", "context", "plain loop", "Folio, full cache"), body) + end
 
 

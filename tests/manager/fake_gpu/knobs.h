@@ -1,5 +1,5 @@
-// How tests steer the stand-ins for NVIDIA's libraries: by environment variables, since they are
-// loaded by another process. Each stand-in appends the name of each called function to
+// Tests steer the stand-ins for NVIDIA's libraries by these environment variables, since another
+// process loads the stand-ins. Each stand-in appends the name of each called function to
 // FAKE_GPU_LOG.
 //
 //   FAKE_GPU_COUNT    devices; 2 when unset
@@ -27,12 +27,12 @@ inline std::string Knob(const char* name, const char* otherwise = "") {
 inline int Count() { return std::stoi(Knob("FAKE_GPU_COUNT", "2")); }
 inline size_t Bytes() { return std::stoull(Knob("FAKE_GPU_BYTES", "8589934592")); }
 
-// Of device 0 0x00, 0x01, ... 0x0f; of the next ones the last byte is counted up by 16.
+// The bytes of device 0 are 0x00, 0x01, ... 0x0f. Each further device adds 16 to the last byte.
 inline char UuidByte(int device, int at) {
   return static_cast<char>(at == 15 ? 15 + 16 * device : at);
 }
 
-// Notes the call, and says what it is to return instead of working; 0: nothing.
+// Notes the call. Returns the code with which it is to fail, or 0 if it is to work.
 inline int Called(const char* function) {
   std::string line = function;
   line += '\n';

@@ -1,10 +1,10 @@
-/* tokenizer_ffi is the C interface of a static library made from the `tokenizers` and `minijinja`
- * crates. Only tokenizer.cc includes it.
- *
- * Functions that can fail return 0 on success. Otherwise *error holds a message in UTF-8 and
- * nothing else was written. A folio_tok_bytes, folio_tok_ids or object that a function returns
- * belongs to the caller, who passes it to the free function of its kind. Freeing an empty one does
- * nothing. A panic in Rust becomes an error. Several threads may read an object at once. */
+// tokenizer_ffi is the C interface of a static library made from the `tokenizers` and `minijinja`
+// crates. Only tokenizer.cc includes it.
+//
+// Functions that can fail return 0 on success. Otherwise *error holds a message in UTF-8 and
+// nothing else was written. A folio_tok_bytes, folio_tok_ids or object that a function returns
+// belongs to the caller, who passes it to the free function of its kind. Freeing an empty one does
+// nothing. A panic in Rust becomes an error. Several threads may read an object at once.
 #ifndef FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
 #define FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
 
