@@ -9,6 +9,8 @@ namespace folio::client {
 
 class AdminClient::State {
  public:
+  using Callbacks = folio::v1::Admin::Stub::async_interface;
+
   explicit State(Endpoint to)
       : endpoint(std::move(to)), stub(folio::v1::Admin::NewStub(endpoint.channel)) {}
 
@@ -28,61 +30,33 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(absl::string_v
 }
 
 absl::StatusOr<folio::v1::ListPoolsResponse> AdminClient::ListPools(const CallOptions& options) {
-  const folio::v1::ListPoolsRequest request;
-  folio::v1::ListPoolsResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->ListPools(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListPools,
+                   folio::v1::ListPoolsRequest(), options);
 }
 
 absl::StatusOr<folio::v1::ListSequencesResponse> AdminClient::ListSequences(
     const CallOptions& options) {
-  const folio::v1::ListSequencesRequest request;
-  folio::v1::ListSequencesResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->ListSequences(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListSequences,
+                   folio::v1::ListSequencesRequest(), options);
 }
 
 absl::StatusOr<folio::v1::GetSequenceResponse> AdminClient::GetSequence(
     uint64_t sequence_id, const CallOptions& options) {
   folio::v1::GetSequenceRequest request;
   request.set_sequence_id(sequence_id);
-  folio::v1::GetSequenceResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->GetSequence(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetSequence, request,
+                   options);
 }
 
 absl::StatusOr<folio::v1::ExplainEvictionResponse> AdminClient::ExplainEviction(
     const folio::v1::ExplainEvictionRequest& request, const CallOptions& options) {
-  folio::v1::ExplainEvictionResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->ExplainEviction(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ExplainEviction,
+                   request, options);
 }
 
 absl::StatusOr<folio::v1::GetManagerResponse> AdminClient::GetManager(const CallOptions& options) {
-  const folio::v1::GetManagerRequest request;
-  folio::v1::GetManagerResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->GetManager(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetManager,
+                   folio::v1::GetManagerRequest(), options);
 }
 
 absl::StatusOr<bool> AdminClient::IsServing(const CallOptions& options) {

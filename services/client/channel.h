@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,6 +43,23 @@ absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& op
 absl::Status Call(
     const Endpoint& endpoint, const CallOptions& options,
     const std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>& start);
+
+// The same for a call that only has a request and a response. `method` is a member of the stub's
+// callback interface, for example &v1::Admin::Stub::async_interface::ListPools.
+template <typename Interface, typename Request, typename Response>
+absl::StatusOr<Response> CallUnary(const Endpoint& endpoint,
+                                   std::type_identity_t<Interface>* callbacks,
+                                   void (Interface::*method)(grpc::ClientContext*, const Request*,
+                                                             Response*,
+                                                             std::function<void(grpc::Status)>),
+                                   const Request& request, const CallOptions& options) {
+  Response response;
+  absl::Status status = Call(endpoint, options, [&](grpc::ClientContext* context, auto done) {
+    (callbacks->*method)(context, &request, &response, std::move(done));
+  });
+  if (!status.ok()) return status;
+  return response;
+}
 
 // Sets the deadline.
 void Prepare(const CallOptions& options, grpc::ClientContext* context);

@@ -70,13 +70,8 @@ absl::StatusOr<Completion> Client::Complete(const folio::v1::GenerateRequest& re
 absl::StatusOr<folio::v1::ScoreResponse> Client::Score(const folio::v1::ScoreRequest& request,
                                                        const CallOptions& options) {
   if (absl::Status status = CheckUtf8(request); !status.ok()) return status;
-  folio::v1::ScoreResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->Score(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::Score, request,
+                   options);
 }
 
 absl::StatusOr<folio::v1::TokenizeResponse> Client::Tokenize(const folio::v1::Input& input,
@@ -84,13 +79,8 @@ absl::StatusOr<folio::v1::TokenizeResponse> Client::Tokenize(const folio::v1::In
   folio::v1::TokenizeRequest request;
   *request.mutable_input() = input;
   if (absl::Status status = CheckUtf8(request); !status.ok()) return status;
-  folio::v1::TokenizeResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->Tokenize(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::Tokenize, request,
+                   options);
 }
 
 absl::StatusOr<std::string> Client::Detokenize(absl::Span<const uint32_t> ids, bool skip_special,
@@ -98,24 +88,15 @@ absl::StatusOr<std::string> Client::Detokenize(absl::Span<const uint32_t> ids, b
   folio::v1::DetokenizeRequest request;
   request.mutable_ids()->Add(ids.begin(), ids.end());
   request.set_skip_special(skip_special);
-  folio::v1::DetokenizeResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->Detokenize(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return std::move(*response.mutable_text());
+  auto response = CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::Detokenize,
+                            request, options);
+  if (!response.ok()) return response.status();
+  return std::move(*response->mutable_text());
 }
 
 absl::StatusOr<folio::v1::GetModelResponse> Client::GetModel(const CallOptions& options) {
-  const folio::v1::GetModelRequest request;
-  folio::v1::GetModelResponse response;
-  absl::Status status =
-      Call(state_->endpoint, options, [&](grpc::ClientContext* context, auto done) {
-        state_->stub->async()->GetModel(context, &request, &response, std::move(done));
-      });
-  if (!status.ok()) return status;
-  return response;
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetModel,
+                   folio::v1::GetModelRequest(), options);
 }
 
 absl::StatusOr<bool> Client::IsServing(const CallOptions& options) {

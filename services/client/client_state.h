@@ -16,6 +16,8 @@ namespace folio::client {
 // Immutable.
 class Client::State {
  public:
+  using Callbacks = folio::v1::Inference::Stub::async_interface;
+
   State(Endpoint to, std::vector<std::string> all)
       : endpoint(std::move(to)),
         stub(folio::v1::Inference::NewStub(endpoint.channel)),
