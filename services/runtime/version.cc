@@ -1,11 +1,15 @@
 #include "services/runtime/version.h"
 
+#include "folio_commit.h"
+
 namespace folio {
 
 std::string Version() { return FOLIO_VERSION; }
 
 std::string BuildDescription() {
-  return FOLIO_VERSION " (" FOLIO_BUILD_TYPE ", " FOLIO_COMPILER ")";
+  const std::string commit = FOLIO_COMMIT;
+  return FOLIO_VERSION " (" + (commit.empty() ? "" : commit + ", ") +
+         FOLIO_BUILD_TYPE ", " FOLIO_COMPILER ")";
 }
 
 }  // namespace folio
