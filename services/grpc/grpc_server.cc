@@ -1,5 +1,6 @@
 #include "services/grpc/grpc_server.h"
 
+#include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -17,6 +18,8 @@
 
 namespace folio {
 namespace {
+
+constexpr int kAdopted = -1;  // in place of the port of an address whose socket was inherited
 
 // Writes gRPC's own messages in our format.
 void LogOfGrpc(gpr_log_func_args* args) {
@@ -40,12 +43,46 @@ void KeepGrpc() {
 
 void LogForGrpc() { gpr_set_log_function(&LogOfGrpc); }
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
-  // gRPC itself replaces any socket file, even one that is in use, so we check it first.
-  for (const ListenAddress& address : options.listen) {
-    if (!address.is_unix()) continue;
-    if (auto status = RemoveStaleSocket(address.unix_path); !status.ok()) return status;
+absl::Status GrpcServer::AddListener(const ListenAddress& wanted, InheritedSockets* inherited,
+                                     grpc::ServerBuilder& builder, int* port) {
+  constexpr auto kFromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+  if (inherited != nullptr) {
+    if (UniqueFd socket = inherited->Find(wanted.ToString()); socket.valid()) {
+      auto into = builder.experimental().AddExternalConnectionAcceptor(
+          kFromFd, grpc::InsecureServerCredentials());
+      adopted_.push_back({std::move(socket), std::move(into), nullptr});
+      *port = kAdopted;
+      return absl::OkStatus();
+    }
   }
+  // gRPC itself replaces any socket file, even one that is in use, so we check it first.
+  if (wanted.is_unix()) {
+    if (auto status = RemoveStaleSocket(wanted.unix_path); !status.ok()) return status;
+  }
+  builder.AddListeningPort(wanted.ToString(), grpc::InsecureServerCredentials(), port);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcServer::CheckListens(const ListenAddress& wanted, int port, mode_t socket_mode) {
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", wanted.ToString(),
+                     "; is the address ours, the port free and the directory writable?"));
+  }
+  addresses_.push_back(wanted);
+  if (port == kAdopted) return absl::OkStatus();
+  if (!wanted.is_unix()) {
+    addresses_.back().port = static_cast<uint16_t>(port);
+    return absl::OkStatus();
+  }
+  files_.push_back(wanted.unix_path);
+  if (chmod(wanted.unix_path.c_str(), socket_mode) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", wanted.unix_path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
   KeepGrpc();
   LogForGrpc();
   grpc::EnableDefaultHealthCheckService(true);
@@ -57,31 +94,32 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   // Two servers on one TCP port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
+  std::unique_ptr<GrpcServer> started(new GrpcServer());
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    builder.AddListeningPort(options.listen[i].ToString(), grpc::InsecureServerCredentials(),
-                             &ports[i]);
+    absl::Status status =
+        started->AddListener(options.listen[i], options.inherited, builder, &ports[i]);
+    if (!status.ok()) return status;
   }
   for (grpc::Service* service : options.services) builder.RegisterService(service);
 
-  std::unique_ptr<GrpcServer> started(new GrpcServer());
   started->server_ = builder.BuildAndStart();
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    const ListenAddress& wanted = options.listen[i];
-    if (started->server_ == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", wanted.ToString(),
-                       "; is the address ours, the port free and the directory writable?"));
-    }
-    ListenAddress bound = wanted;
-    if (!wanted.is_unix()) bound.port = static_cast<uint16_t>(ports[i]);
-    started->addresses_.push_back(std::move(bound));
-    if (wanted.is_unix() && chmod(wanted.unix_path.c_str(), options.socket_mode) != 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", wanted.unix_path));
-    }
+    absl::Status status = started->CheckListens(options.listen[i], ports[i], options.socket_mode);
+    if (!status.ok()) return status;
   }
   started->health_names_ = options.health_names;
   started->SetServing(true);
+  for (Adopted& adopted : started->adopted_) {
+    adopted.from = std::make_unique<SocketAcceptor>(
+        std::move(adopted.socket), [into = adopted.into.get()](UniqueFd connection) {
+          grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+          // As gRPC opens its own. It closes the descriptor.
+          fcntl(connection.get(), F_SETFL, O_NONBLOCK);
+          parameters.fd = connection.Release();
+          into->HandleNewConnection(&parameters);
+        });
+  }
   return started;
 }
 
@@ -96,11 +134,11 @@ void GrpcServer::SetServing(bool serving) {
 
 void GrpcServer::Shutdown(absl::Duration grace) {
   if (server_ == nullptr) return;
+  for (Adopted& adopted : adopted_) adopted.from.reset();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();
-  for (const ListenAddress& address : addresses_) {
-    if (address.is_unix()) unlink(address.unix_path.c_str());
-  }
+  for (const std::string& file : files_) unlink(file.c_str());
+  files_.clear();
   addresses_.clear();
 }
 

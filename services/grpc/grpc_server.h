@@ -14,6 +14,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "services/runtime/listen_address.h"
+#include "services/runtime/service_manager.h"
+#include "services/runtime/socket_acceptor.h"
 
 namespace folio {
 
@@ -28,6 +30,8 @@ struct GrpcServerOptions {
   // `v1::Admin::service_full_name()`, besides "" (the server as a whole). gRPC does not offer a
   // list.
   std::vector<std::string> health_names;
+  // Sockets that the service manager has opened at addresses of `listen`; borrowed during Start.
+  InheritedSockets* inherited = nullptr;
   int max_receive_bytes = 64 << 20;
   mode_t socket_mode = 0660;  // of Unix socket files
 };
@@ -46,15 +50,29 @@ class GrpcServer {
   // Health of the server as a whole and of each of `health_names`.
   void SetServing(bool serving);
 
-  // Refuses new calls, gives running ones `grace`, then cancels them and removes the socket files.
+  // Refuses new calls, gives running ones `grace`, then cancels them and removes the socket files
+  // that it has made.
   // Idempotent, and the first call's grace counts.
   void Shutdown(absl::Duration grace);
 
  private:
   GrpcServer() = default;
+  // Before and after the server starts. `port` is 0 if the address could not be bound.
+  absl::Status AddListener(const ListenAddress& wanted, InheritedSockets* inherited,
+                           grpc::ServerBuilder& builder, int* port);
+  absl::Status CheckListens(const ListenAddress& wanted, int port, mode_t socket_mode);
+
+  // Moves the connections of inherited sockets into gRPC, which cannot listen on them itself.
+  struct Adopted {
+    UniqueFd socket;  // until it moves into `from`
+    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into;
+    std::unique_ptr<SocketAcceptor> from;
+  };
 
   std::unique_ptr<grpc::Server> server_;
+  std::vector<Adopted> adopted_;  // destroyed before the server
   std::vector<ListenAddress> addresses_;
+  std::vector<std::string> files_;  // socket files to remove
   std::vector<std::string> health_names_;
 };
 

@@ -1,15 +1,11 @@
 #include "services/manager/export_socket.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/base/check.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/pool_socket.h"
 
@@ -28,45 +24,24 @@ absl::Status CheckPeerUser(uid_t peer, uid_t own) {
 }
 
 absl::StatusOr<std::unique_ptr<ExportSocket>> ExportSocket::Start(const std::string& path,
+                                                                  InheritedSockets& inherited,
                                                                   WorkerRegistry* registry) {
+  if (UniqueFd socket = inherited.Find(absl::StrCat("unix:", path)); socket.valid()) {
+    return std::unique_ptr<ExportSocket>(new ExportSocket("", std::move(socket), registry));
+  }
   auto listening = ListenUnix(path);
   if (!listening.ok()) return listening.status();
-  UniqueFd stop(eventfd(0, EFD_CLOEXEC));
-  if (!stop.valid()) return absl::ErrnoToStatus(errno, "eventfd");
-  return std::unique_ptr<ExportSocket>(
-      new ExportSocket(path, *std::move(listening), std::move(stop), registry));
+  return std::unique_ptr<ExportSocket>(new ExportSocket(path, *std::move(listening), registry));
 }
 
-ExportSocket::ExportSocket(std::string path, UniqueFd listening, UniqueFd stop,
-                           WorkerRegistry* registry)
+ExportSocket::ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry)
     : path_(std::move(path)),
-      listening_(std::move(listening)),
-      stop_(std::move(stop)),
       registry_(registry),
-      thread_([this] { Run(); }) {}
+      acceptor_(std::move(listening), [this](UniqueFd connection) { Serve(connection.get()); }) {}
 
 ExportSocket::~ExportSocket() {
-  FOLIO_CHECK(eventfd_write(stop_.get(), 1) == 0);
-  thread_.join();
-  unlink(path_.c_str());
-}
-
-void ExportSocket::Run() {
-  for (;;) {
-    pollfd polled[] = {{stop_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
-    if (poll(polled, 2, -1) < 0) {
-      FOLIO_CHECK(errno == EINTR);
-      continue;
-    }
-    if (polled[0].revents != 0) return;
-    const UniqueFd connection(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection.valid()) {
-      Serve(connection.get());
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-      log::Error("export socket cannot accept", {{"errno", errno}});
-      poll(nullptr, 0, 100);  // the caller stays in the backlog; do not spin on it
-    }
-  }
+  // The socket closes after this, and callers in between see the connection end.
+  if (!path_.empty()) unlink(path_.c_str());
 }
 
 void ExportSocket::Serve(int connection) {

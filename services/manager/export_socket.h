@@ -8,12 +8,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/base/unique_fd.h"
 #include "services/manager/worker_registry.h"
+#include "services/runtime/service_manager.h"
+#include "services/runtime/socket_acceptor.h"
 #include "services/runtime/unix_socket.h"
 
 namespace folio::manager {
@@ -22,28 +23,27 @@ namespace folio::manager {
 absl::Status CheckPeerUser(uid_t peer, uid_t own);
 
 // It serves one caller after the other on a thread of its own. Its destructor removes the socket
-// file.
+// file, unless the socket was inherited.
 class ExportSocket {
  public:
-  // `registry` is borrowed. FAILED_PRECONDITION if another process listens on `path`.
+  // `registry` is borrowed. Uses the inherited socket at `path` if there is one.
+  // FAILED_PRECONDITION if another process listens on `path`.
   static absl::StatusOr<std::unique_ptr<ExportSocket>> Start(const std::string& path,
+                                                             InheritedSockets& inherited,
                                                              WorkerRegistry* registry);
   ~ExportSocket();
   ExportSocket(const ExportSocket&) = delete;
   ExportSocket& operator=(const ExportSocket&) = delete;
 
  private:
-  ExportSocket(std::string path, UniqueFd listening, UniqueFd stop, WorkerRegistry* registry);
+  ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry);
 
-  void Run();
   void Serve(int connection);
   absl::StatusOr<ExportGrant> Redeem(int connection, const std::string& token);
 
-  const std::string path_;
-  const UniqueFd listening_;
-  const UniqueFd stop_;  // eventfd
+  const std::string path_;  // of the file to remove; empty for an inherited socket
   WorkerRegistry* const registry_;
-  std::thread thread_;
+  SocketAcceptor acceptor_;
 };
 
 }  // namespace folio::manager

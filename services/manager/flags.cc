@@ -16,6 +16,9 @@
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
+ABSL_FLAG(std::vector<std::string>, health_listen, {},
+          "addresses like those of --listen that serve grpc.health.v1 and nothing else, for the "
+          "probes of an orchestrator, such as 0.0.0.0:7001");
 ABSL_FLAG(
     std::string, export_socket, "",
     "Unix socket that hands pool memory to workers; if empty, export.sock beside the first Unix "
@@ -70,6 +73,22 @@ absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& l
   return parsed->unix_path;
 }
 
+absl::StatusOr<std::vector<ListenAddress>> ReadHealthListen(
+    const std::vector<ListenAddress>& listen) {
+  const std::vector<std::string> given = absl::GetFlag(FLAGS_health_listen);
+  if (given.empty()) return std::vector<ListenAddress>();
+  auto parsed = ParseListenFlag("health_listen", given);
+  if (!parsed.ok()) return parsed.status();
+  for (const ListenAddress& address : *parsed) {
+    for (const ListenAddress& other : listen) {
+      if (address.port == 0 && !address.is_unix()) continue;
+      if (address.ToString() != other.ToString()) continue;
+      return BadFlag("health_listen", address.ToString(), "is a --listen address; choose another");
+    }
+  }
+  return parsed;
+}
+
 absl::StatusOr<std::vector<int>> ReadDevices() {
   const std::vector<std::string> given = absl::GetFlag(FLAGS_device);
   if (given == std::vector<std::string>{"cpu"}) return std::vector<int>();
@@ -120,9 +139,12 @@ absl::StatusOr<policy::BudgetRules> ReadBudgets() {
 
 absl::StatusOr<ManagerFlags> ReadFlags() {
   ManagerFlags flags;
-  auto listen = ParseListenFlag(absl::GetFlag(FLAGS_listen));
+  auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
   if (!listen.ok()) return listen.status();
   flags.server.listen = *std::move(listen);
+  auto health_listen = ReadHealthListen(flags.server.listen);
+  if (!health_listen.ok()) return health_listen.status();
+  flags.server.health_listen = *std::move(health_listen);
   auto export_socket = ReadExportSocket(flags.server.listen);
   if (!export_socket.ok()) return export_socket.status();
   flags.server.export_socket = *std::move(export_socket);

@@ -12,6 +12,7 @@
 #include "services/runtime/flags.h"
 #include "services/runtime/listen_address.h"
 #include "services/runtime/logging.h"
+#include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
 #include "services/runtime/version.h"
 
@@ -42,6 +43,12 @@ int Run() {
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
   const folio::manager::PoolSize& pool_size = flags->server.pool_size;
   folio::TerminationSignals signals;  // before any thread starts, and drivers start some
+  auto inherited = folio::InheritedSockets::Take();
+  if (!inherited.ok()) {
+    folio::log::Error("cannot start", {{"reason", inherited.status()}});
+    return 1;
+  }
+  flags->server.inherited = &*inherited;
   const auto pages = MakePageSource(flags->devices);
   if (!pages.ok()) {
     folio::log::Error("cannot start", {{"reason", pages.status()}});
@@ -78,7 +85,12 @@ int Run() {
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});
   }
+  for (const folio::ListenAddress& address : (*server)->health_addresses()) {
+    folio::log::Info("listening for health checks", {{"address", address.ToString()}});
+  }
+  folio::NotifyServiceManager("READY=1");
   signals.Wait();
+  folio::NotifyServiceManager("STOPPING=1");
   (*server)->Drain(flags->drain_timeout,
                    [&](absl::Duration wait) { return signals.Wait(wait).has_value(); });
   server->reset();

@@ -22,7 +22,9 @@ Server::Server(const ServerOptions& options)
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(options));
-  auto export_socket = ExportSocket::Start(options.export_socket, &server->registry_);
+  InheritedSockets none;
+  InheritedSockets& inherited = options.inherited == nullptr ? none : *options.inherited;
+  auto export_socket = ExportSocket::Start(options.export_socket, inherited, &server->registry_);
   if (!export_socket.ok()) return export_socket.status();
   server->export_socket_ = *std::move(export_socket);
 
@@ -30,9 +32,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc.listen = options.listen;
   grpc.services = {&server->kv_manager_, &server->admin_};
   grpc.health_names = {v1::KvManager::service_full_name(), v1::Admin::service_full_name()};
+  grpc.inherited = &inherited;
   auto started = GrpcServer::Start(grpc);
   if (!started.ok()) return started.status();
   server->grpc_ = *std::move(started);
+  if (!options.health_listen.empty()) {
+    grpc.listen = options.health_listen;
+    grpc.services.clear();
+    auto health = GrpcServer::Start(grpc);
+    if (!health.ok()) return health.status();
+    server->health_ = *std::move(health);
+  }
+  if (absl::Status status = inherited.CheckAllUsed(); !status.ok()) return status;
 
   absl::Duration period = options.lease_ttl;
   if (options.orphan_ttl > absl::ZeroDuration()) period = std::min(period, options.orphan_ttl);
@@ -45,8 +56,13 @@ Server::~Server() {
   // First no new workers, then the sessions, which end in the registry, then the lease expiry.
   export_socket_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
+  health_.reset();
   stop_.Notify();
   if (expiry_.joinable()) expiry_.join();
+}
+
+std::vector<ListenAddress> Server::health_addresses() const {
+  return health_ == nullptr ? std::vector<ListenAddress>() : health_->addresses();
 }
 
 void Server::ExpiryLoop(absl::Duration period) {
@@ -57,6 +73,7 @@ bool Server::Drain(absl::Duration timeout,
                    const std::function<bool(absl::Duration)>& should_abort) {
   registry_.StartDraining();
   grpc_->SetServing(false);
+  if (health_ != nullptr) health_->SetServing(false);
   log::Info("draining", {{"sequences", registry_.RunningSequences()}, {"timeout", timeout}});
   const absl::Time deadline = absl::Now() + timeout;
   uint32_t left = registry_.RunningSequences();

@@ -28,7 +28,9 @@ namespace folio::manager {
 struct ServerOptions {
   std::vector<ListenAddress> listen;
   std::string export_socket;
-  const PageSource* pages = nullptr;  // borrowed
+  std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
+  InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
+  const PageSource* pages = nullptr;         // borrowed
   PoolSize pool_size;
   absl::Duration lease_ttl = absl::Seconds(10);
   absl::Duration orphan_ttl;     // 0 if sequences end with their worker
@@ -53,6 +55,7 @@ class Server {
   bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& should_abort);
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
+  std::vector<ListenAddress> health_addresses() const;
   const WorkerRegistry& registry() const { return registry_; }
 
  private:
@@ -64,6 +67,7 @@ class Server {
   AdminService admin_;
   std::unique_ptr<ExportSocket> export_socket_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<GrpcServer> health_;  // null without health_listen
   absl::Notification stop_;
   std::thread expiry_;
 };

@@ -60,18 +60,19 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   return address;
 }
 
-absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(const std::vector<std::string>& values) {
+absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(absl::string_view flag,
+                                                           const std::vector<std::string>& values) {
   std::vector<ListenAddress> addresses;
   for (const std::string& text : values) {
     auto address = ParseListenAddress(text);
-    if (!address.ok()) return BadFlag("listen", text, address.status().message());
+    if (!address.ok()) return BadFlag(flag, text, address.status().message());
     for (const ListenAddress& other : addresses) {
-      if (other.ToString() == address->ToString()) return BadFlag("listen", text, "is given twice");
+      if (other.ToString() == address->ToString()) return BadFlag(flag, text, "is given twice");
     }
     addresses.push_back(*std::move(address));
   }
   if (addresses.empty()) {
-    return BadFlag("listen", "", "give at least one address, unix:/path or host:port");
+    return BadFlag(flag, "", "give at least one address, unix:/path or host:port");
   }
   return addresses;
 }

@@ -26,9 +26,10 @@ struct ListenAddress {
 // INVALID_ARGUMENT says what is wrong and which forms are expected.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
-// Parses the values of a --listen flag, which must be at least one address and all different.
-// INVALID_ARGUMENT names the flag.
-absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(const std::vector<std::string>& values);
+// Parses the values of a flag such as --listen, which must be at least one address and all
+// different. INVALID_ARGUMENT names the flag.
+absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(absl::string_view flag,
+                                                           const std::vector<std::string>& values);
 
 // Makes the directory of a socket (one level, mode 0700) if it does not exist.
 absl::Status MakeSocketDirectory(const std::string& socket_path);

@@ -153,7 +153,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   if (flags.model_path.empty()) {
     return BadFlag("model", "", "is required: give a .gguf file or a Hugging Face directory");
   }
-  auto listen = ParseListenFlag(absl::GetFlag(FLAGS_listen));
+  auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
   if (!listen.ok()) return listen.status();
   flags.listen = *std::move(listen);
   const std::string manager = absl::GetFlag(FLAGS_manager);

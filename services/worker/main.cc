@@ -9,6 +9,7 @@
 #include "services/grpc/grpc_server.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/logging.h"
+#include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
 #include "services/runtime/version.h"
 #include "services/worker/device/gpu.h"
@@ -106,6 +107,7 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
     if (!signals.Wait(absl::Milliseconds(100))) continue;
     serving.Drain(draining ? absl::InfinitePast() : absl::Now() + drain_timeout);
     folio::log::Info(draining ? "ending at once" : "draining", {{"timeout", drain_timeout}});
+    folio::NotifyServiceManager("STOPPING=1");
     draining = true;
   }
 }
@@ -136,6 +138,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});
   }
+  folio::NotifyServiceManager("READY=1");
   const absl::Status end = ServeUntilEnd(serving, **server, signals, flags.drain_timeout);
   // Give clients a moment to receive their last responses.
   (*server)->Shutdown(absl::Seconds(1));

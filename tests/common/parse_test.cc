@@ -88,15 +88,16 @@ TEST(ListenAddress, RefusesWithWhatIsExpected) {
 }
 
 TEST(ListenFlag, WantsAddressesAndEachOnce) {
-  auto addresses = ParseListenFlag({"unix:/a", "127.0.0.1:80"});
+  auto addresses = ParseListenFlag("listen", {"unix:/a", "127.0.0.1:80"});
   ASSERT_TRUE(addresses.ok()) << addresses.status();
   ASSERT_EQ(addresses->size(), 2U);
   EXPECT_EQ((*addresses)[1].ToString(), "127.0.0.1:80");
-  EXPECT_EQ(ParseListenFlag({"unix:/a", "unix:///a"}).status().message(),
+  EXPECT_EQ(ParseListenFlag("listen", {"unix:/a", "unix:///a"}).status().message(),
             "--listen=unix:///a: is given twice");
-  EXPECT_THAT(std::string(ParseListenFlag({"here"}).status().message()),
+  EXPECT_THAT(std::string(ParseListenFlag("listen", {"here"}).status().message()),
               HasSubstr("--listen=here: "));
-  EXPECT_THAT(std::string(ParseListenFlag({}).status().message()), HasSubstr("at least one"));
+  EXPECT_THAT(std::string(ParseListenFlag("listen", {}).status().message()),
+              HasSubstr("at least one"));
 }
 
 }  // namespace
