@@ -1,5 +1,6 @@
 #include "services/manager/export_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -65,9 +66,10 @@ absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, const std::stri
   auto peer = GetPeerCredentials(connection);
   if (!peer.ok()) return peer.status();
   if (absl::Status status = CheckPeerUser(peer->uid, geteuid()); !status.ok()) return status;
-  auto pidfd = OpenPeerPidfd(connection, *peer);
-  if (!pidfd.ok()) return pidfd.status();
-  return registry_->RedeemExportToken(token, peer->pid, *std::move(pidfd));
+  UniqueFd kept(fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!kept.valid()) return absl::ErrnoToStatus(errno, "cannot keep the connection");
+  return registry_->RedeemExportToken(
+      token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept)});
 }
 
 }  // namespace folio::manager

@@ -23,13 +23,14 @@ constexpr int kPeerPidfd = 77;
 }  // namespace
 
 absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer) {
-  if (peer.pid <= 0) {
-    return absl::FailedPreconditionError(
-        "the worker's process is not visible from the manager's PID namespace; let them share one");
-  }
   int direct = -1;
   socklen_t length = sizeof(direct);
   if (getsockopt(socket, SOL_SOCKET, kPeerPidfd, &direct, &length) == 0) return UniqueFd(direct);
+  if (peer.pid <= 0) {
+    return absl::FailedPreconditionError(
+        "the worker's process is in another PID namespace, its kernel is older than Linux 6.5, and "
+        "the worker does not keep its connection; let worker and manager have one version");
+  }
   // glibc 2.36 declares pidfd_open without C linkage.
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
   if (!pidfd.valid()) {
@@ -61,10 +62,10 @@ ProcessWatch::~ProcessWatch() {
 
 void ProcessWatch::Wake() { FOLIO_CHECK(eventfd_write(wake_.get(), 1) == 0); }
 
-void ProcessWatch::Watch(WorkerProcess process, UniqueFd pidfd) {
+void ProcessWatch::Watch(WorkerProcess process, ProcessEnd end) {
   {
     absl::MutexLock lock(&mu_);
-    watched_[process] = std::move(pidfd);
+    watched_[process] = std::move(end);
   }
   Wake();
 }
@@ -85,8 +86,10 @@ void ProcessWatch::Run() {
     {
       absl::MutexLock lock(&mu_);
       if (stop_) return;
-      for (const auto& [process, fd] : watched_) {
-        polled.push_back({fd.get(), POLLIN, 0});
+      for (const auto& [process, end] : watched_) {
+        // A connection reports its end in any case. Its messages are not of interest.
+        const short events = end.is_pidfd ? POLLIN : 0;
+        polled.push_back({end.fd.get(), events, 0});
         processes.push_back(process);
       }
     }
@@ -96,7 +99,7 @@ void ProcessWatch::Run() {
     eventfd_t ignored = 0;
     if (polled[0].revents != 0) eventfd_read(wake_.get(), &ignored);
     for (size_t i = 0; i < processes.size(); ++i) {
-      if ((polled[i + 1].revents & POLLIN) == 0) continue;
+      if ((polled[i + 1].revents & (POLLIN | POLLHUP)) == 0) continue;
       {
         absl::MutexLock lock(&mu_);
         if (watched_.erase(processes[i]) == 0) continue;

@@ -1,6 +1,12 @@
 // ProcessWatch tells when processes have ended, which proves that they cannot write their pages any
 // more. It polls pidfds. A pidfd becomes readable only after the last thread has left the address
 // space, and unlike a process id it never comes to mean another process.
+//
+// A process in another PID namespace has no pidfd for us before Linux 6.5. Its end is then the end
+// of a connection that it keeps. The kernel closes a process's descriptors after its last thread
+// has left the address space, so the end of the connection proves the same about host memory,
+// unless the process breaks its promise and closes it early. Of GPU memory it proves a little less:
+// the driver's descriptors may be closed some milliseconds later.
 #ifndef FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
 #define FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
 
@@ -24,8 +30,14 @@ struct WorkerProcess {
   friend auto operator<=>(const WorkerProcess&, const WorkerProcess&) = default;
 };
 
-// The process at the other end of a connected Unix socket. FAILED_PRECONDITION if it has ended or
-// is not visible from the manager's PID namespace.
+// A descriptor that becomes ready when a process ends: its pidfd, or our end of its connection.
+struct ProcessEnd {
+  UniqueFd fd;
+  bool is_pidfd = true;
+};
+
+// The process at the other end of a connected Unix socket. FAILED_PRECONDITION if it has ended, or
+// if it is in another PID namespace and the kernel cannot tell it (before Linux 6.5).
 absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer);
 
 // Thread-safe. It calls `ended` on a thread of its own, once per watched process and without
@@ -37,7 +49,7 @@ class ProcessWatch {
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  void Watch(WorkerProcess process, UniqueFd pidfd);
+  void Watch(WorkerProcess process, ProcessEnd end);
   // Forgets all processes of the worker. A call of `ended` may already be under way.
   void Unwatch(WorkerId worker);
 
@@ -48,7 +60,7 @@ class ProcessWatch {
   const std::function<void(WorkerProcess)> ended_;
   const UniqueFd wake_;  // eventfd
   absl::Mutex mu_;
-  std::map<WorkerProcess, UniqueFd> watched_ ABSL_GUARDED_BY(mu_);
+  std::map<WorkerProcess, ProcessEnd> watched_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -95,6 +95,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   const WorkerId id = pool_->coordinator().AddWorker(request.worker_name());
   Worker& worker = workers_[id];
   worker.name = request.worker_name();
+  worker.keeps_connection = request.keeps_export_connection();
   worker.ranks.resize(pool_->ranks());
   for (RankProcess& rank : worker.ranks) rank.export_token = NewToken();
   worker.session_token = NewToken();
@@ -113,18 +114,24 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   return response;
 }
 
-absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view token, pid_t pid,
-                                                              UniqueFd pidfd) {
+absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view token,
+                                                              ExportPeer peer) {
   absl::MutexLock lock(&mu_);
   for (auto& [id, worker] : workers_) {
     for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
       RankProcess& process = worker.ranks[rank];
       if (token.empty() || process.export_token != token || worker.fenced) continue;
       process.export_token.clear();
-      process.pid = pid;
-      watch_.Watch({id, Rank(rank)}, std::move(pidfd));
-      log::Info("pool descriptors handed out",
-                {{"worker", WorkerName(id)}, {"rank", rank}, {"pid", pid}});
+      const bool by_pidfd = peer.pidfd.ok();
+      if (!by_pidfd && !worker.keeps_connection) return peer.pidfd.status();
+      process.fetched = true;
+      process.pid = peer.pid;
+      watch_.Watch({id, Rank(rank)},
+                   {by_pidfd ? *std::move(peer.pidfd) : std::move(peer.connection), by_pidfd});
+      log::Info("pool descriptors handed out", {{"worker", WorkerName(id)},
+                                                {"rank", rank},
+                                                {"pid", peer.pid},
+                                                {"watched_by", by_pidfd ? "pidfd" : "connection"}});
       return ExportGrant{pool_.get(), Rank(rank)};
     }
   }
@@ -152,7 +159,7 @@ absl::StatusOr<WorkerId> WorkerRegistry::BeginSession(const v1::SessionHello& he
                                                     hello.worker_id(), " was given"));
   }
   for (size_t rank = 0; rank < worker.ranks.size(); ++rank) {
-    if (worker.ranks[rank].pid != 0) continue;
+    if (worker.ranks[rank].fetched) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         hello.worker_id(), worker.ranks.size() == 1 ? "" : absl::StrCat("'s rank ", rank),
         " has not fetched the pool's descriptors; send its export token to ",

@@ -41,6 +41,13 @@
 
 namespace folio::manager {
 
+// ExportPeer is the process that asks for descriptors, as the export socket sees it.
+struct ExportPeer {
+  pid_t pid = 0;  // 0 if it is in another PID namespace
+  absl::StatusOr<UniqueFd> pidfd;
+  UniqueFd connection;  // a duplicate of our end
+};
+
 // ExportGrant is what a worker gets for its export token. The pool lives as long as the registry.
 struct ExportGrant {
   const Pool* pool = nullptr;
@@ -67,9 +74,10 @@ class WorkerRegistry {
   // the errors of Pool::Create.
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
 
-  // Uses up an export token for the process behind `pidfd`. PERMISSION_DENIED if the token is wrong
-  // or used, or if its worker has been fenced.
-  absl::StatusOr<ExportGrant> RedeemExportToken(absl::string_view token, pid_t pid, UniqueFd pidfd);
+  // Uses up an export token for the peer. PERMISSION_DENIED if the token is wrong or used, or if
+  // its worker has been fenced. The error of `peer.pidfd` if there is one and the worker has not
+  // promised to keep its connection; the token is then used up as well.
+  absl::StatusOr<ExportGrant> RedeemExportToken(absl::string_view token, ExportPeer peer);
 
   // Uses up the session token. `cancel` ends the stream from another thread and is not called after
   // EndSession returns. FAILED_PRECONDITION if a rank has not fetched its descriptors.
@@ -97,7 +105,8 @@ class WorkerRegistry {
  private:
   struct RankProcess {
     std::string export_token;  // empty once it is used
-    pid_t pid = 0;             // 0 until it has fetched its descriptors
+    bool fetched = false;      // it has the pool's descriptors
+    pid_t pid = 0;             // 0 if it has not fetched, or is in another PID namespace
     bool ended = false;
   };
   struct Worker {
@@ -105,12 +114,13 @@ class WorkerRegistry {
     std::vector<RankProcess> ranks;
     std::string session_token;  // empty once it is used
     std::function<void()> cancel;
+    bool keeps_connection = false;  // see ExportPeer
     bool fenced = false;
     pid_t pid() const { return ranks[0].pid; }
     // No process can write its pages any more. Precondition: the worker is fenced, so that no other
     // process can fetch descriptors.
     bool gone() const {
-      const auto writes = [](const RankProcess& rank) { return rank.pid != 0 && !rank.ended; };
+      const auto writes = [](const RankProcess& rank) { return rank.fetched && !rank.ended; };
       return std::none_of(ranks.begin(), ranks.end(), writes);
     }
   };

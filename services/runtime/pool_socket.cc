@@ -24,7 +24,8 @@ absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_p
   auto answer = ReceiveMessage(socket->get(), timeout);
   if (!answer.ok()) return answer.status();
   if (answer->text == kGranted && answer->fds.size() == 2) {
-    return PoolDescriptors{std::move(answer->fds[0]), std::move(answer->fds[1])};
+    return PoolDescriptors{std::move(answer->fds[0]), std::move(answer->fds[1]),
+                           *std::move(socket)};
   }
   if (answer->text.empty()) {
     return absl::UnavailableError(

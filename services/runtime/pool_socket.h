@@ -1,6 +1,7 @@
 // FetchPoolDescriptors and SendPoolDescriptors are the two ends of the manager's export socket. The
-// worker sends its one-time token, and the manager answers with the pool's descriptors or an error
-// and closes.
+// worker sends its one-time token, and the manager answers with the pool's descriptors or an error.
+// The worker keeps the connection for as long as it can write the pool, because a manager that
+// cannot see the worker's process takes the end of the connection for the end of the process.
 #ifndef FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_
 #define FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_
 
@@ -17,6 +18,7 @@ namespace folio {
 struct PoolDescriptors {
   UniqueFd pool;         // [page][K, V][kv_head][token][head_dim]; sealed against resizing
   UniqueFd score_board;  // float [channel][page][token][kv_head]; sealed likewise
+  UniqueFd connection;   // to be closed after the last write to the memory
 };
 
 // The worker's side, which fetches the descriptors with the token from Attach. PERMISSION_DENIED

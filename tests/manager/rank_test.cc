@@ -124,7 +124,7 @@ class RankDeathTest : public ::testing::Test {
     ranks_.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{"/bin/sleep", "60"}));
     const pid_t pid = ranks_.back()->pid();
     UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    EXPECT_TRUE(registry_.RedeemExportToken(token, pid, std::move(pidfd)).ok());
+    EXPECT_TRUE(registry_.RedeemExportToken(token, {pid, std::move(pidfd), UniqueFd()}).ok());
   }
   // One rank is killed; the pages wait for the other one, which could still write.
   void ExpectPagesWaitForBoth(size_t first, size_t last) {

@@ -70,8 +70,8 @@ void Live(WorkerRegistry& registry, std::mt19937& random) {
   ASSERT_TRUE(attached.ok()) << attached.status();
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process->pid(), 0)));
   ASSERT_TRUE(pidfd.valid());
-  const auto pool =
-      registry.RedeemExportToken(attached->export_token(), process->pid(), std::move(pidfd));
+  const auto pool = registry.RedeemExportToken(attached->export_token(),
+                                               {process->pid(), std::move(pidfd), UniqueFd()});
   if (!pool.ok()) return;  // its lease ran out before
   v1::SessionHello hello;
   hello.set_worker_id(attached->worker_id());

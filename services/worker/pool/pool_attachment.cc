@@ -103,6 +103,7 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
   request.set_protocol_version(kProtocolVersion);
   request.set_worker_name(worker_name);
   *request.mutable_layout() = *user.layout;
+  request.set_keeps_export_connection(true);
   request.set_device(user.gpu == nullptr ? v1::DEVICE_KIND_CPU : v1::DEVICE_KIND_CUDA);
   v1::AttachResponse response;
   grpc::ClientContext context;
@@ -133,8 +134,8 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
   auto board = SharedMapping::Map(descriptors->score_board.get(),
                                   response.pool().score_board_bytes(), "the score board");
   if (!board.ok()) return board.status();
-  std::unique_ptr<PoolAttachment> attachment(
-      new PoolAttachment(response, wire::GeometryOf(layout), *std::move(board)));
+  std::unique_ptr<PoolAttachment> attachment(new PoolAttachment(
+      response, wire::GeometryOf(layout), std::move(descriptors->connection), *std::move(board)));
   status = attachment->MapPages(descriptors->pool.get(), bytes, user);
   if (!status.ok()) return status;
   return attachment;

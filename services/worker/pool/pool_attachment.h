@@ -17,6 +17,7 @@
 #include "folio/v1/kv_manager.pb.h"
 #include "kernels/views.h"
 #include "services/base/geometry.h"
+#include "services/base/unique_fd.h"
 #include "services/worker/device/gpu.h"
 #include "services/worker/device/pool_user.h"
 #include "services/worker/link/grpc_manager_link.h"
@@ -46,9 +47,10 @@ class PoolAttachment {
 
  private:
   PoolAttachment(folio::v1::AttachResponse response, const CacheGeometry& geometry,
-                 SharedMapping board)
+                 UniqueFd connection, SharedMapping board)
       : response_(std::move(response)),
         geometry_(geometry),
+        connection_(std::move(connection)),
         board_(std::move(board)),
         session_{response_.worker_id(), response_.session_token(),
                  absl::Milliseconds(response_.lease_ttl_ms()), geometry.num_layers} {}
@@ -56,6 +58,9 @@ class PoolAttachment {
 
   folio::v1::AttachResponse response_;
   CacheGeometry geometry_;
+  // To the export socket. It is closed after the memory below has been unmapped, which the manager
+  // may take for the proof that this process cannot write it.
+  UniqueFd connection_;
   SharedMapping board_;
   // One of the two is set. GpuPages also has the GPU's address of the board.
   std::optional<SharedMapping> host_pages_;
