@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "services/base/footprint.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
 #include "services/cache/block_table.h"
 #include "services/cache/coordinator_types.h"
-#include "services/cache/footprint.h"
 #include "services/policy/cache_config.h"
 
 namespace folio::cache {

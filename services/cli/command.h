@@ -46,6 +46,7 @@ void AddScore(CLI::App& root, Context& context);
 void AddTokenize(CLI::App& root, Context& context);
 void AddDetokenize(CLI::App& root, Context& context);
 void AddModel(CLI::App& root, Context& context);
+void AddSize(CLI::App& root, Context& context);
 void AddPools(CLI::App& root, Context& context);
 void AddSequences(CLI::App& root, Context& context);
 void AddSequence(CLI::App& root, Context& context);

@@ -1,4 +1,4 @@
-#include "services/cache/footprint.h"
+#include "services/base/footprint.h"
 
 #include <cstdint>
 

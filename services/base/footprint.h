@@ -9,13 +9,13 @@
 // A policy that evicts therefore needs at most its budget and two pages after the prompt is
 // compacted: the page being filled and the one ahead. A layer gets only pages that the tokens still
 // to come can fill.
-#ifndef FOLIO_SERVICES_CACHE_FOOTPRINT_H_
-#define FOLIO_SERVICES_CACHE_FOOTPRINT_H_
+#ifndef FOLIO_SERVICES_BASE_FOOTPRINT_H_
+#define FOLIO_SERVICES_BASE_FOOTPRINT_H_
 
 #include <algorithm>
 #include <cstdint>
 
-namespace folio::cache {
+namespace folio {
 
 class Footprint {
  public:
@@ -48,6 +48,6 @@ class Footprint {
   uint64_t max_pages_;
 };
 
-}  // namespace folio::cache
+}  // namespace folio
 
-#endif  // FOLIO_SERVICES_CACHE_FOOTPRINT_H_
+#endif  // FOLIO_SERVICES_BASE_FOOTPRINT_H_
