@@ -1,5 +1,5 @@
-// This header speaks with the service manager (systemd) that started this process. InheritedSockets
-// are the sockets that it opened for us, and NotifyServiceManager tells it how we are.
+// InheritedSockets are the sockets that the service manager (systemd) opened before it started this
+// process. NotifyServiceManager tells it how the process is.
 //
 // The protocol is that of sd_listen_fds(3) and sd_notify(3), which systemd documents as stable. It
 // is a few lines, so Folio does not link libsystemd, which would bring libraries for compression
