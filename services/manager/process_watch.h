@@ -5,10 +5,12 @@
 // A process in another PID namespace has no pidfd for us before Linux 6.5. Its end is then the end
 // of a connection that it keeps. The kernel closes a process's descriptors after its last thread
 // has left the address space, so the end of the connection proves the same about host memory,
-// unless the process breaks its promise and closes it early. Of GPU memory it proves a little less:
-// the driver's descriptors may be closed some milliseconds later.
+// unless the process breaks its promise and closes it early. About GPU memory it proves a little
+// less, because the driver's descriptors may be closed some milliseconds later.
 #ifndef FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
 #define FOLIO_SERVICES_MANAGER_PROCESS_WATCH_H_
+
+#include <sys/types.h>
 
 #include <functional>
 #include <map>
@@ -39,6 +41,13 @@ struct ProcessEnd {
 // The process at the other end of a connected Unix socket. FAILED_PRECONDITION if it has ended, or
 // if it is in another PID namespace and the kernel cannot tell it (before Linux 6.5).
 absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer);
+
+// ExportPeer is the process that asks for descriptors, as the export socket sees it.
+struct ExportPeer {
+  pid_t pid = 0;  // 0 if it is in another PID namespace
+  absl::StatusOr<UniqueFd> pidfd;
+  UniqueFd connection;  // a duplicate of our end
+};
 
 // Thread-safe. It calls `ended` on a thread of its own, once per watched process and without
 // holding a lock, so `ended` may call Watch and Unwatch.

@@ -41,13 +41,6 @@
 
 namespace folio::manager {
 
-// ExportPeer is the process that asks for descriptors, as the export socket sees it.
-struct ExportPeer {
-  pid_t pid = 0;  // 0 if it is in another PID namespace
-  absl::StatusOr<UniqueFd> pidfd;
-  UniqueFd connection;  // a duplicate of our end
-};
-
 // ExportGrant is what a worker gets for its export token. The pool lives as long as the registry.
 struct ExportGrant {
   const Pool* pool = nullptr;

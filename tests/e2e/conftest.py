@@ -70,3 +70,24 @@ def tiny_cpu(tiny_model):
         yield node
         node.assert_alive()
         node.assert_all_free()
+
+
+@pytest.fixture
+def folioctl(nothing_lost):
+    """Runs a command on the pair that fits it."""
+    environment = {
+        **os.environ,
+        "FOLIO_ADDRESS": nothing_lost.worker_address(),
+        "FOLIO_MANAGER_ADDRESS": nothing_lost.manager_address,
+        "LC_ALL": "C.UTF-8",
+    }
+
+    def run(*arguments, code=0, **options):
+        result = subprocess.run(
+            [BIN / "folioctl", *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment, **options
+        )
+        assert result.returncode == code, f"{result.returncode}: {result.stdout}{result.stderr}"
+        return result.stderr if code else result.stdout
+
+    run.environment = environment
+    return run

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -17,27 +16,6 @@ from stubs import inference_pb2
 
 NEEDLES = next(case for case in CASES if case.name == "needles")
 CHAT = json.loads((ORACLE / "chat.json").read_text())[0]
-
-
-@pytest.fixture
-def folioctl(nothing_lost):
-    """Runs a command on the pair that fits it."""
-    environment = {
-        **os.environ,
-        "FOLIO_ADDRESS": nothing_lost.worker_address(),
-        "FOLIO_MANAGER_ADDRESS": nothing_lost.manager_address,
-        "LC_ALL": "C.UTF-8",
-    }
-
-    def run(*arguments, code=0, **options):
-        result = subprocess.run(
-            [BIN / "folioctl", *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment, **options
-        )
-        assert result.returncode == code, f"{result.returncode}: {result.stdout}{result.stderr}"
-        return result.stderr if code else result.stdout
-
-    run.environment = environment
-    return run
 
 
 def facts(text):
@@ -132,30 +110,6 @@ def test_sequences_and_page_maps(folioctl, bfloat16):
         call.cancel()
     wait_until(lambda: not bfloat16.sequences(), 5, "the sequence is closed")
     assert "NOT_FOUND" in folioctl("sequence", sequence, code=4)
-
-
-def test_size_is_what_the_manager_promises(folioctl, bfloat16):
-    prompt = len(NEEDLES.prompt)
-    size = json.loads(folioctl("size", "--prompt", prompt, "--max_tokens", 3000, "--budget", 256, "--output", "json"))
-    request = inference_pb2.GenerateRequest(
-        input=tokens(NEEDLES.prompt), cache=cache("paged_eviction", 256), max_tokens=3000, ignore_eos=True
-    )
-    call = bfloat16.stub.Generate(request)
-
-    def promised():
-        pool = bfloat16.pool()
-        return pool.held_pages + pool.reserved_pages
-
-    try:
-        sequence = next(event for event in call if event.HasField("started")).started.sequence_id
-        assert promised() == size["prompt_pages"] > size["decode_pages"]
-        next(event for event in call if event.HasField("chunk"))
-        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, 20, "the prompt is compacted")
-        assert promised() == size["decode_pages"] == 30 * 18
-        assert bfloat16.pool().page_bytes == size["page_bytes"]
-    finally:
-        call.cancel()
-    wait_until(lambda: not bfloat16.sequences(), 5, "the sequence is closed")
 
 
 def test_explain_changes_nothing(folioctl, bfloat16):
