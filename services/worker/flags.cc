@@ -1,8 +1,10 @@
 #include "services/worker/flags.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -145,6 +147,13 @@ absl::Status CheckCompute(const WorkerFlags& flags) {
   return absl::OkStatus();
 }
 
+// The first process of a container has number 1, and the host's name is the container's.
+std::string WorkerName() {
+  std::array<char, HOST_NAME_MAX + 1> host = {};
+  if (getpid() == 1 && gethostname(host.data(), host.size() - 1) == 0) return host.data();
+  return absl::StrCat("folio-worker-", getpid());
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerFlags> ReadFlags() {
@@ -179,7 +188,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.device = *device;
   if (absl::Status status = CheckCompute(flags); !status.ok()) return status;
   flags.serving.manager = address->ToString();
-  flags.serving.worker_name = absl::StrCat("folio-worker-", getpid());
+  flags.serving.worker_name = WorkerName();
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
   flags.serving.token_budget = {
       .alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk)),
