@@ -17,12 +17,12 @@ import pytest
 from test_layout import MAY_INCLUDE, ROOT, SUFFIXES
 
 # Rooms with several folders have one README or several; these must have one.
-READMES = {"services", "proto", "deploy", "tests", "docs", "services/client/python",
+READMES = {"services", "proto", "deploy", "tests", "docs", "helm", "services/client/python",
            *(room for room in MAY_INCLUDE if room.count("/") < 2)} - {"kernels/threads", "kernels/cpu"}
 # READMEs that are not written yet, names of theirs that do not exist and names that they lack: "README name". Only shrinks.
 RATCHET = ROOT / "tests/rules/readmes.txt"
 # Their READMEs say more than a list of files could: how the package is used, what a kind of test shows.
-UNLISTED = {".", "docs", "services/client/python"}
+UNLISTED = {".", "docs", "helm/folio", "services/client/python"}
 HEADING = re.compile(r"\b(file|folder|script|page)s?\b", re.I)
 GENERATED = {"target", "build", "__pycache__", "v1"}
 

@@ -8,6 +8,7 @@ from test_layout import ROOT
 PLACES = {
     "CMakeLists.txt": r"project\(folio VERSION (\S+)",
     "CHANGELOG.md": r"^## (\S+)",
+    "helm/folio/Chart.yaml": r"^version: (.+)",
     "services/client/python/pyproject.toml": r'^version = "(.+)"',
     "services/client/python/src/folio/__init__.py": r'^__version__ = "(.+)"',
     "services/model/tokenizer/ffi/Cargo.toml": r'^version = "(.+)"',
