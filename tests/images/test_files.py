@@ -1,0 +1,117 @@
+"""The contents of the images, and how they are made."""
+
+import pathlib
+import re
+import stat
+import subprocess
+
+import pytest
+from containers import IMAGES, USER, VERSION
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONTAINERFILE = (ROOT / "deploy/images/Containerfile").read_text()
+COMPOSE = ROOT / "deploy/images/compose.yaml"
+# Bytes of all files of an image.
+BUDGETS = {"folio-manager": 60e6, "folio-worker": 120e6, "folioctl": 60e6}
+ALLOWED_PROGRAMS = {"folio-manager": {"folio-manager"}, "folio-worker": {"folio-worker"}, "folioctl": {"folioctl"}}
+
+
+def targets():
+    """The instructions of each stage that is an image."""
+    stages = re.split(r"^FROM ", CONTAINERFILE, flags=re.M)[1:]
+    named = {stage.split("\n", 1)[0].split(" AS ")[1]: stage for stage in stages}
+    return {name: stage for name, stage in named.items() if name.startswith("folio")}
+
+
+def test_every_image_has_a_target():
+    assert set(targets()) == {*IMAGES, "folio-worker-cuda"}
+
+
+@pytest.mark.parametrize("name, stage", targets().items())
+def test_a_target_is_what_a_strict_cluster_takes(name, stage):
+    assert stage.startswith("${RUN_BASE} "), "its base is an argument"
+    assert re.search(r"^USER 10001:10001$", stage, re.M)
+    assert re.search(r'^ENTRYPOINT \["/usr/bin/folio', stage, re.M), "no shell is needed to start it"
+    assert not re.search(r"^(RUN|CMD|ADD|VOLUME)", stage, re.M), "a base without a shell can run nothing"
+    for label in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{label}=" in stage
+
+
+def services():
+    """The lines of each service of the Compose file, which needs no parser of YAML for what is asked here."""
+    text = COMPOSE.read_text().split("\nservices:\n")[1].split("\nvolumes:\n")[0]
+    parts = re.split(r"^  (\w+):\n", text, flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_compose_has_a_service_for_each_image():
+    assert list(services()) == ["manager", "worker", "folioctl"]
+
+
+@pytest.mark.parametrize("name, lines", services().items())
+def test_a_service_of_compose_has_no_privileges(name, lines):
+    for line in ("read_only: true", "cap_drop: [ALL]", 'security_opt: ["no-new-privileges:true"]'):
+        assert f"\n    {line}\n" in lines
+    assert not re.search(r"^    (privileged|pid|ipc|cap_add|user|devices):", lines, re.M)
+    assert re.search(r"target: ([\w-]+)}", lines)[1] in targets()
+
+
+@pytest.mark.parametrize("name", ["manager", "worker"])
+def test_flags_of_compose_are_flags_of_the_programs(name):
+    source = (ROOT / "services" / name / "flags.cc").read_text()
+    given = re.findall(r'"--(\w+)=', services()[name])
+    assert given
+    for flag in given:
+        assert re.search(rf"ABSL_FLAG\(\s*[^,]+,\s*{flag},", source), flag
+
+
+@pytest.mark.parametrize("name", IMAGES)
+class TestBuilt:
+    @pytest.fixture
+    def image(self, images, name):
+        return images[name]
+
+    def test_fits_its_budget(self, image, name):
+        assert image.size() < BUDGETS[name], f"{name} has {image.size() / 1e6:.1f} MB"
+
+    def test_says_what_it_is(self, image, name):
+        labels, version = image.config["Labels"], re.search(r"folio VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+        assert image.config["User"] == "10001:10001" and image.config["Entrypoint"] == [f"/usr/bin/{name}"]
+        assert labels["org.opencontainers.image.version"] == VERSION == version[1]
+        assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", labels["org.opencontainers.image.revision"])
+
+    def test_has_one_program_and_no_leftovers(self, image, name):
+        programs = {path.name for path in (image.root / "usr/bin").iterdir()}
+        assert programs == ALLOWED_PROGRAMS[name]
+        files = image.files()
+        executable = {
+            path.name for path in files
+            if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o111 and ".so" not in path.name
+        }  # fmt: skip
+        assert executable == programs, "a shell or another program"
+        assert not [path for path in files if "apt" in path.parts or "cache" in path.parts], "caches of packages"
+        assert not [path for path in files if path.suffix in {".a", ".h", ".py"}], "parts that only a build needs"
+
+    def test_its_user_can_change_the_socket_directory_alone(self, image):
+        for path in [image.root, *image.files()]:
+            status = path.lstat()
+            if path == image.root / "run/folio":
+                assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (USER, USER, 0o770)
+                continue
+            assert (status.st_uid, status.st_gid) == (0, 0), path
+            assert path.is_symlink() or not status.st_mode & (stat.S_IWOTH | stat.S_ISUID | stat.S_ISGID), path
+
+    def test_its_libraries_are_all_there_and_have_their_licences(self, image, name):
+        """The loader of the image itself finds every library in the image."""
+        done = subprocess.run(
+            ["chroot", image.root, "/lib64/ld-linux-x86-64.so.2", "--list", f"/usr/bin/{name}"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        needed = [line.split()[0] for line in done.stdout.splitlines() if "vdso" not in line]
+        assert len(needed) > 10 and "not found" not in done.stdout
+        present = {path.name for path in (image.root / "usr/lib").rglob("*.so*")}
+        assert present == {library for library in needed if "/" not in library}, "a library that nothing needs"
+        packages = {path.name for path in (image.root / "var/lib/dpkg/status.d").iterdir()}
+        assert {"libc6", "libgrpc29", "libprotobuf32"} <= packages or {"libc6"} <= packages != {"libc6"}
+        for package in packages:
+            assert (image.root / "usr/share/doc" / package / "copyright").stat().st_size > 100
