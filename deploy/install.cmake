@@ -1,7 +1,8 @@
 # `cmake --install` puts three things under its prefix:
-#   bin/                      folio-manager, folio-worker, folioctl                  (component programs)
+#   bin/                      folio-manager, folio-worker, folioctl    (components manager, worker and cli)
 #   lib/, include/folio/      the C++ SDK, with a CMake package: find_package(folio) (component sdk)
 #   share/folio/proto/        the protocol, for clients in other languages           (component sdk)
+# deploy/packages.cmake adds what only the Debian packages have.
 # Includes are written from the root of the repository ("services/client/client.h"), so the headers have a folder of
 # their own, which the target folio::client adds to the include path.
 include(GNUInstallDirs)
@@ -10,7 +11,9 @@ include(CMakePackageConfigHelpers)
 set(FOLIO_SDK_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/folio)
 set(FOLIO_SDK_CMAKE ${CMAKE_INSTALL_LIBDIR}/cmake/folio)
 
-install(TARGETS folio-manager folio-worker folioctl COMPONENT programs)
+install(TARGETS folio-manager COMPONENT manager)
+install(TARGETS folio-worker COMPONENT worker)
+install(TARGETS folioctl COMPONENT cli)
 
 # The SDK's library and the ones that it links. Only folio::client is for users; folio::proto has the messages and
 # the stubs alone.
