@@ -34,7 +34,8 @@ make_packages() {
   version=$(sed -n 's/^set(CPACK_PACKAGE_VERSION "\(.*\)")/\1/p' "$build/CPackConfig.cmake")
   next=${version%.*}.$((${version##*.} + 1))
   "$root/deploy/package.sh" "$build" "$work/first" && "$root/deploy/package.sh" --version="$next" "$build" "$work/second" &&
-    note "$version and $next; $(cd "$work/first" && du -k -- *.deb | awk '{ sub("_.*", "", $2); printf "%s %.1f MB, ", $2, $1 / 1000 }')"
+    note "$version and $next; $(
+      cd "$work/first" && du -k -- *.deb | awk '{ sub("_.*", "", $2); printf "%s %.1f MB, ", $2, $1 / 1000 }')"
 }
 
 run_lintian() {

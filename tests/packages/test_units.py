@@ -14,8 +14,9 @@ SYSTEM = pathlib.Path("/usr/lib/systemd/system")
 MOST = 2.0  # exposure, as systemd-analyze security counts it
 # As deploy/packages.cmake fills in the worker's template.
 WORKERS = {
-    "folio-worker.service": {"flags": "worker.flags", "listen": "", "name": ""},
-    "folio-worker@.service": {"flags": "worker-%i.flags", "listen": " --listen=unix:/run/folio/worker-%i.sock", "name": " %i"},
+    "folio-worker.service": {"package": "folio-worker", "flags": "worker.flags", "listen": "", "name": ""},
+    "folio-worker@.service": {"package": "folio-worker", "flags": "worker-%i.flags",
+                              "listen": " --listen=unix:/run/folio/worker-%i.sock", "name": " %i"},
 }
 SERVICES = ["folio-manager.service", *WORKERS]
 
