@@ -1,6 +1,9 @@
 {{/* Refusals that a schema cannot say, or cannot say well. */}}
 
 {{- define "folio.checks" -}}
+{{- range list "gateway" "tenants" "quotas" -}}
+{{- if hasKey $.Values . }}{{ fail (printf "%s: not built yet. Folio has no gateway, no tenants and no quotas, and the chart keeps their names for them" .) }}{{ end -}}
+{{- end -}}
 {{- if and .Values.models (or .Values.model.hostPath .Values.model.claim .Values.model.image .Values.model.fetch.url) -}}
 {{ fail "model and models are both given; move the one of `model` into the list `models`" }}
 {{- end -}}
@@ -26,6 +29,7 @@
 {{ fail (printf "autoscaling.minReplicas is %d, more than maxReplicas, which is %d" (int .minReplicas) (int .maxReplicas)) }}
 {{- end -}}
 {{- end -}}
+{{- include "folio.check.metrics" . -}}
 {{- range $m := include "folio.models" . | fromJsonArray -}}
 {{- include "folio.check.model" (dict "root" $ "m" $m) -}}
 {{- end -}}
@@ -51,12 +55,12 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
-{{- $manager := dict "listen" "manager.tcp" "health_listen" "listenAddress" "pool_bytes" "manager.pool" "device" "gpu"
+{{- $manager := dict "listen" "manager.tcp" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" $manager) -}}
 {{- $worker := dict "model" "model" "model_name" "model.name" "manager" "sockets" "listen" "listenAddress" "device" "gpu"
-    "tp" "worker.tensorParallel" "attach_timeout" "worker.attachTimeoutSeconds" "drain_timeout" "worker.drainTimeoutSeconds"
+    "metrics_listen" "metrics.enabled" "tp" "worker.tensorParallel" "attach_timeout" "worker.attachTimeoutSeconds" "drain_timeout" "worker.drainTimeoutSeconds"
     "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "worker.extraArgs" "args" $m.worker.extraArgs "known" $worker) -}}
 {{- end }}

@@ -14,6 +14,9 @@
 {{- if .m.manager.tcp.enabled }}{{ $listen = append $listen (printf "%s:%d" $host (int .m.manager.tcp.port)) }}{{ end -}}
 - --listen={{ join "," $listen }}
 - --health_listen={{ $host }}:7001
+{{- if .root.Values.metrics.enabled }}
+{{ include "folio.metrics.listen" (dict "root" .root "port" 7003) }}
+{{- end }}
 - --pool_bytes={{ .m.manager.pool }}
 {{- if .m.gpu.enabled }}
 - --device={{ include "folio.gpu.devices" . }}
@@ -60,6 +63,11 @@
   ports:
     - name: health
       containerPort: 7001
+    {{- if .root.Values.metrics.enabled }}
+    # The worker has the name where both share a pod, because a pod has each name once.
+    - name: {{ ternary "metrics" "manager-metrics" (eq .root.Values.topology "node") }}
+      containerPort: 7003
+    {{- end }}
     {{- if .m.manager.tcp.enabled }}
     - name: manager
       containerPort: {{ int .m.manager.tcp.port }}
@@ -92,6 +100,9 @@
 {{- end }}
 - --manager=unix:{{ include "folio.sockets.dir" . }}/manager.sock
 - --listen={{ .root.Values.listenAddress }}:7000
+{{- if .root.Values.metrics.enabled }}
+{{ include "folio.metrics.listen" (dict "root" .root "port" 7004) }}
+{{- end }}
 {{- if .m.gpu.enabled }}
 - --device=cuda
 {{- end }}
@@ -132,6 +143,10 @@
   ports:
     - name: grpc
       containerPort: 7000
+    {{- if .root.Values.metrics.enabled }}
+    - name: metrics
+      containerPort: 7004
+    {{- end }}
   securityContext: {{ include "folio.container.security" . | nindent 4 }}
   resources: {{ include "folio.worker.resources" . | nindent 4 }}
   # It listens when it has loaded the model and attached.
