@@ -1,7 +1,8 @@
 """Containers of Folio's images, each with namespaces of its own, run by runc without a container engine.
 
 They get what a strict Pod Security level gives a pod: user 10001, no capability, no new privileges, a read-only root.
-A container shares with the others the directories that it is told to, and nothing else.
+A container shares with the others the directories that it is told to, the network of another container if it is told to,
+and nothing else.
 """
 
 import json
@@ -27,6 +28,8 @@ def storage(*arguments):
 
 class Image:
     """An image of the storage, with a writable copy of its files that nothing writes to."""
+
+    mounts = ()  # beside those of every container
 
     def __init__(self, name):
         self.name = f"localhost/{name}:{VERSION}"
@@ -57,8 +60,8 @@ class Host:
         self.sockets.chmod(0o770)
         self.model, self.containers = pathlib.Path(model), []
 
-    def run(self, image, *arguments, name):
-        container = Container(self, image, arguments, name)
+    def run(self, image, *arguments, name, network_of=None):
+        container = Container(self, image, arguments, name, network_of)
         self.containers.append(container)
         return container
 
@@ -74,8 +77,11 @@ class Host:
 class Container:
     """One running container. `pid` is its first process as this machine counts; inside, that process is 1."""
 
-    def __init__(self, host, image, arguments, name):
+    def __init__(self, host, image, arguments, name, network_of=None):
         self.host, self.name = host, f"{host.path.name}-{name}".replace(".", "-")
+        self.namespaces = [{"type": kind} for kind in NAMESPACES]
+        if network_of:
+            self.namespaces[NAMESPACES.index("network")]["path"] = f"/proc/{network_of.pid}/ns/net"
         self.bundle = host.path / name
         self.bundle.mkdir()
         self.log = self.bundle / "log"
@@ -98,6 +104,7 @@ class Container:
             {"destination": at, "type": "none", "source": str(source), "options": ["bind", mode, "nosuid", "nodev", "noexec"]}
             for source, at, mode in binds
         ]
+        mounts += image.mounts
         user, group = map(int, image.config["User"].split(":"))
         return {
             "ociVersion": "1.0.2",
@@ -113,7 +120,7 @@ class Container:
             "hostname": self.name,
             "mounts": mounts,
             "linux": {
-                "namespaces": [{"type": kind} for kind in NAMESPACES],
+                "namespaces": self.namespaces,
                 "cgroupsPath": f"/folio-images/{self.name}",
                 "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug"],
                 "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],

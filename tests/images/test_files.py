@@ -45,7 +45,7 @@ def services():
 
 
 def test_compose_has_a_service_for_each_image():
-    assert list(services()) == ["manager", "worker", "folioctl"]
+    assert list(services()) == ["manager", "worker", "prometheus", "folioctl"]
 
 
 @pytest.mark.parametrize("name, lines", services().items())
@@ -53,12 +53,26 @@ def test_a_service_of_compose_has_no_privileges(name, lines):
     for line in ("read_only: true", "cap_drop: [ALL]", 'security_opt: ["no-new-privileges:true"]'):
         assert f"\n    {line}\n" in lines
     assert not re.search(r"^    (privileged|pid|ipc|cap_add|user|devices):", lines, re.M)
-    assert re.search(r"target: ([\w-]+)}", lines)[1] in targets()
+    assert name == "prometheus" or re.search(r"target: ([\w-]+)}", lines)[1] in targets()
+
+
+def test_compose_mounts_files_that_exist():
+    mounted = re.findall(r'"\./([\w.]+):', services()["prometheus"])
+    assert mounted == ["prometheus.yaml", "alerts.yaml"] and all((COMPOSE.parent / name).is_file() for name in mounted)
+
+
+def test_prometheus_scrapes_the_ports_of_compose():
+    asked = dict(re.findall(r'targets: \["(\w+):(\d+)"\]', (COMPOSE.parent / "prometheus.yaml").read_text()))
+    served = {name: match[1] for name, lines in services().items() if (match := re.search(r"--metrics_listen=[\d.]+:(\d+)", lines))}
+    assert asked == served and set(asked) == {"manager", "worker"}
+    for name in (*asked, "prometheus"):
+        assert re.search(r"^    networks: \[(default, )?metrics\]$", services()[name], re.M), f"{name} is not on the network"
 
 
 @pytest.mark.parametrize("name", ["manager", "worker"])
 def test_flags_of_compose_are_flags_of_the_programs(name):
-    source = (ROOT / "services" / name / "flags.cc").read_text()
+    files = [ROOT / "services" / name / "flags.cc", *sorted((ROOT / "services/metrics").glob("*.cc"))]
+    source = "\n".join(path.read_text() for path in files)
     given = re.findall(r'"--(\w+)=', services()[name])
     assert given
     for flag in given:
