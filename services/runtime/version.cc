@@ -6,8 +6,10 @@ namespace folio {
 
 std::string Version() { return FOLIO_VERSION; }
 
+std::string Commit() { return FOLIO_COMMIT; }
+
 std::string BuildDescription() {
-  const std::string commit = FOLIO_COMMIT;
+  const std::string commit = Commit();
   return FOLIO_VERSION " (" + (commit.empty() ? "" : commit + ", ") +
          FOLIO_BUILD_TYPE ", " FOLIO_COMPILER ")";
 }

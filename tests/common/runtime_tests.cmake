@@ -6,3 +6,4 @@ folio_test(logging_test logging_test.cc LIBS folio_runtime nlohmann_json::nlohma
 folio_test(service_manager_test service_manager_test.cc LIBS folio_runtime)
 folio_test(signals_test signals_test.cc LIBS folio_runtime)
 folio_test(grpc_server_test grpc_server_test.cc LIBS folio_grpc folio_proto)
+folio_test(metrics_server_test metrics_server_test.cc LIBS folio_metrics)

@@ -18,6 +18,7 @@ MODEL = {"services/base", "services/model/family", "services/model/source", "ser
 MAY_INCLUDE = {
     "services/base": set(),
     "services/runtime": {"services/base"},
+    "services/metrics": SERVICE,
     "services/text": set(),
     "services/grpc": {"services/runtime", "grpc"},
     "services/wire": {"services/base", "proto"},
@@ -45,8 +46,8 @@ MAY_INCLUDE = {
     "services/client": {"services/grpc", "services/text", "proto", "grpc"},
     "services/cli": {"services/base", "services/text", "services/client", "proto"},
     "services/manager/memory": SERVICE,
-    "services/manager": SERVICE | {"services/grpc", "services/policy", "services/cache", "services/wire",
-                                   "services/manager/memory", "proto"},
+    "services/manager": SERVICE | {"services/grpc", "services/metrics", "services/policy", "services/cache",
+                                   "services/wire", "services/manager/memory", "proto"},
     "services/worker/link": {"services/base", "services/runtime", "services/wire", "services/grpc", "proto", "grpc"},
     # Of services/wire, only headers without Protobuf: see MAY_NOT_REACH.
     "services/worker/engine": {"services/base", "services/text", "services/wire", "services/model/executor",
@@ -59,7 +60,7 @@ MAY_INCLUDE = {
                                                  "proto", "grpc"},
     "services/worker/ranks": {"services/runtime", "services/collective", "services/model/tp", "services/worker/device",
                               "services/worker/pool", "proto"},
-    "services/worker": SERVICE | {"services/grpc", "services/worker/device", "services/worker/engine",
+    "services/worker": SERVICE | {"services/grpc", "services/metrics", "services/worker/device", "services/worker/engine",
                                   "services/worker/link", "services/worker/pool", "services/worker/ranks",
                                   "services/worker/rpc", "kernels/threads", "grpc"},
 }

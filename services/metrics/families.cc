@@ -1,0 +1,44 @@
+#include "services/metrics/families.h"
+
+#include <utility>
+
+namespace folio::metrics {
+namespace {
+
+prometheus::ClientMetric Metric(const Sample& sample, prometheus::MetricType type) {
+  prometheus::ClientMetric metric;
+  for (const auto& [name, value] : sample.labels) metric.label.push_back({name, value});
+  if (type == prometheus::MetricType::Counter) {
+    metric.counter.value = sample.value;
+  } else {
+    metric.gauge.value = sample.value;
+  }
+  return metric;
+}
+
+prometheus::MetricFamily Family(std::string name, std::string help, prometheus::MetricType type,
+                                const std::vector<Sample>& samples) {
+  prometheus::MetricFamily family{std::move(name), std::move(help), type, {}};
+  for (const Sample& sample : samples) family.metric.push_back(Metric(sample, type));
+  return family;
+}
+
+}  // namespace
+
+prometheus::MetricFamily GaugeFamily(std::string name, std::string help,
+                                     const std::vector<Sample>& samples) {
+  return Family(std::move(name), std::move(help), prometheus::MetricType::Gauge, samples);
+}
+
+prometheus::MetricFamily CounterFamily(std::string name, std::string help,
+                                       const std::vector<Sample>& samples) {
+  return Family(std::move(name), std::move(help), prometheus::MetricType::Counter, samples);
+}
+
+prometheus::Labels With(prometheus::Labels labels, const std::string& name,
+                        const std::string& value) {
+  labels[name] = value;
+  return labels;
+}
+
+}  // namespace folio::metrics
