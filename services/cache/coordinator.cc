@@ -9,6 +9,7 @@ namespace folio::cache {
 
 Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
+      observer_(options.observer == nullptr ? ignore_ : *options.observer),
       pool_(options.num_pages),
       leases_(options.lease_ttl),
       orphanage_(options.orphan_ttl, sequences_, pool_, leases_) {
@@ -53,7 +54,7 @@ void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
   absl::MutexLock lock(&mu_);
   leases_.Fence(worker);
   AwaitDecisions(worker);
-  orphanage_.TakeIn(worker, quiesced, now);
+  observer_.OnOrphaned(orphanage_.TakeIn(worker, quiesced, now));
   if (quiesced) {
     pool_.EndQuarantine(worker);
     leases_.Remove(worker);
@@ -70,7 +71,7 @@ std::vector<WorkerId> Coordinator::FenceExpired() {
   for (WorkerId worker : expired) leases_.Fence(worker);
   for (WorkerId worker : expired) {
     AwaitDecisions(worker);
-    orphanage_.TakeIn(worker, /*quiesced=*/false, now);
+    observer_.OnOrphaned(orphanage_.TakeIn(worker, /*quiesced=*/false, now));
   }
   return expired;
 }
@@ -78,7 +79,9 @@ std::vector<WorkerId> Coordinator::FenceExpired() {
 std::vector<SequenceId> Coordinator::EndExpiredOrphans() {
   const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
-  return orphanage_.EndExpired(now);
+  std::vector<SequenceId> ended = orphanage_.EndExpired(now);
+  observer_.OnOrphansEnded(static_cast<uint32_t>(ended.size()));
+  return ended;
 }
 
 PageCount Coordinator::PagesBlockedBy(WorkerId worker) const {
@@ -90,7 +93,9 @@ absl::StatusOr<Claimed> Coordinator::Claim(const ClaimRequest& request) {
   const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
-  return orphanage_.Claim(request);
+  absl::StatusOr<Claimed> claimed = orphanage_.Claim(request);
+  if (claimed.ok()) observer_.OnClaimed();
+  return claimed;
 }
 
 }  // namespace folio::cache

@@ -30,6 +30,7 @@
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
 #include "services/cache/lease.h"
+#include "services/cache/observer.h"
 #include "services/cache/orphanage.h"
 #include "services/cache/page_pool.h"
 #include "services/cache/score_board.h"
@@ -114,6 +115,8 @@ class Coordinator {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const CoordinatorOptions options_;
+  CoordinatorObserver ignore_;  // if the options name no observer
+  CoordinatorObserver& observer_;
 
   mutable absl::Mutex mu_;
   PagePool pool_ ABSL_GUARDED_BY(mu_);  // before sequences_: reservations return to it

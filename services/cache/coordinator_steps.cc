@@ -1,4 +1,5 @@
 // The steps of a sequence's life: open, commit, acknowledge, close.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,7 @@ absl::StatusOr<PageReservation> Coordinator::Admit(const OpenRequest& request,
   std::optional<PageReservation> reservation = pool_.Reserve(pages);
   if (!reservation.has_value()) {
     *ended = orphanage_.MakeRoom(wanted);
+    observer_.OnOrphansEnded(static_cast<uint32_t>(ended->size()));
     if (!ended->empty()) reservation = pool_.Reserve(pages);
   }
   if (!reservation.has_value()) {
@@ -77,11 +79,15 @@ absl::StatusOr<Opened> Coordinator::Open(const OpenRequest& request) {
   const absl::Time now = options_.clock->Now();
 
   absl::MutexLock lock(&mu_);
-  if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
-  if (!valid.ok()) return valid;
+  const auto refuse = [this](absl::Status why) {
+    observer_.OnRefused(why);
+    return why;
+  };
+  if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return refuse(s);
+  if (!valid.ok()) return refuse(valid);
   Opened opened;
   absl::StatusOr<PageReservation> reservation = Admit(request, &opened.ended);
-  if (!reservation.ok()) return reservation.status();
+  if (!reservation.ok()) return refuse(reservation.status());
   ++last_sequence_;
   auto sequence = std::make_unique<Sequence>(last_sequence_, request, options_.geometry,
                                              *std::move(reservation), now);
@@ -92,6 +98,7 @@ absl::StatusOr<Opened> Coordinator::Open(const OpenRequest& request) {
   opened.scores = sequence->record().policy().scores;
   opened.prompt_scores = sequence->record().policy().prompt_scores;
   sequences_.emplace(opened.sequence, std::move(sequence));
+  observer_.OnOpened(request.cache.policy->traits().name);
   return opened;
 }
 
@@ -128,7 +135,10 @@ absl::StatusOr<Sequence*> Coordinator::FindHeld(WorkerId worker, SequenceId id,
 absl::StatusOr<Outcome> Coordinator::DecideAndInstall(std::optional<DecisionInput> input,
                                                       Outcome outcome) {
   if (!input.has_value()) return outcome;
+  const auto start = std::chrono::steady_clock::now();
   Action action = Decide(*input);
+  observer_.OnDecided(input->policy->traits().name,
+                      absl::FromChrono(std::chrono::steady_clock::now() - start));
   absl::MutexLock lock(&mu_);
   Sequence& sequence = *sequences_.at(input->sequence);
   outcome.plan = sequence.FinishDecision(std::move(action), std::move(input->kept));
@@ -170,7 +180,9 @@ absl::StatusOr<Outcome> Coordinator::Ack(WorkerId worker, SequenceId id, LeaseEp
       return Refuse(sequence.record(),
                     absl::StrCat(expected, " waits, got plan_epoch ", epoch.value()));
     }
+    const uint64_t evicted = sequence.record().evicted_pages;
     sequence.ApplyPlan(pool_);
+    observer_.OnEvicted(sequence.record().policy().name, sequence.record().evicted_pages - evicted);
     // The plan held the page ahead back. Decoding continues in it while a next plan waits.
     outcome.granted = sequence.GrantPages(pool_);
     input = sequence.BeginDecision(board());

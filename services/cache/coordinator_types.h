@@ -13,6 +13,7 @@
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/cache/observer.h"
 #include "services/policy/cache_config.h"
 
 namespace folio::cache {
@@ -35,7 +36,8 @@ struct CoordinatorOptions {
   // The pool's score board, `geometry.score_board_floats(num_pages)` floats, borrowed. Workers in
   // other processes write it. A row is read only after the commit that covers it.
   const float* score_board = nullptr;
-  const Clock* clock = nullptr;  // borrowed
+  const Clock* clock = nullptr;             // borrowed
+  CoordinatorObserver* observer = nullptr;  // borrowed; may be null
 };
 
 // SequenceMetadata is kept for a sequence but never read. Another worker needs it to continue

@@ -72,7 +72,7 @@ PoolInfo Inspector::pool() const {
   std::map<WorkerId, uint32_t> sequences_by_worker;
   for (const auto& [id, sequence] : c.sequences_) {
     ++sequences_by_worker[sequence->record().worker];
-    info.orphans += sequence->record().orphaned() ? 1 : 0;
+    ++info.sequences_by_state[static_cast<size_t>(StateOf(sequence->record()))];
   }
   for (const auto& [id, lease] : c.leases_.all()) {
     if (lease.fenced) continue;

@@ -5,6 +5,8 @@
 #ifndef FOLIO_SERVICES_CACHE_INSPECTOR_H_
 #define FOLIO_SERVICES_CACHE_INSPECTOR_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +23,7 @@
 namespace folio::cache {
 
 enum class SequenceState { kPrefill, kDecode, kEvicting, kOrphaned };
+inline constexpr size_t kSequenceStates = 4;
 
 struct SequenceInfo {
   SequenceId id;
@@ -72,8 +75,13 @@ struct WorkerInfo {
 struct PoolInfo {
   PageCount total, free, held, quarantined, reserved;
   uint32_t sequences = 0;
-  uint32_t orphans = 0;  // among the sequences
+  std::array<uint32_t, kSequenceStates> sequences_by_state = {};
   std::vector<WorkerInfo> workers;
+
+  uint32_t in_state(SequenceState state) const {
+    return sequences_by_state[static_cast<size_t>(state)];
+  }
+  uint32_t orphans() const { return in_state(SequenceState::kOrphaned); }
 };
 
 class Inspector {

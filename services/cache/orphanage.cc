@@ -22,19 +22,22 @@ bool TokensMatch(absl::string_view own, absl::string_view shown) {
 
 }  // namespace
 
-void Orphanage::TakeIn(WorkerId worker, bool quiesced, absl::Time now) {
+uint32_t Orphanage::TakeIn(WorkerId worker, bool quiesced, absl::Time now) {
+  uint32_t orphaned = 0;
   for (auto it = sequences_.begin(); it != sequences_.end();) {
     Sequence& sequence = *it->second;
     const SequenceRecord& record = sequence.record();
     const bool lost = record.worker == worker && !record.orphaned();
     if (lost && ttl_ > absl::ZeroDuration() && record.can_be_orphaned()) {
       sequence.Orphan(now);
+      ++orphaned;
     } else if (lost) {
       it = End(it, quiesced);
       continue;
     }
     ++it;
   }
+  return orphaned;
 }
 
 SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {

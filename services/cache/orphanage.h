@@ -29,9 +29,10 @@ class Orphanage {
   Orphanage(absl::Duration ttl, SequenceMap& sequences, PagePool& pool, const LeaseTable& leases)
       : ttl_(ttl), sequences_(sequences), pool_(pool), leases_(leases) {}
 
-  // Orphans or ends each sequence of a fenced worker. With `quiesced` nothing can write its pages
-  // any more. Precondition: no policy is deciding on one of them.
-  void TakeIn(WorkerId worker, bool quiesced, absl::Time now);
+  // Orphans or ends each sequence of a fenced worker, and returns how many it orphaned. With
+  // `quiesced` nothing can write their pages any more. Precondition: no policy is deciding on one
+  // of them.
+  uint32_t TakeIn(WorkerId worker, bool quiesced, absl::Time now);
 
   // Gives an orphan to a live worker. The errors are those of Coordinator::Claim.
   absl::StatusOr<Claimed> Claim(const ClaimRequest& request);

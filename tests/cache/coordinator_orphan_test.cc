@@ -65,7 +65,7 @@ TEST_F(OrphanTest, WaitsWithItsPagesAndIsClaimed) {
   EXPECT_EQ(Pool().held, before.held);
   EXPECT_EQ(Pool().reserved, before.reserved);
   EXPECT_EQ(Pool().quarantined, PageCount(0));
-  EXPECT_EQ(Pool().orphans, 1U);
+  EXPECT_EQ(Pool().orphans(), 1U);
   EXPECT_EQ(Inspector(coordinator_).sequences()[0].state, SequenceState::kOrphaned);
   EXPECT_EQ(coordinator_.PagesBlockedBy(first_), before.held);
 
@@ -87,7 +87,7 @@ TEST_F(OrphanTest, WaitsWithItsPagesAndIsClaimed) {
   EXPECT_EQ(claimed->layers[0].pages, sequence.tables[0]);
   EXPECT_EQ(claimed->layers[1].resident, TokenCount(11));
   EXPECT_FALSE(claimed->plan.has_value());
-  EXPECT_EQ(Pool().orphans, 0U);
+  EXPECT_EQ(Pool().orphans(), 0U);
 
   Adopt(second_, *claimed, &sequence);
   EXPECT_TRUE(sequence.Commit(1).ok());
@@ -158,7 +158,7 @@ TEST_F(OrphanTest, EndsForTheRoomItTakesOldestFirst) {
   const WorkerSequence other = Open(second_, 40, 0);
   EXPECT_EQ(coordinator_.Open(Resumable(second_, 160, 0, FullCache())).status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Pool().orphans, 2U);
+  EXPECT_EQ(Pool().orphans(), 2U);
   const absl::StatusOr<Opened> opened = coordinator_.Open(Resumable(second_, 50, 0, FullCache()));
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_THAT(opened->ended, ElementsAre(one.id));

@@ -236,7 +236,7 @@ std::string CacheModel::CompareTotals(const PoolInfo& pool) const {
   const auto orphans = std::count_if(sequences.begin(), sequences.end(), [](const auto& one) {
     return one.second.orphaned.has_value();
   });
-  if (pool.orphans != orphans) return "wrong number of orphans";
+  if (pool.orphans() != orphans) return "wrong number of orphans";
   return pool.workers.size() == live ? "" : "wrong number of workers";
 }
 
