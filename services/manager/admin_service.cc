@@ -47,7 +47,7 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
   out->set_reserved_pages(info.reserved.value());
   out->set_huge_pages(pool->memory().huge_pages() != HugePages::kNone);
   out->set_sequences(info.sequences);
-  out->set_orphans(info.orphans);
+  out->set_orphans(info.orphans());
   for (uint32_t rank = 0; rank < pool->ranks(); ++rank) {
     const PagePlace& place = pool->memory().place(Rank(rank));
     v1::RankMemory* memory = out->add_rank_memory();

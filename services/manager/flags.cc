@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "services/base/default_addresses.h"
 #include "services/manager/memory/pool_size.h"
+#include "services/metrics/listen_flag.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/listen_address.h"
 
@@ -145,6 +146,11 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   auto health_listen = ReadHealthListen(flags.server.listen);
   if (!health_listen.ok()) return health_listen.status();
   flags.server.health_listen = *std::move(health_listen);
+  std::vector<ListenAddress> grpc = flags.server.listen;
+  grpc.insert(grpc.end(), flags.server.health_listen.begin(), flags.server.health_listen.end());
+  auto metrics_listen = metrics::ReadMetricsListen(grpc);
+  if (!metrics_listen.ok()) return metrics_listen.status();
+  flags.server.metrics_listen = *std::move(metrics_listen);
   auto export_socket = ReadExportSocket(flags.server.listen);
   if (!export_socket.ok()) return export_socket.status();
   flags.server.export_socket = *std::move(export_socket);

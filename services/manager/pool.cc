@@ -22,7 +22,8 @@ Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout,
                                                    const PageSource& source, const PoolSize& size,
                                                    absl::Duration lease_ttl,
-                                                   absl::Duration orphan_ttl, const Clock* clock) {
+                                                   absl::Duration orphan_ttl, const Clock* clock,
+                                                   cache::CoordinatorObserver* observer) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   const CacheGeometry geometry = wire::GeometryOf(layout);
   const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
@@ -54,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   options.orphan_ttl = orphan_ttl;
   options.score_board = pool->memory_.score_board();
   options.clock = clock;
+  options.observer = observer;
   pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
   return pool;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "services/manager/pool_metrics.h"
 #include "services/runtime/logging.h"
 
 namespace folio::manager {
@@ -16,7 +17,7 @@ constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 
 Server::Server(const ServerOptions& options)
     : registry_({options.pages, options.pool_size, options.lease_ttl, options.orphan_ttl,
-                 options.export_socket, options.clock}),
+                 options.export_socket, options.clock, &events_}),
       kv_manager_(&registry_, options.budgets),
       admin_(&registry_, options.budgets) {}
 
@@ -43,6 +44,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     if (!health.ok()) return health.status();
     server->health_ = *std::move(health);
   }
+  if (!options.metrics_listen.empty()) {
+    auto metrics = metrics::MetricsServer::Start(
+        options.metrics_listen, "folio-manager",
+        {server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_)});
+    if (!metrics.ok()) return metrics.status();
+    server->metrics_ = *std::move(metrics);
+  }
   if (absl::Status status = inherited.CheckAllUsed(); !status.ok()) return status;
 
   absl::Duration period = options.lease_ttl;
@@ -57,12 +65,17 @@ Server::~Server() {
   export_socket_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
   health_.reset();
+  metrics_.reset();
   stop_.Notify();
   if (expiry_.joinable()) expiry_.join();
 }
 
 std::vector<ListenAddress> Server::health_addresses() const {
   return health_ == nullptr ? std::vector<ListenAddress>() : health_->addresses();
+}
+
+std::vector<ListenAddress> Server::metrics_addresses() const {
+  return metrics_ == nullptr ? std::vector<ListenAddress>() : metrics_->addresses();
 }
 
 void Server::ExpiryLoop(absl::Duration period) {

@@ -15,11 +15,13 @@
 #include "services/base/clock.h"
 #include "services/grpc/grpc_server.h"
 #include "services/manager/admin_service.h"
+#include "services/manager/event_metrics.h"
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/worker_registry.h"
+#include "services/metrics/metrics_server.h"
 #include "services/policy/budget.h"
 #include "services/runtime/listen_address.h"
 
@@ -28,6 +30,7 @@ namespace folio::manager {
 struct ServerOptions {
   std::vector<ListenAddress> listen;
   std::string export_socket;
+  std::vector<ListenAddress> metrics_listen;
   std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
   InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
   const PageSource* pages = nullptr;         // borrowed
@@ -56,18 +59,21 @@ class Server {
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
   std::vector<ListenAddress> health_addresses() const;
+  std::vector<ListenAddress> metrics_addresses() const;
   const WorkerRegistry& registry() const { return registry_; }
 
  private:
   explicit Server(const ServerOptions& options);
   void ExpiryLoop(absl::Duration period);
 
+  EventMetrics events_;
   WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;
   std::unique_ptr<ExportSocket> export_socket_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<GrpcServer> health_;  // null without health_listen
+  std::unique_ptr<GrpcServer> health_;               // null without health_listen
+  std::unique_ptr<metrics::MetricsServer> metrics_;  // null without metrics_listen
   absl::Notification stop_;
   std::thread expiry_;
 };

@@ -56,7 +56,7 @@ absl::Status WorkerRegistry::CheckDevice(const v1::AttachRequest& request) const
 absl::Status WorkerRegistry::CreateOrCompare(const v1::ModelLayout& layout) {
   if (pool_ != nullptr) return wire::CompareLayouts(pool_->layout(), layout);
   auto pool = Pool::Create(layout, *options_.pages, options_.pool_size, options_.lease_ttl,
-                           options_.orphan_ttl, options_.clock);
+                           options_.orphan_ttl, options_.clock, options_.events);
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
   created_ = pool_.get();
@@ -186,21 +186,22 @@ void WorkerRegistry::Fence(WorkerId id, Worker& worker, absl::string_view why) {
   const cache::PoolInfo before = cache::Inspector(coordinator).pool();
   coordinator.FenceWorker(id, /*quiesced=*/false);
   worker.fenced = true;
-  LogFenced(id, worker, why);
+  ReportFenced(id, worker, why);
   LogLeft(before);
 }
 
-void WorkerRegistry::LogFenced(WorkerId id, const Worker& worker, absl::string_view why) {
+void WorkerRegistry::ReportFenced(WorkerId id, const Worker& worker, absl::string_view why) {
   log::Info(
       "worker fenced",
       {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid()}, {"why", why}});
+  if (options_.events != nullptr) options_.events->OnFenced(why);
 }
 
 void WorkerRegistry::LogLeft(const cache::PoolInfo& before) {
   const cache::PoolInfo now = cache::Inspector(pool_->coordinator()).pool();
-  if (now.orphans > before.orphans) {
-    log::Warning("sequences orphaned", {{"sequences", now.orphans - before.orphans},
-                                        {"orphans", now.orphans},
+  if (now.orphans() > before.orphans()) {
+    log::Warning("sequences orphaned", {{"sequences", now.orphans() - before.orphans()},
+                                        {"orphans", now.orphans()},
                                         {"orphan_ttl", options_.orphan_ttl}});
   }
   // A worker that closed its sequences leaves no pages behind.
@@ -227,7 +228,7 @@ void WorkerRegistry::ExpireLeases() {
   for (const WorkerId id : expired) {
     const auto it = workers_.find(id);
     if (it == workers_.end()) continue;
-    LogFenced(id, it->second, "lease ran out");
+    ReportFenced(id, it->second, "lease ran out");
     it->second.fenced = true;
     if (it->second.cancel) it->second.cancel();
     // It never had the descriptors, so it never had pages.
@@ -291,7 +292,7 @@ uint32_t WorkerRegistry::RunningSequences() const {
   const Pool* pool = created_;
   if (pool == nullptr) return 0;
   const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
-  return info.sequences - info.orphans;
+  return info.sequences - info.orphans();
 }
 
 }  // namespace folio::manager

@@ -34,6 +34,7 @@
 #include "services/base/ids.h"
 #include "services/base/unique_fd.h"
 #include "services/cache/inspector.h"
+#include "services/manager/event_metrics.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/pool.h"
@@ -57,7 +58,8 @@ class WorkerRegistry {
     absl::Duration lease_ttl;
     absl::Duration orphan_ttl = absl::ZeroDuration();  // 0 if sequences end with their worker
     std::string export_socket;                         // where workers fetch descriptors
-    const Clock* clock = nullptr;
+    const Clock* clock = nullptr;                      // borrowed
+    EventMetrics* events = nullptr;                    // borrowed; may be null
   };
 
   explicit WorkerRegistry(Options options);
@@ -122,7 +124,7 @@ class WorkerRegistry {
   absl::Status CreateOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Also logs why.
   void Fence(WorkerId id, Worker& worker, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static void LogFenced(WorkerId id, const Worker& worker, absl::string_view why);
+  void ReportFenced(WorkerId id, const Worker& worker, absl::string_view why);
   // Logs the orphans and quarantined pages that a fenced worker has added to `before`.
   void LogLeft(const cache::PoolInfo& before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

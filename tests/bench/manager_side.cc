@@ -82,7 +82,8 @@ class InProcessSide final : public ManagerSide {
                                                             uint64_t pool_bytes) {
     std::unique_ptr<InProcessSide> side(new InProcessSide());
     auto pool = manager::Pool::Create(layout, manager::HostMemory(), {.bytes = pool_bytes},
-                                      absl::Hours(1), absl::ZeroDuration(), &side->clock_);
+                                      absl::Hours(1), absl::ZeroDuration(), &side->clock_,
+                                      /*observer=*/nullptr);
     if (!pool.ok()) return pool.status();
     side->pool_ = *std::move(pool);
     const manager::PoolExport& memory = side->pool_->memory();

@@ -1,0 +1,58 @@
+#include "services/manager/pool_metrics.h"
+
+#include <string>
+
+#include "services/cache/inspector.h"
+#include "services/manager/pool.h"
+#include "services/metrics/families.h"
+
+namespace folio::manager {
+
+using metrics::GaugeFamily;
+using metrics::With;
+
+std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
+  std::vector<prometheus::MetricFamily> families;
+  families.push_back(GaugeFamily("folio:draining",
+                                 "1 while the manager drains and opens no more sequences, else 0.",
+                                 {{registry_->MayOpen().ok() ? 0.0 : 1.0, {}}}));
+  const Pool* pool = registry_->pool();
+  if (pool == nullptr) {
+    families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.", {{0, {}}}));
+    return families;
+  }
+  const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
+  const prometheus::Labels model = {{"model_name", pool->layout().model()}};
+  const auto pages = [&](const char* state, PageCount count) {
+    return metrics::Sample{static_cast<double>(count.value()), With(model, "state", state)};
+  };
+  const auto sequences = [&](const char* label, cache::SequenceState state) {
+    return metrics::Sample{static_cast<double>(info.in_state(state)), With(model, "state", label)};
+  };
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families.push_back(GaugeFamily(name, help, {{value, model}}));
+  };
+  families.push_back(GaugeFamily("folio:pool_pages",
+                                 "Pages of the pool, by state. Together they are the pool.",
+                                 {pages("free", info.free), pages("held", info.held),
+                                  pages("quarantined", info.quarantined)}));
+  gauge("folio:pool_reserved_pages",
+        "Free pages that are promised to running sequences for the rest of their lives.",
+        info.reserved.value());
+  gauge("folio:pool_bytes", "Memory of the pool, in bytes, of all ranks together.",
+        static_cast<double>(pool->memory().pool_bytes()));
+  gauge("folio:page_bytes", "Memory of one page, in bytes, of all ranks together.",
+        static_cast<double>(pool->page_bytes()));
+  gauge("folio:kv_cache_usage_perc", "Share of the pool's pages that are not free, from 0 to 1.",
+        1.0 - static_cast<double>(info.free.value()) / info.total.value());
+  families.push_back(GaugeFamily("folio:sequences", "Open sequences, by state.",
+                                 {sequences("prefill", cache::SequenceState::kPrefill),
+                                  sequences("decode", cache::SequenceState::kDecode),
+                                  sequences("evicting", cache::SequenceState::kEvicting),
+                                  sequences("orphaned", cache::SequenceState::kOrphaned)}));
+  families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.",
+                                 {{static_cast<double>(info.workers.size()), {}}}));
+  return families;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,30 @@
+// PoolMetrics tells Prometheus what the pool holds at the moment: pages by state, sequences by
+// state, attached workers. It reads them when it is asked.
+#ifndef FOLIO_SERVICES_MANAGER_POOL_METRICS_H_
+#define FOLIO_SERVICES_MANAGER_POOL_METRICS_H_
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+#include "services/manager/worker_registry.h"
+
+namespace folio::manager {
+
+// Thread-safe.
+class PoolMetrics : public prometheus::Collectable {
+ public:
+  // Borrows the registry.
+  explicit PoolMetrics(const WorkerRegistry* registry) : registry_(registry) {}
+
+  // Without the metrics of a pool until a worker has attached.
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const WorkerRegistry* const registry_;
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_POOL_METRICS_H_
