@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/threads/thread_pool.h"
 #include "services/base/default_addresses.h"
+#include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
 #include "services/runtime/flags.h"
 
@@ -165,6 +166,9 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
   if (!listen.ok()) return listen.status();
   flags.listen = *std::move(listen);
+  auto metrics_listen = metrics::ReadMetricsListen(flags.listen);
+  if (!metrics_listen.ok()) return metrics_listen.status();
+  flags.metrics_listen = *std::move(metrics_listen);
   const std::string manager = absl::GetFlag(FLAGS_manager);
   auto address = ParseListenAddress(manager);
   if (!address.ok()) return BadFlag("manager", manager, address.status().message());

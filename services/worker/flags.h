@@ -25,6 +25,7 @@ struct WorkerFlags {
   GroupOptions group;
   ServingOptions serving;
   std::vector<ListenAddress> listen;
+  std::vector<ListenAddress> metrics_listen;
   absl::Duration drain_timeout;
 };
 

@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "absl/time/clock.h"
 #include "services/grpc/grpc_server.h"
+#include "services/metrics/metrics_server.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
@@ -22,9 +24,11 @@
 #include "services/worker/ranks/rank_leader.h"
 #include "services/worker/rpc/inference_service.h"
 #include "services/worker/serving.h"
+#include "services/worker/serving_metrics.h"
 
 namespace {
 
+using folio::metrics::MetricsServer;
 using folio::worker::Gpu;
 using folio::worker::LoadedModel;
 using folio::worker::Serving;
@@ -112,10 +116,28 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
   }
 }
 
+// Starts before the worker has a manager, so that it can be seen to wait for one. Null without
+// --metrics_listen.
+absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
+    const WorkerFlags& flags, const LoadedModel& model, const Serving& serving,
+    const folio::worker::InferenceService& service) {
+  if (flags.metrics_listen.empty()) return nullptr;
+  const std::string& name = model.description().layout().model();
+  return MetricsServer::Start(flags.metrics_listen, "folio-worker",
+                              {service.metrics().registry(),
+                               std::make_shared<folio::worker::ServingMetrics>(name, &serving)});
+}
+
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue;
   Serving serving(flags.serving, &model, &queue, group);
+  const folio::worker::ModelLimits limits = {.tokenizer = &model.tokenizer(),
+                                             .vocab = model.config().vocab,
+                                             .context = model.config().context};
+  folio::worker::InferenceService service(limits, model.description(), &queue);
+  const auto metrics = StartMetrics(flags, model, serving, service);
+  if (!metrics.ok()) return Fail(metrics.status());
   const auto signalled = [&] { return Signalled(signals); };
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
     return absl::IsCancelled(status) ? 0 : Fail(status);
@@ -125,10 +147,6 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
     if (signalled()) return 0;
     if (std::optional<absl::Status> end = serving.Wait(absl::Milliseconds(1))) return Fail(*end);
   }
-  const folio::worker::ModelLimits limits = {.tokenizer = &model.tokenizer(),
-                                             .vocab = model.config().vocab,
-                                             .context = model.config().context};
-  folio::worker::InferenceService service(limits, model.description(), &queue);
   folio::GrpcServerOptions server_options;
   server_options.listen = flags.listen;
   server_options.services = {&service};

@@ -10,6 +10,18 @@
 #include "services/worker/ranks/rank_leader.h"
 
 namespace folio::worker {
+namespace {
+
+// Adds what grows, and leaves what is true now.
+void AddTotals(const EngineCounters& from, EngineCounters* to) {
+  to->steps += from.steps;
+  to->prompt_tokens += from.prompt_tokens;
+  to->decode_tokens += from.decode_tokens;
+  to->step_seconds += from.step_seconds;
+  to->manager_wait_seconds += from.manager_wait_seconds;
+}
+
+}  // namespace
 
 Serving::Serving(const ServingOptions& options, const LoadedModel* model, RequestQueue* queue,
                  const RankGroup* group)
@@ -96,7 +108,16 @@ absl::Status Serving::Serve() {
   serving_ = false;
   absl::MutexLock lock(&mutex_);
   engine_ = nullptr;
+  AddTotals(engine.counters(), &ended_engines_);
   return status;
+}
+
+EngineCounters Serving::counters() const {
+  absl::MutexLock lock(&mutex_);
+  EngineCounters counters;
+  if (engine_ != nullptr) counters = engine_->counters();
+  AddTotals(ended_engines_, &counters);
+  return counters;
 }
 
 void Serving::Drain(absl::Time deadline) {

@@ -54,6 +54,9 @@ class Serving {
   // status is an error after which the process must be restarted.
   std::optional<absl::Status> Wait(absl::Duration timeout);
 
+  // Since the process started, over all managers that were served.
+  EngineCounters counters() const;
+
  private:
   absl::Status Attach(const std::function<bool()>& stop);
   void Run();
@@ -71,6 +74,7 @@ class Serving {
 
   mutable absl::Mutex mutex_;
   Engine* engine_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the running one
+  EngineCounters ended_engines_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Time> drain_deadline_ ABSL_GUARDED_BY(mutex_);
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
 

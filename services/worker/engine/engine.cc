@@ -251,8 +251,15 @@ std::optional<absl::Time> Engine::drain_deadline() const {
 }
 
 void Engine::PublishCounters() {
+  uint32_t held_pages = 0;
+  for (const auto& sequence : session_.sequences()) {
+    const std::optional<HeldSlot>& held = sequence->state().held();
+    if (held) held_pages += executor_->tables().at(held->slot).total_pages();
+  }
   absl::MutexLock lock(&mutex_);
   counters_ = totals_;
+  counters_.held_pages = held_pages;
+  counters_.pool_pages = options_.num_pages;
   counters_.running = static_cast<uint32_t>(session_.sequences().size());
   counters_.queued = static_cast<uint32_t>(waiting_.size());
 }

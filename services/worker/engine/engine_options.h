@@ -23,8 +23,11 @@ struct EngineCounters {
   uint64_t decode_tokens = 0;
   double step_seconds = 0;          // in the executor
   double manager_wait_seconds = 0;  // nothing could run because a sequence waited for an answer
-  uint32_t running = 0;             // now
+  // Now.
+  uint32_t running = 0;
   uint32_t queued = 0;
+  uint32_t held_pages = 0;  // by the running sequences
+  uint32_t pool_pages = 0;
 };
 
 }  // namespace folio::worker

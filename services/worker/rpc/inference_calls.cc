@@ -27,8 +27,8 @@ CloseReason WhyCancelled(const grpc::CallbackServerContext& context) {
 }  // namespace
 
 GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-                           absl::StatusOr<SequenceRequest> request)
-    : context_(context), queue_(queue) {
+                           absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder)
+    : context_(context), queue_(queue), recorder_(recorder) {
   if (!request.ok()) {
     OnEnd(request.status());
     return;
@@ -38,6 +38,7 @@ GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* q
 }
 
 void GenerateCall::OnEvent(Event event) {
+  recorder_.OnEvent(event);
   absl::MutexLock lock(&mutex_);
   if (broken_) return;
   waiting_.push_back(ToProto(std::move(event)));
@@ -45,6 +46,7 @@ void GenerateCall::OnEvent(Event event) {
 }
 
 void GenerateCall::OnEnd(absl::Status status) {
+  recorder_.OnEnd(status);
   {
     absl::MutexLock lock(&mutex_);
     end_ = std::move(status);
@@ -88,8 +90,9 @@ void GenerateCall::OnCancel() {
 }
 
 ScoreCall::ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-                     absl::StatusOr<SequenceRequest> request, v1::ScoreResponse* response)
-    : context_(context), queue_(queue), response_(response) {
+                     absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder,
+                     v1::ScoreResponse* response)
+    : context_(context), queue_(queue), response_(response), recorder_(recorder) {
   if (!request.ok()) {
     OnEnd(request.status());
     return;
@@ -98,9 +101,15 @@ ScoreCall::ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
   if (absl::Status status = queue_->Push(submission_); !status.ok()) OnEnd(std::move(status));
 }
 
-void ScoreCall::OnEvent(Event event) { AddToProto(std::move(event), response_); }
+void ScoreCall::OnEvent(Event event) {
+  recorder_.OnEvent(event);
+  AddToProto(std::move(event), response_);
+}
 
-void ScoreCall::OnEnd(absl::Status status) { Finish(ToGrpcStatus(status)); }
+void ScoreCall::OnEnd(absl::Status status) {
+  recorder_.OnEnd(status);
+  Finish(ToGrpcStatus(status));
+}
 
 void ScoreCall::OnCancel() {
   if (submission_ != nullptr) queue_->Cancel(*submission_, WhyCancelled(*context_));

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "folio/v1/inference.pb.h"
 #include "services/worker/engine/request_queue.h"
+#include "services/worker/rpc/request_metrics.h"
 
 namespace folio::worker {
 
@@ -23,7 +24,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
  public:
   // Ends the call at once if the request is not OK. Borrows context and queue.
   GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-               absl::StatusOr<SequenceRequest> request);
+               absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder);
 
   void OnEvent(Event event) override;
   void OnEnd(absl::Status status) override;
@@ -40,6 +41,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
 
   grpc::CallbackServerContext* const context_;
   RequestQueue* const queue_;
+  RequestRecorder recorder_;                // used by the step loop, or before it has the request
   std::shared_ptr<Submission> submission_;  // null if the request was refused
 
   absl::Mutex mutex_;
@@ -52,7 +54,8 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
 class ScoreCall final : public grpc::ServerUnaryReactor, public ResultSink {
  public:
   ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-            absl::StatusOr<SequenceRequest> request, folio::v1::ScoreResponse* response);
+            absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder,
+            folio::v1::ScoreResponse* response);
 
   void OnEvent(Event event) override;
   void OnEnd(absl::Status status) override;
@@ -64,6 +67,7 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public ResultSink {
   grpc::CallbackServerContext* const context_;
   RequestQueue* const queue_;
   folio::v1::ScoreResponse* const response_;
+  RequestRecorder recorder_;
   std::shared_ptr<Submission> submission_;
 };
 

@@ -62,17 +62,21 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
 
 InferenceService::InferenceService(const ModelLimits& limits, v1::GetModelResponse model,
                                    RequestQueue* queue)
-    : limits_(limits), model_(std::move(model)), queue_(queue) {}
+    : limits_(limits), model_(std::move(model)), queue_(queue), metrics_(model_.layout().model()) {}
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
-  return new GenerateCall(context, queue_, CheckGenerate(*request, limits_));
+  // It begins before the request is tokenized, because the client waits from here.
+  const RequestRecorder recorder(
+      &metrics_, request->has_resume() ? RequestKind::kResume : RequestKind::kGenerate);
+  return new GenerateCall(context, queue_, CheckGenerate(*request, limits_), recorder);
 }
 
 grpc::ServerUnaryReactor* InferenceService::Score(grpc::CallbackServerContext* context,
                                                   const v1::ScoreRequest* request,
                                                   v1::ScoreResponse* response) {
-  return new ScoreCall(context, queue_, CheckScore(*request, limits_), response);
+  const RequestRecorder recorder(&metrics_, RequestKind::kScore);
+  return new ScoreCall(context, queue_, CheckScore(*request, limits_), recorder, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* context,

@@ -8,6 +8,7 @@
 #include "folio/v1/inference.grpc.pb.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/rpc/request_check.h"
+#include "services/worker/rpc/request_metrics.h"
 
 namespace folio::worker {
 
@@ -19,6 +20,8 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
   // Borrows the queue and the tokenizer. `model` is the answer to GetModel.
   InferenceService(const ModelLimits& limits, folio::v1::GetModelResponse model,
                    RequestQueue* queue);
+
+  const RequestMetrics& metrics() const { return metrics_; }
 
   grpc::ServerWriteReactor<folio::v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const folio::v1::GenerateRequest* request) override;
@@ -39,6 +42,7 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
   const ModelLimits limits_;
   const folio::v1::GetModelResponse model_;
   RequestQueue* const queue_;
+  RequestMetrics metrics_;
 };
 
 }  // namespace folio::worker
