@@ -23,6 +23,11 @@ COMMANDS = {
     "manager, negative drain": ("folio-manager", ["--drain_timeout=-1s"], ["drain_timeout"]),
     "manager, unknown log format": ("folio-manager", ["--log_format=xml"], ["log_format", "xml"]),
     "manager, unknown log level": ("folio-manager", ["--log_level=loud"], ["log_level", "loud"]),
+    "manager, metrics on a socket": (
+        "folio-manager", ["--metrics_listen=unix:/tmp/m"], ["metrics_listen", "host:port"]),
+    "manager, metrics without a port": ("folio-manager", ["--metrics_listen=localhost"], ["metrics_listen", "no port"]),
+    "manager, metrics on gRPC's port": (
+        "folio-manager", ["--listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"], ["metrics_listen", "gRPC"]),
     "manager, argument": ("folio-manager", ["start"], ["start"]),
     "manager, missing flag file": ("folio-manager", ["--flagfile=/nonexistent/flags"], ["flagfile", "/nonexistent"]),
     "worker, no model": ("folio-worker", [], ["model"]),
@@ -52,6 +57,9 @@ COMMANDS = {
         "folio-worker", ["--model=" + MODEL, "--device=cuda:0", "--kernels=avx2"], ["kernels=avx2", "auto"]),
     "worker, ranks on one GPU": ("folio-worker", ["--model=" + MODEL, "--device=cuda:1", "--tp=2"], ["cuda:1", "--tp"]),
     "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
+    "worker, metrics on gRPC's port": (
+        "folio-worker", ["--model=" + MODEL, "--listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"],
+        ["metrics_listen", "gRPC"]),
     "folioctl, nothing": ("folioctl", [], ["subcommand"]),
     "folioctl, unknown command": ("folioctl", ["serve"], ["serve"]),
     "folioctl, unknown policy": ("folioctl", ["generate", "x", "--policy", "lru"], ["lru", "paged_eviction"]),
