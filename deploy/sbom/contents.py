@@ -29,8 +29,10 @@ class Part:
     texts: tuple[pathlib.Path, ...] = ()  # files with its licence
 
 
-def said(*command, cwd=None):
-    done = subprocess.run([os.fspath(word) for word in command], cwd=cwd, capture_output=True, text=True)
+def said(*command, cwd=None, **variables):
+    done = subprocess.run(
+        [os.fspath(word) for word in command], cwd=cwd, capture_output=True, text=True, env={**os.environ, **variables}
+    )
     if done.returncode != 0:
         raise SystemExit(f"sbom: {' '.join(map(str, command))} failed: {done.stderr.strip()}")
     return done.stdout
@@ -132,7 +134,7 @@ def crates(build):
     release, target = (re.search(rf"{key}: (\S+)", compiler)[1] for key in ("release", "host"))
     yield Part("generic", "rust-std", release, "rust-std", COMPILED, "MIT OR Apache-2.0")
     told = json.loads(said(cargo, "metadata", "--locked", "--format-version=1", f"--filter-platform={target}",
-                           "--manifest-path", CRATE / "Cargo.toml"))
+                           "--manifest-path", CRATE / "Cargo.toml", RUSTC=os.fspath(rustc)))
     packages = {package["id"]: package for package in told["packages"]}
     nodes = {node["id"]: node for node in told["resolve"]["nodes"]}
     reached, todo = set(), [told["resolve"]["root"]]
