@@ -133,6 +133,33 @@ run_second_worker() {
   note "$(inside folioctl pools --output json | grep -c '"pid"') processes at the manager"
 }
 
+# What a Prometheus on the same machine would read: PORT
+metrics_of() {
+  inside bash -c "exec 3<>/dev/tcp/127.0.0.1/$1 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && cat <&3"
+}
+
+serve_metrics() {
+  # With the flags that the comments of the flag files show, and the change that README.Debian describes.
+  inside sh -c '
+    mkdir /etc/systemd/system/folio-manager.service.d &&
+    sed -n "/^TCP addresses/,/^Limits/s/^    //p" /usr/share/doc/folio-manager/README.Debian \
+      >/etc/systemd/system/folio-manager.service.d/override.conf &&
+    sed -i "s/^#--metrics_listen/--metrics_listen/" /etc/folio/manager.flags /etc/folio/worker.flags &&
+    systemctl daemon-reload && systemctl restart folio-manager folio-worker' || return 1
+  wait_for 30 serves || return 1
+  local port said
+  for port in 7003 7004; do
+    said=$(metrics_of $port) || return 1
+    grep -q "^folio:build_info{" <<<"$said" || { echo "$said"; return 1; }
+    note "$(grep -c "^folio:" <<<"$said") values at port $port,"
+  done
+  inside sh -c '
+    rm -r /etc/systemd/system/folio-manager.service.d &&
+    sed -i "s/^--metrics_listen/#--metrics_listen/" /etc/folio/manager.flags /etc/folio/worker.flags &&
+    systemctl daemon-reload && systemctl restart folio-manager folio-worker' || return 1
+  wait_for 30 serves
+}
+
 three_decode() { [ "$(inside folioctl sequences | grep -c decode)" -ge 3 ]; }
 
 # Asks one worker or the other until the file is gone, and counts the answers. Fails when neither answers.
