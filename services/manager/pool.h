@@ -29,10 +29,12 @@ class Pool {
   // `source`. INVALID_ARGUMENT for a layout that no pool can have, FAILED_PRECONDITION if `size` is
   // too small for it, and the errors of PageSource. `clock` and `observer`, which may be
   // null, are borrowed.
-  static absl::StatusOr<std::unique_ptr<Pool>> Create(
-      const v1::ModelLayout& layout, const PageSource& source, const PoolSize& size,
-      absl::Duration lease_ttl, absl::Duration orphan_ttl, const Clock* clock,
-      cache::CoordinatorObserver* observer);
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(const v1::ModelLayout& layout,
+                                                      const PageSource& source,
+                                                      const PoolSize& size,
+                                                      absl::Duration lease_ttl,
+                                                      absl::Duration orphan_ttl, const Clock* clock,
+                                                      cache::CoordinatorObserver* observer);
 
   const v1::ModelLayout& layout() const { return layout_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of the whole model
