@@ -76,7 +76,9 @@ RequestMetrics::RequestMetrics(const std::string& model_name)
     succeeded_.Add(With(model_, "finished_reason", ReasonLabel(reason)));
   }
   for (const absl::StatusCode code :
-       {absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted}) {
+       {absl::StatusCode::kCancelled, absl::StatusCode::kDeadlineExceeded,
+        absl::StatusCode::kInvalidArgument, absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kInternal, absl::StatusCode::kUnavailable}) {
     failed_.Add(With(model_, "code", absl::StatusCodeToString(code)));
   }
 }
