@@ -2,6 +2,7 @@
 
 import json
 import re
+import urllib.request
 
 import folio
 import kube
@@ -69,6 +70,27 @@ def test_page_map(release, note):
     layers = re.findall(r"^\s*(\d+(?:-\d+)?)\s+\d+\s+\|", shown, re.M)
     assert layers and layers[0].startswith("0") and layers[-1].endswith("29"), shown
     note(next(line.strip() for line in shown.splitlines() if "|" in line)[:90])
+
+
+def metrics_of(address):
+    """The values of a pod's metrics, by name and labels as Prometheus reads them."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+
+
+def test_metrics(release, note):
+    """Both daemons serve metrics to other pods, with the default values"""
+    [manager] = release.pods("manager")
+    pool = metrics_of(f"{manager['status']['podIP']}:7003")
+    assert pool["folio:attached_workers"] == 2
+    generated = 0.0
+    for worker in release.workers(2):
+        values = metrics_of(worker.address.replace(":7000", ":7004"))
+        assert any(name.startswith("folio:serving{") and value == 1 for name, value in values.items())
+        generated += sum(value for name, value in values.items() if name.startswith("folio:generation_tokens_total"))
+    assert generated > 0
+    note(f"{len(pool)} values of the manager; the workers say that they generated {generated:.0f} tokens")
 
 
 def memory_of(pid):
