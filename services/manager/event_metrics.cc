@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "services/metrics/families.h"
 #include "services/policy/registry.h"
 
 namespace folio::manager {
+
+using metrics::Counters;
+
 namespace {
 
 // Seconds. A decision takes tens of microseconds for a block and milliseconds for a long prompt.
@@ -16,11 +20,6 @@ const prometheus::Histogram::BucketBoundaries kDecisionBuckets = {
 
 // Reasons for which a worker is fenced, as labels.
 constexpr const char* kFenceReasons[] = {"session_ended", "lease_ran_out", "process_ended"};
-
-prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry, const char* name,
-                                                  const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
 
 template <size_t... Index>
 std::vector<policy::PolicyTraits> TraitsOfAll(std::index_sequence<Index...> /*of*/) {
@@ -62,20 +61,26 @@ EventMetrics::EventMetrics()
                               "Orphans that ended because no worker took them over in time, or "
                               "because others needed their pages.")
                          .Add({})) {
-  for (const policy::PolicyTraits& policy : AllPolicies()) {
-    opened_.Add({{"policy", policy.name}});
-    if (!policy.evicts) continue;
-    evictions_.Add({{"policy", policy.name}});
-    evicted_pages_.Add({{"policy", policy.name}});
-    decisions_.Add({{"policy", policy.name}}, kDecisionBuckets);
-  }
+  for (const policy::PolicyTraits& policy : AllPolicies()) SeriesOf(policy.name, policy.evicts);
   refused_.Add({{"code", absl::StatusCodeToString(absl::StatusCode::kResourceExhausted)}});
   for (const char* reason : kFenceReasons) fenced_.Add({{"reason", reason}});
 }
 
-void EventMetrics::OnOpened(const std::string& policy) {
-  opened_.Add({{"policy", policy}}).Increment();
+EventMetrics::PolicySeries EventMetrics::SeriesOf(const std::string& policy, bool evicts) {
+  absl::MutexLock lock(&mu_);
+  const auto [it, made] = policies_.try_emplace(policy);
+  PolicySeries& series = it->second;
+  if (!made) return series;
+  const prometheus::Labels label = {{"policy", policy}};
+  series.opened = &opened_.Add(label);
+  if (!evicts) return series;
+  series.evictions = &evictions_.Add(label);
+  series.evicted_pages = &evicted_pages_.Add(label);
+  series.decisions = &decisions_.Add(label, kDecisionBuckets);
+  return series;
 }
+
+void EventMetrics::OnOpened(const std::string& policy) { SeriesOf(policy).opened->Increment(); }
 
 void EventMetrics::OnRefused(const absl::Status& why) {
   refused_.Add({{"code", absl::StatusCodeToString(why.code())}}).Increment();
@@ -88,12 +93,13 @@ void EventMetrics::OnClaimed() { claimed_.Increment(); }
 void EventMetrics::OnOrphansEnded(uint32_t sequences) { orphans_ended_.Increment(sequences); }
 
 void EventMetrics::OnDecided(const std::string& policy, absl::Duration took) {
-  decisions_.Add({{"policy", policy}}, kDecisionBuckets).Observe(absl::ToDoubleSeconds(took));
+  SeriesOf(policy).decisions->Observe(absl::ToDoubleSeconds(took));
 }
 
 void EventMetrics::OnEvicted(const std::string& policy, uint64_t pages) {
-  evictions_.Add({{"policy", policy}}).Increment();
-  evicted_pages_.Add({{"policy", policy}}).Increment(static_cast<double>(pages));
+  const PolicySeries series = SeriesOf(policy);
+  series.evictions->Increment();
+  series.evicted_pages->Increment(static_cast<double>(pages));
 }
 
 void EventMetrics::OnFenced(absl::string_view why) {

@@ -11,11 +11,14 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "services/cache/observer.h"
 
@@ -41,6 +44,19 @@ class EventMetrics : public cache::CoordinatorObserver {
   void OnFenced(absl::string_view why);
 
  private:
+  // The series of one policy. All but the first are null if it evicts nothing.
+  struct PolicySeries {
+    prometheus::Counter* opened = nullptr;
+    prometheus::Counter* evictions = nullptr;
+    prometheus::Counter* evicted_pages = nullptr;
+    prometheus::Histogram* decisions = nullptr;
+  };
+
+  // They are found by name, because looking them up by their labels allocates, and they are counted
+  // under the coordinator's lock. Makes those of a policy that is new, such as kv_crush over
+  // another base.
+  PolicySeries SeriesOf(const std::string& policy, bool evicts = true) ABSL_LOCKS_EXCLUDED(mu_);
+
   const std::shared_ptr<prometheus::Registry> registry_;
   prometheus::Family<prometheus::Counter>& opened_;
   prometheus::Family<prometheus::Counter>& refused_;
@@ -51,6 +67,8 @@ class EventMetrics : public cache::CoordinatorObserver {
   prometheus::Counter& orphaned_;
   prometheus::Counter& claimed_;
   prometheus::Counter& orphans_ended_;
+  absl::Mutex mu_;
+  std::map<std::string, PolicySeries> policies_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace folio::manager

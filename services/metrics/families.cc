@@ -35,6 +35,12 @@ prometheus::MetricFamily CounterFamily(std::string name, std::string help,
   return Family(std::move(name), std::move(help), prometheus::MetricType::Counter, samples);
 }
 
+prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry,
+                                                  const std::string& name,
+                                                  const std::string& help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
 prometheus::Labels With(prometheus::Labels labels, const std::string& name,
                         const std::string& value) {
   labels[name] = value;

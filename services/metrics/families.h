@@ -1,10 +1,13 @@
 // These functions make metric families of values that are read when Prometheus asks for them.
-// Values that are counted as they happen use the classes of prometheus-cpp instead.
+// Counters makes families of values that are counted as they happen.
 #ifndef FOLIO_SERVICES_METRICS_FAMILIES_H_
 #define FOLIO_SERVICES_METRICS_FAMILIES_H_
 
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/labels.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
 
 #include <string>
 #include <vector>
@@ -22,6 +25,10 @@ prometheus::MetricFamily GaugeFamily(std::string name, std::string help,
                                      const std::vector<Sample>& samples);
 prometheus::MetricFamily CounterFamily(std::string name, std::string help,
                                        const std::vector<Sample>& samples);
+
+// A family of counters that `registry` owns.
+prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry,
+                                                  const std::string& name, const std::string& help);
 
 // `labels` and one more.
 prometheus::Labels With(prometheus::Labels labels, const std::string& name,

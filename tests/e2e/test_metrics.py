@@ -117,6 +117,19 @@ def test_numbers_of_a_run(node):
     assert manager("folio:kv_cache_usage_perc") == 0
 
 
+def test_a_policy_over_another_has_series_of_its_own(node):
+    options = cache("kv_crush", 96)
+    options.policy.kv_crush.key_diff.SetInParent()
+    finished = generate(node, 200, 4, cache=options)
+    manager = node.ask()[0]
+    [name] = [dict(labels)["policy"] for (metric, labels), value in manager.samples.items()
+              if metric == "folio:sequences_opened_total" and value]  # fmt: skip
+    assert name.startswith("kv_crush") and "key_diff" in name
+    assert manager("folio:evictions_total", policy=name) == finished.cache.plans == 1
+    assert manager("folio:evicted_pages_total", policy=name) == finished.cache.evicted_pages > 0
+    assert manager("folio:decision_seconds_count", policy=name) == 1
+
+
 def test_gauges_follow_the_pool(node):
     running = node.stub.Generate(inference_pb2.GenerateRequest(input=tokens(range(64)), max_tokens=2000, ignore_eos=True))
     for _ in range(5):

@@ -52,8 +52,8 @@ MAY_INCLUDE = {
     # Of services/wire, only headers without Protobuf: see MAY_NOT_REACH.
     "services/worker/engine": {"services/base", "services/text", "services/wire", "services/model/executor",
                                "services/model/tokenizer", "services/worker/link", *KERNELS},
-    "services/worker/rpc": {"services/base", "services/text", "services/grpc", "services/wire", "services/model/tokenizer",
-                            "services/worker/engine", "proto", "grpc"},
+    "services/worker/rpc": {"services/base", "services/metrics", "services/text", "services/grpc", "services/wire",
+                            "services/model/tokenizer", "services/worker/engine", "proto", "grpc"},
     "services/worker/device": MODEL | {"kernels/cpu", "kernels/threads", "kernels/cuda", "kernels/cuda/runtime", "services/model/cpu",
                                        "services/model/cuda", "services/model/tokenizer", "proto"},
     "services/worker/pool": SERVICE | KERNELS | {"services/grpc", "services/wire", "services/worker/device", "services/worker/link",

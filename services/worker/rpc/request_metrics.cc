@@ -2,7 +2,13 @@
 
 #include <variant>
 
+#include "services/metrics/families.h"
+
 namespace folio::worker {
+
+using metrics::Counters;
+using metrics::With;
+
 namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
@@ -19,11 +25,6 @@ const Buckets kRequest = {0.3,  0.5,  0.8,  1.0,  1.5,   2.0,   2.5,   5.0,   10
 const Buckets kTokens = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                          1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
 
-prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry, const char* name,
-                                                  const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
 prometheus::Histogram& Histogram(prometheus::Registry& registry, const prometheus::Labels& model,
                                  const char* name, const char* help, const Buckets& buckets) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(model, buckets);
@@ -31,11 +32,6 @@ prometheus::Histogram& Histogram(prometheus::Registry& registry, const prometheu
 
 const char* ReasonLabel(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";
-}
-
-prometheus::Labels With(prometheus::Labels labels, const char* name, const std::string& value) {
-  labels[name] = value;
-  return labels;
 }
 
 double Seconds(std::chrono::steady_clock::duration time) {
