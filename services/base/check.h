@@ -3,15 +3,31 @@
 #ifndef FOLIO_SERVICES_BASE_CHECK_H_
 #define FOLIO_SERVICES_BASE_CHECK_H_
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
-#define FOLIO_CHECK(condition)                                                           \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]] {                                                     \
-      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                      \
-    }                                                                                    \
+namespace folio {
+
+// Writes past the log's queue. It waits a second at most for a full pipe, because the pipe may have
+// no reader and the process has to end.
+[[noreturn]] inline void CheckFailed(const char* file, int line, const char* condition) {
+  pollfd log = {STDERR_FILENO, POLLOUT, 0};
+  if (poll(&log, 1, /*timeout_ms=*/1000) == 1) {
+    dprintf(STDERR_FILENO, "%s:%d: check failed: %s\n", file, line, condition);
+  }
+  std::abort();
+}
+
+}  // namespace folio
+
+#define FOLIO_CHECK(condition)                              \
+  do {                                                      \
+    if (!(condition)) [[unlikely]] {                        \
+      ::folio::CheckFailed(__FILE__, __LINE__, #condition); \
+    }                                                       \
   } while (false)
 
 #ifdef NDEBUG

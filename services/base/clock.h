@@ -1,10 +1,9 @@
-// Clock is the source of time. Classes get one through their constructors, so that tests decide
-// what time it is.
+// Clock is the source of steady time. Classes get one through their constructors, so that tests
+// decide what time it is.
 #ifndef FOLIO_SERVICES_BASE_CLOCK_H_
 #define FOLIO_SERVICES_BASE_CLOCK_H_
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "services/base/steady_time.h"
 
 namespace folio {
 
@@ -12,12 +11,13 @@ namespace folio {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual absl::Time Now() const = 0;
+  virtual SteadyTime Now() const = 0;
 };
 
+// The machine's steady clock.
 class RealClock final : public Clock {
  public:
-  absl::Time Now() const override { return absl::Now(); }
+  SteadyTime Now() const override { return SteadyNow(); }
 };
 
 }  // namespace folio

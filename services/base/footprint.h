@@ -1,7 +1,8 @@
 // Footprint says how many pages of one layer a sequence gets, and how many it may need in the rest
 // of its life. It is pure arithmetic, in 64 bits so that no request can overflow it.
 //
-// A prompt gets the pages of all its tokens and one ahead. In decode a layer gets its newest page
+// A prompt gets the pages of the chunks that come next, and at its end those of all its tokens and
+// one ahead. In decode a layer gets its newest page
 // and one ahead. The page ahead is there because a step that fills a page is followed at once by
 // the next step, which must have room before the manager's reply arrives. It also lets decode
 // continue while a plan waits, since an eviction runs beside the steps.
@@ -28,6 +29,8 @@ class Footprint {
   constexpr uint64_t ForPrompt(uint64_t prompt, uint64_t remaining) const {
     return std::min(Pages(prompt) + 1, Pages(prompt + remaining));
   }
+  // For the first `tokens` of a prompt, while later ones need no page yet.
+  constexpr uint64_t ForPromptPart(uint64_t tokens) const { return Pages(tokens); }
   // In decode with `resident` tokens and `remaining` more to come.
   constexpr uint64_t TargetPages(uint64_t resident, uint64_t remaining) const {
     return std::min(resident / page_tokens_ + 2, MaxPages(resident, remaining));

@@ -30,6 +30,10 @@ struct CacheGeometry {
   constexpr size_t score_board_floats(size_t pages) const {
     return kScoreChannels * pages * scores_per_page();
   }
+  // A copy of a page and of its scores in all channels.
+  constexpr size_t swap_slot_bytes() const {
+    return page_bytes() + score_board_floats(1) * sizeof(float);
+  }
   constexpr size_t kv_bytes_per_token() const { return page_bytes() / page_tokens * num_layers; }
   constexpr uint32_t pages_for(uint32_t tokens) const {
     return (tokens + page_tokens - 1) / page_tokens;

@@ -50,6 +50,7 @@ class StrongInt {
 };
 
 using PageId = StrongInt<struct PageIdTag, uint32_t>;          // index into the pool
+using SwapSlot = StrongInt<struct SwapSlotTag, uint32_t>;      // place of a page in swap memory
 using Generation = StrongInt<struct GenerationTag, uint32_t>;  // times a page was given out
 using LayerIndex = StrongInt<struct LayerIndexTag, uint32_t>;
 using BlockIndex = StrongInt<struct BlockIndexTag, uint32_t>;  // entry of one layer's table

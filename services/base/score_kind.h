@@ -31,7 +31,7 @@ enum class ScoreTime : uint8_t {
   kAppend = 1,     // together with the token's K and V
   kPromptEnd = 2,  // once for the whole prompt, in the step that ends it
   kDecision = 3,   // for every resident token, in each step that a decision may follow
-  kPageFill = 4,   // at the prompt's end, and later for the tokens of a page when it fills
+  kPageFill = 4,   // when the prompt is compacted or ends, and for a page's tokens when it fills
 };
 
 // ScoreCost says what a score reads besides the token's own row. n is the number of resident

@@ -1,7 +1,7 @@
-// These types are the vocabulary between a worker and the manager: what a session's requests and
-// replies say, as plain values. The coordinator and the worker's step loop use them; services/wire
-// converts them to and from the protocol's messages, whose comments in kv_manager.proto define the
-// meaning of each field.
+// These types are the vocabulary between a worker and the manager: what a session's requests say,
+// and in session_replies.h its replies, as plain values. The coordinator and the worker's step loop
+// use them; services/wire converts them to and from the protocol's messages, whose comments in
+// kv_manager.proto define the meaning of each field.
 #ifndef FOLIO_SERVICES_BASE_SESSION_TYPES_H_
 #define FOLIO_SERVICES_BASE_SESSION_TYPES_H_
 
@@ -14,6 +14,9 @@
 #include "services/base/ids.h"
 #include "services/base/score_kind.h"
 #include "services/base/sequence_types.h"
+#include "services/base/session_replies.h"
+#include "services/base/step_progress.h"
+#include "services/base/urgency.h"
 
 namespace folio {
 
@@ -34,12 +37,23 @@ struct OpenSequence {
   std::string label;
   std::string resume_token;
   std::string output;  // OutputOptions of the protocol, serialised; the manager only keeps it
+  bool waits_for_room = false;
+  TokenCount prefill_ahead;  // prompt tokens that need pages at a time; 0 for all of them
+  bool may_be_parked = false;
+  bool compacts_in_prefill = false;
+  bool may_be_swapped = false;  // the worker copies pages to swap memory and back
+  Urgency urgency;
+  std::string tenant;  // see fair_turns.h
   friend bool operator==(const OpenSequence&, const OpenSequence&) = default;
 };
 struct ClaimSequence {
   uint64_t request_tag = 0;
   SequenceId sequence;
   std::string resume_token;
+  TokenCount prefill_ahead;  // as in OpenSequence
+  bool may_be_parked = false;
+  bool compacts_in_prefill = false;
+  bool may_be_swapped = false;
   friend bool operator==(const ClaimSequence&, const ClaimSequence&) = default;
 };
 struct CommitTokens {
@@ -56,6 +70,20 @@ struct AckPlan {
   PlanEpoch plan_epoch;
   friend bool operator==(const AckPlan&, const AckPlan&) = default;
 };
+// Gives all pages of a sequence back, whose record stays. No step can touch the pages any more.
+struct ParkSequence {
+  SequenceId sequence;
+  LeaseEpoch lease_epoch;
+  bool swapped = false;  // its pages were copied to the slots that it was offered
+  friend bool operator==(const ParkSequence&, const ParkSequence&) = default;
+};
+// Asks for pages again, to compute a parked sequence from its prompt on, or to continue it if it
+// was swapped.
+struct UnparkSequence {
+  SequenceId sequence;
+  LeaseEpoch lease_epoch;
+  friend bool operator==(const UnparkSequence&, const UnparkSequence&) = default;
+};
 struct CloseSequence {
   SequenceId sequence;
   LeaseEpoch lease_epoch;
@@ -63,7 +91,7 @@ struct CloseSequence {
   friend bool operator==(const CloseSequence&, const CloseSequence&) = default;
 };
 
-// One request of a session. A request that has only its step is a heartbeat.
+// One request of a session. A request that has only its step and progress is a heartbeat.
 struct SessionRequest {
   uint64_t step = 0;
   std::vector<OpenSequence> open;
@@ -71,74 +99,10 @@ struct SessionRequest {
   std::vector<CommitTokens> commit;
   std::vector<AckPlan> ack;
   std::vector<CloseSequence> close;
+  std::vector<ParkSequence> park;
+  std::vector<UnparkSequence> unpark;
+  std::optional<StepProgress> progress;  // workers before version 0.2 do not tell
   friend bool operator==(const SessionRequest&, const SessionRequest&) = default;
-};
-
-// The settings of an opened sequence as far as a worker acts on them, and all of them for its
-// client.
-struct ResolvedCache {
-  std::vector<TokenCount> layer_budgets;  // [layer], or one for all; empty if it never evicts
-  bool synchronous = false;               // the step after a filled page waits for its plan
-  CacheOptionsBytes options;
-  friend bool operator==(const ResolvedCache&, const ResolvedCache&) = default;
-};
-
-struct OpenResult {
-  uint64_t request_tag = 0;
-  absl::Status status;  // when not OK, nothing below is set
-  SequenceId sequence;
-  LeaseEpoch lease_epoch;
-  ResolvedCache cache;
-  LayerPageLists pages;     // for the whole prompt, and one page ahead
-  ScoreNeed scores;         // in the board's first channel
-  ScoreNeed prompt_scores;  // in its second, read before anything is evicted
-  friend bool operator==(const OpenResult&, const OpenResult&) = default;
-};
-struct ClaimedLayer {
-  PageList pages;
-  std::vector<PositionRange> positions;  // of the resident tokens, ascending
-  friend bool operator==(const ClaimedLayer&, const ClaimedLayer&) = default;
-};
-struct ClaimResult {
-  uint64_t request_tag = 0;
-  absl::Status status;  // when not OK, nothing below is set
-  SequenceId sequence;
-  LeaseEpoch lease_epoch;
-  ResolvedCache cache;
-  SamplingRecord sampling;
-  std::string output;
-  std::string label;
-  TokenCount max_new_tokens;
-  TokenCount prompt_tokens;  // of `tokens`; the others were sampled
-  std::vector<TokenId> tokens;
-  TokenCount logical_length;
-  std::vector<ClaimedLayer> layers;
-  PageCount evicted_pages;
-  ScoreNeed scores;
-  ScoreNeed prompt_scores;
-  std::optional<Plan> plan;  // not acknowledged yet, to be carried out first; always a DropAction
-  friend bool operator==(const ClaimResult&, const ClaimResult&) = default;
-};
-struct PageGrant {
-  SequenceId sequence;
-  LayerPageLists pages;  // [layer], appended to each layer's table
-  friend bool operator==(const PageGrant&, const PageGrant&) = default;
-};
-struct SequenceError {
-  SequenceId sequence;
-  absl::Status status;
-  friend bool operator==(const SequenceError&, const SequenceError&) = default;
-};
-
-// One reply of a session, to the request of the same step.
-struct SessionReply {
-  uint64_t step = 0;
-  std::vector<OpenResult> opened;
-  std::vector<ClaimResult> claimed;
-  std::vector<PageGrant> granted;
-  std::vector<Plan> plans;
-  std::vector<SequenceError> failed;
-  friend bool operator==(const SessionReply&, const SessionReply&) = default;
 };
 
 }  // namespace folio
