@@ -1,5 +1,7 @@
 #include "services/metrics/families.h"
 
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 namespace folio::metrics {
@@ -33,6 +35,28 @@ prometheus::MetricFamily GaugeFamily(std::string name, std::string help,
 prometheus::MetricFamily CounterFamily(std::string name, std::string help,
                                        const std::vector<Sample>& samples) {
   return Family(std::move(name), std::move(help), prometheus::MetricType::Counter, samples);
+}
+
+prometheus::MetricFamily HistogramFamily(std::string name, std::string help,
+                                         const std::vector<double>& bounds,
+                                         const std::vector<Distribution>& distributions) {
+  prometheus::MetricFamily family =
+      Family(std::move(name), std::move(help), prometheus::MetricType::Histogram, {});
+  for (const Distribution& one : distributions) {
+    prometheus::ClientMetric metric;
+    for (const auto& [label, value] : one.labels) metric.label.push_back({label, value});
+    uint64_t count = 0;
+    for (size_t at = 0; at < one.counts.size(); ++at) {
+      count += one.counts[at];
+      const double bound =
+          at < bounds.size() ? bounds[at] : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back({count, bound});
+    }
+    metric.histogram.sample_count = count;
+    metric.histogram.sample_sum = one.sum;
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
 }
 
 prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry,

@@ -9,6 +9,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,19 @@ prometheus::MetricFamily GaugeFamily(std::string name, std::string help,
                                      const std::vector<Sample>& samples);
 prometheus::MetricFamily CounterFamily(std::string name, std::string help,
                                        const std::vector<Sample>& samples);
+
+// Distribution is what a histogram says of one series.
+struct Distribution {
+  std::vector<uint64_t> counts;  // by bucket, each without those below it
+  double sum = 0;                // of the observed values
+  prometheus::Labels labels;
+};
+
+// `bounds` are the buckets' upper bounds, ascending. Each distribution has one count more than
+// there are bounds, for what is above the last.
+prometheus::MetricFamily HistogramFamily(std::string name, std::string help,
+                                         const std::vector<double>& bounds,
+                                         const std::vector<Distribution>& distributions);
 
 // A family of counters that `registry` owns.
 prometheus::Family<prometheus::Counter>& Counters(prometheus::Registry& registry,

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "services/base/steady_wait.h"
 #include "services/base/unique_fd.h"
 #include "services/metrics/process_metrics.h"
 #include "services/runtime/logging.h"
@@ -38,11 +38,9 @@ void Touch(uint16_t port) {
 // of its own.
 MetricsServer::~MetricsServer() {
   for (size_t i = 0; i < exposers_.size(); ++i) {
-    absl::Notification ended;
+    SteadyNotification ended;
     std::thread touching([&] {
-      while (!ended.WaitForNotificationWithTimeout(absl::Milliseconds(5))) {
-        Touch(addresses_[i].port);
-      }
+      while (!ended.WaitFor(absl::Milliseconds(5))) Touch(addresses_[i].port);
     });
     exposers_[i].reset();
     ended.Notify();

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "services/metrics/families.h"
+#include "services/runtime/logging.h"
 #include "services/runtime/version.h"
 
 namespace folio::metrics {
@@ -77,6 +78,10 @@ std::vector<prometheus::MetricFamily> ProcessMetrics::Collect() const {
   families.push_back(
       GaugeFamily("folio:build_info", "1, with the program, its version and its commit as labels.",
                   {{1, {{"program", program_}, {"version", Version()}, {"commit", Commit()}}}}));
+  families.push_back(CounterFamily("folio:log_lines_dropped_total",
+                                   "Lines of the log that were dropped, because they were not read "
+                                   "in time or could not be written.",
+                                   {{static_cast<double>(log::DroppedLines()), {}}}));
   const auto gauge = [&](const char* name, const char* help, std::optional<double> value) {
     if (value) families.push_back(GaugeFamily(name, help, {{*value, {}}}));
   };

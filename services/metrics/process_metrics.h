@@ -1,5 +1,5 @@
 // ProcessMetrics reports the processor time, memory and descriptors of this process, with the names
-// that Prometheus' own libraries use, and the build of the program.
+// that Prometheus' own libraries use, the build of the program, and lines missing in its log.
 #ifndef FOLIO_SERVICES_METRICS_PROCESS_METRICS_H_
 #define FOLIO_SERVICES_METRICS_PROCESS_METRICS_H_
 

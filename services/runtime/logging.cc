@@ -1,17 +1,26 @@
 #include "services/runtime/logging.h"
 
+#include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
+#include "services/base/check.h"
+#include "services/runtime/log_queue.h"
 
 namespace folio::log {
 namespace {
+
+constexpr size_t kQueueBytes = size_t{1} << 20;
 
 constexpr absl::string_view kNames[] = {"debug", "info", "warning", "error"};
 
@@ -19,6 +28,7 @@ struct State {
   std::atomic<Format> format{Format::kText};
   std::shared_ptr<spdlog::logger> logger =
       std::make_shared<spdlog::logger>("folio", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  std::atomic<LogQueue*> queue = nullptr;  // null while callers write themselves; never destroyed
   State() { logger->set_pattern("%v"); }
 };
 
@@ -40,6 +50,20 @@ spdlog::level::level_enum SpdlogLevel(Level level) {
       return spdlog::level::err;
   }
   return spdlog::level::off;
+}
+
+std::string DroppedLine(uint64_t lines) {
+  return FormatLine(TheState().format, Level::kWarning, absl::Now(),
+                    "lines of this log were dropped, because they were not read in time",
+                    {{"lines", lines}});
+}
+
+// Gives the writer a second. abort() has called this and ends the process afterwards. Only
+// functions that are safe in signal handlers may be called.
+void WaitForWriter(int /*signal*/) {
+  const LogQueue* queue = TheState().queue;
+  constexpr timespec kPause = {0, 10'000'000};
+  for (int i = 0; i < 100 && !queue->idle(); ++i) nanosleep(&kPause, nullptr);
 }
 
 // A JSON string, in which bytes that are not UTF-8 become U+FFFD.
@@ -84,11 +108,34 @@ void Configure(Format format, Level level) {
   TheState().logger->set_level(SpdlogLevel(level));
 }
 
+void WriteInBackground() {
+  FOLIO_CHECK(TheState().queue == nullptr);
+  TheState().queue = new LogQueue(STDERR_FILENO, kQueueBytes, DroppedLine);
+  FOLIO_CHECK(std::atexit([] { Flush(); }) == 0);
+  struct sigaction action = {};
+  action.sa_handler = WaitForWriter;
+  FOLIO_CHECK(sigaction(SIGABRT, &action, nullptr) == 0);
+}
+
+bool Flush(absl::Duration timeout) {
+  LogQueue* const queue = TheState().queue;
+  return queue == nullptr || queue->Flush(timeout);
+}
+
+uint64_t DroppedLines() {
+  const LogQueue* const queue = TheState().queue;
+  return queue == nullptr ? 0 : queue->dropped();
+}
+
 bool Enabled(Level level) { return TheState().logger->should_log(SpdlogLevel(level)); }
 
 void Write(Level level, absl::string_view message, Fields fields) {
   if (!Enabled(level)) return;
-  const std::string line = FormatLine(TheState().format, level, absl::Now(), message, fields);
+  std::string line = FormatLine(TheState().format, level, absl::Now(), message, fields);
+  if (LogQueue* const queue = TheState().queue) {
+    queue->Push(std::move(line));
+    return;
+  }
   TheState().logger->log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

@@ -9,10 +9,12 @@
 //
 // Any thread may log, also before Configure (then as text, from level info). Messages are constant
 // and everything that varies is a field, so that logs can be searched. The flags --log_format and
-// --log_level are linked in by ConfigureFromFlags.
+// --log_level are linked in by ConfigureFromFlags. A caller waits until its line is written, unless
+// the program has called WriteInBackground.
 #ifndef FOLIO_SERVICES_RUNTIME_LOGGING_H_
 #define FOLIO_SERVICES_RUNTIME_LOGGING_H_
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <type_traits>
@@ -52,6 +54,15 @@ using Fields = std::initializer_list<Field>;
 void Configure(Format format, Level level);
 // Configures the log from the flags. INVALID_ARGUMENT names the flag.
 absl::Status ConfigureFromFlags();
+
+// From now on a thread writes the lines, so that no thread of a daemon waits for the reader of its
+// log. Lines that do not fit into 1 MiB are dropped and counted. The end of the process and an
+// abort() wait up to a second for the rest. Once, after TerminationSignals was made.
+void WriteInBackground();
+// Waits until all lines are written. False if `timeout` passes first. Needed before _Exit alone.
+bool Flush(absl::Duration timeout = absl::Seconds(1));
+// Lines that were dropped since the process started.
+uint64_t DroppedLines();
 
 bool Enabled(Level level);
 void Write(Level level, absl::string_view message, Fields fields = {});

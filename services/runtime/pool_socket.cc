@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/runtime/refusal_text.h"
@@ -23,8 +24,10 @@ absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_p
   if (absl::Status status = SendMessage(socket->get(), export_token); !status.ok()) return status;
   auto answer = ReceiveMessage(socket->get(), timeout);
   if (!answer.ok()) return answer.status();
-  if (answer->text == kGranted && answer->fds.size() == 2) {
-    return PoolDescriptors{std::move(answer->fds[0]), std::move(answer->fds[1]),
+  std::vector<UniqueFd>& fds = answer->fds;
+  if (answer->text == kGranted && (fds.size() == 2 || fds.size() == 3)) {
+    fds.resize(3);
+    return PoolDescriptors{std::move(fds[0]), std::move(fds[1]), std::move(fds[2]),
                            *std::move(socket)};
   }
   if (answer->text.empty()) {
@@ -42,9 +45,9 @@ absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeou
   return std::move(message->text);
 }
 
-absl::Status SendPoolDescriptors(int socket, int pool, int score_board) {
-  const std::array<int, 2> fds = {pool, score_board};
-  return SendMessage(socket, kGranted, fds);
+absl::Status SendPoolDescriptors(int socket, int pool, int score_board, int swap) {
+  const std::array<int, 3> fds = {pool, score_board, swap};
+  return SendMessage(socket, kGranted, absl::MakeConstSpan(fds).first(swap < 0 ? 2 : 3));
 }
 
 void SendExportRefusal(int socket, const absl::Status& why) {

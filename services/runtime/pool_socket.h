@@ -18,18 +18,20 @@ namespace folio {
 struct PoolDescriptors {
   UniqueFd pool;         // [page][K, V][kv_head][token][head_dim]; sealed against resizing
   UniqueFd score_board;  // float [channel][page][token][kv_head]; sealed likewise
+  UniqueFd swap;         // see PoolLayout of the protocol; sealed likewise, or invalid without one
   UniqueFd connection;   // to be closed after the last write to the memory
 };
 
-// The worker's side, which fetches the descriptors with the token from Attach. PERMISSION_DENIED
-// for a token that is wrong or used up, UNAVAILABLE if no process listens. Any thread. Blocks.
+// The worker's side, which fetches the descriptors with the token from Attach. NOT_FOUND for a
+// token that is wrong, used up or no longer valid, PERMISSION_DENIED for another user's process,
+// UNAVAILABLE if no process listens. Any thread. Blocks.
 absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
                                                      absl::string_view export_token,
                                                      absl::Duration timeout = absl::Seconds(10));
 
 // The manager's side, on one accepted connection.
 absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout);
-absl::Status SendPoolDescriptors(int socket, int pool, int score_board);
+absl::Status SendPoolDescriptors(int socket, int pool, int score_board, int swap = -1);
 void SendExportRefusal(int socket, const absl::Status& why);
 
 }  // namespace folio

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/time/clock.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
 
 namespace folio {
 namespace {
@@ -30,16 +30,16 @@ TerminationSignals::TerminationSignals() {
 
 std::optional<int> TerminationSignals::Wait(absl::Duration timeout) {
   const sigset_t set = Terminating();
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyNow() + timeout;
   for (;;) {
     // Long waits go in pieces, because a timespec cannot hold every absl::Duration.
     const absl::Duration left =
-        std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+        std::clamp(deadline - SteadyNow(), absl::ZeroDuration(), absl::Hours(1));
     const timespec wait = absl::ToTimespec(left);
     const int number = sigtimedwait(&set, nullptr, &wait);
     if (number > 0) return number;
     FOLIO_CHECK(errno == EAGAIN || errno == EINTR);
-    if (absl::Now() >= deadline) return std::nullopt;
+    if (SteadyNow() >= deadline) return std::nullopt;
   }
 }
 

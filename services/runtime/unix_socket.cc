@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "services/base/steady_time.h"
 
 namespace folio {
 namespace {
@@ -80,11 +81,11 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, mode_t mode) {
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, mode_t mode, int type) {
   if (absl::Status status = RemoveStaleSocket(path); !status.ok()) return status;
   auto address = Address(path);
   if (!address.ok()) return address.status();
-  auto fd = NewSocket(SOCK_SEQPACKET);
+  auto fd = NewSocket(type);
   if (!fd.ok()) return fd.status();
   // The mode is set before listen(), so that no client can connect in between.
   if (bind(fd->get(), Generic(*address), sizeof(*address)) != 0 || chmod(path.c_str(), mode) != 0 ||
@@ -143,11 +144,11 @@ absl::Status SendMessage(int socket, absl::string_view text, absl::Span<const in
 
 absl::StatusOr<FdMessage> ReceiveMessage(int socket, absl::Duration timeout, size_t max_bytes,
                                          size_t max_fds) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyNow() + timeout;
   pollfd waiting = {socket, POLLIN, 0};
   for (;;) {
     const int64_t left = std::clamp<int64_t>(
-        absl::ToInt64Milliseconds(absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1))), 0,
+        absl::ToInt64Milliseconds(absl::Ceil(deadline - SteadyNow(), absl::Milliseconds(1))), 0,
         1 << 30);
     const int ready = poll(&waiting, 1, static_cast<int>(left));
     if (ready > 0) break;

@@ -1,9 +1,10 @@
 // These functions are for Unix sockets that pass file descriptors (SCM_RIGHTS) and identify the
-// peer (SO_PEERCRED). Sockets are SOCK_SEQPACKET, so that one send is one message. Paths have at
-// most 107 bytes. Any thread may call them.
+// peer (SO_PEERCRED). Sockets are SOCK_SEQPACKET unless a caller asks for another type, so that one
+// send is one message. Paths have at most 107 bytes. Any thread may call them.
 #ifndef FOLIO_SERVICES_RUNTIME_UNIX_SOCKET_H_
 #define FOLIO_SERVICES_RUNTIME_UNIX_SOCKET_H_
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -34,8 +35,10 @@ struct FdMessage {
 // still listens there, or if the file is not a socket. OK if there is no file.
 absl::Status RemoveStaleSocket(const std::string& path);
 
-// Binds and listens, with `mode` as the file's mode. Replaces a stale socket file.
-absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, mode_t mode = 0600);
+// Binds and listens, with `mode` as the file's mode. Replaces a stale socket file. `type` is that
+// of socket(2) with its flags.
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, mode_t mode = 0600,
+                                    int type = SOCK_SEQPACKET);
 
 // UNAVAILABLE if no process listens there.
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path);
