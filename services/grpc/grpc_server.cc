@@ -1,25 +1,21 @@
 #include "services/grpc/grpc_server.h"
 
 #include <fcntl.h>
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "grpc/health/v1/health.pb.h"
+#include "services/grpc/grpc_deadline.h"
 #include "services/runtime/logging.h"
-#include "services/runtime/unix_socket.h"
 
 namespace folio {
 namespace {
-
-constexpr int kAdopted = -1;  // in place of the port of an address whose socket was inherited
 
 // Writes gRPC's own messages in our format.
 void LogOfGrpc(gpr_log_func_args* args) {
@@ -27,6 +23,16 @@ void LogOfGrpc(gpr_log_func_args* args) {
                            : args->severity == GPR_LOG_SEVERITY_INFO ? log::Level::kInfo
                                                                      : log::Level::kDebug;
   log::Write(level, "grpc", {{"detail", args->message}, {"line", args->line}});
+}
+
+// Does the same for Protobuf, which complains of each text of a peer that is not UTF-8. Its own way
+// is to write to stderr, where a call would wait for the reader of the log.
+void LogOfProtobuf(google::protobuf::LogLevel severity, const char* /*file*/, int line,
+                   const std::string& message) {
+  const log::Level level = severity == google::protobuf::LOGLEVEL_FATAL  ? log::Level::kError
+                           : severity == google::protobuf::LOGLEVEL_INFO ? log::Level::kInfo
+                                                                         : log::Level::kWarning;
+  log::Write(level, "protobuf", {{"detail", message}, {"line", line}});
 }
 
 // gRPC ends its threads when its last object is destroyed, and one of them may then be in a poll of
@@ -39,47 +45,77 @@ void KeepGrpc() {
   (void)kept;
 }
 
+// A connection with a call has traffic twice in the silence after which ConnectionLimit closes one.
+static_assert(absl::Milliseconds(2 * (kServerKeepaliveTimeMs + kServerKeepaliveTimeoutMs)) <
+              ConnectionLimit::kSilence);
+
+void BoundConnections(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
+  const auto set = [&builder](const char* argument, absl::Duration time) {
+    builder.AddChannelArgument(argument, static_cast<int>(absl::ToInt64Milliseconds(time)));
+  };
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_calls);
+  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.timeouts.handshake);
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, options.timeouts.idle);
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, options.timeouts.keepalive);
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.timeouts.keepalive_answer);
+  // No PING while there is no call: grpcio does not read then, so its client would be taken for
+  // lost. The kernel answers for it, see ListeningSocket.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kLeastPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 2);
+  // Without the probe the flow-control windows stay at 64 KiB, and with it they grow to 16 MiB. A
+  // peer of a daemon that stands still would then fill the socket, and gRPC cannot cancel a write
+  // that waits for room in a socket. 64 KiB always find room there.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+}
+
 }  // namespace
 
-void LogForGrpc() { gpr_set_log_function(&LogOfGrpc); }
+void LogForGrpc() {
+  gpr_set_log_function(&LogOfGrpc);
+  // Protobuf's setter is not made for several threads.
+  static google::protobuf::LogHandler* const before =
+      google::protobuf::SetLogHandler(&LogOfProtobuf);
+  (void)before;
+}
 
-absl::Status GrpcServer::AddListener(const ListenAddress& wanted, InheritedSockets* inherited,
-                                     grpc::ServerBuilder& builder, int* port) {
-  constexpr auto kFromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
-  if (inherited != nullptr) {
-    if (UniqueFd socket = inherited->Find(wanted.ToString()); socket.valid()) {
-      auto into = builder.experimental().AddExternalConnectionAcceptor(
-          kFromFd, grpc::InsecureServerCredentials());
-      adopted_.push_back({std::move(socket), std::move(into), nullptr});
-      *port = kAdopted;
-      return absl::OkStatus();
+absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
+  for (const ListenAddress& wanted : options.listen) {
+    UniqueFd inherited;
+    if (options.inherited != nullptr) inherited = options.inherited->Find(wanted.ToString());
+    if (inherited.valid()) {
+      listening_.push_back(ListeningSocket::Adopt(wanted, std::move(inherited)));
+    } else {
+      auto opened = ListeningSocket::Open(wanted, options.socket_mode);
+      if (!opened.ok()) return opened.status();
+      listening_.push_back(*std::move(opened));
     }
+    addresses_.push_back(listening_.back().address());
+    if (options.services.empty() || !listening_.back().is_open_to_network()) continue;
+    log::Warning(
+        "anybody who reaches this address can use the daemon and administrate its cache",
+        {{"address", addresses_.back().ToString()},
+         {"fix",
+          "listen on a Unix socket (unix:/path) or on loopback (127.0.0.1:PORT), or let only peers "
+          "that you trust into the network"}});
   }
-  // gRPC itself replaces any socket file, even one that is in use, so we check it first.
-  if (wanted.is_unix()) {
-    if (auto status = RemoveStaleSocket(wanted.unix_path); !status.ok()) return status;
-  }
-  builder.AddListeningPort(wanted.ToString(), grpc::InsecureServerCredentials(), port);
   return absl::OkStatus();
 }
 
-absl::Status GrpcServer::CheckListens(const ListenAddress& wanted, int port, mode_t socket_mode) {
-  if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", wanted.ToString(),
-                     "; is the address ours, the port free and the directory writable?"));
+void GrpcServer::Accept(ConnectionLimit* connections) {
+  std::vector<int> descriptors;
+  for (const ListeningSocket& listening : listening_) {
+    for (const UniqueFd& socket : listening.sockets()) descriptors.push_back(socket.get());
   }
-  addresses_.push_back(wanted);
-  if (port == kAdopted) return absl::OkStatus();
-  if (!wanted.is_unix()) {
-    addresses_.back().port = static_cast<uint16_t>(port);
-    return absl::OkStatus();
-  }
-  files_.push_back(wanted.unix_path);
-  if (chmod(wanted.unix_path.c_str(), socket_mode) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", wanted.unix_path));
-  }
-  return absl::OkStatus();
+  const auto hand_over = [into = into_grpc_.get()](UniqueFd connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    // As gRPC opens its own. It closes the descriptor.
+    fcntl(connection.get(), F_SETFL, O_NONBLOCK);
+    parameters.fd = connection.Release();
+    into->HandleNewConnection(&parameters);
+  };
+  acceptor_ = std::make_unique<SocketAcceptor>(std::move(descriptors), hand_over, connections);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options) {
@@ -90,36 +126,30 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   // Naming the plugin links it in. Reflection describes every service whose descriptors are linked.
   grpc::health::v1::HealthCheckRequest::descriptor();
 
-  grpc::ServerBuilder builder;
-  // Two servers on one TCP port would each get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   std::unique_ptr<GrpcServer> started(new GrpcServer());
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    absl::Status status =
-        started->AddListener(options.listen[i], options.inherited, builder, &ports[i]);
-    if (!status.ok()) return status;
+  // From here on clients can connect, and wait in the backlog.
+  if (absl::Status status = started->Listen(options); !status.ok()) return status;
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
+  BoundConnections(options, builder);
+  if (options.max_unread_answers > 0) {
+    started->unread_ = std::make_unique<UnreadAnswers>(options.max_unread_answers);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
+    creators.push_back(started->unread_->MakeInterceptors());
+    builder.experimental().SetInterceptorCreators(std::move(creators));
   }
+  started->into_grpc_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   for (grpc::Service* service : options.services) builder.RegisterService(service);
-
   started->server_ = builder.BuildAndStart();
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    absl::Status status = started->CheckListens(options.listen[i], ports[i], options.socket_mode);
-    if (!status.ok()) return status;
+  if (started->server_ == nullptr) {
+    return absl::InternalError("gRPC cannot start a server; its lines in the log say why");
   }
   started->health_names_ = options.health_names;
   started->SetServing(true);
-  for (Adopted& adopted : started->adopted_) {
-    adopted.from = std::make_unique<SocketAcceptor>(
-        std::move(adopted.socket), [into = adopted.into.get()](UniqueFd connection) {
-          grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-          // As gRPC opens its own. It closes the descriptor.
-          fcntl(connection.get(), F_SETFL, O_NONBLOCK);
-          parameters.fd = connection.Release();
-          into->HandleNewConnection(&parameters);
-        });
-  }
+  started->server_->GetHealthCheckService()->SetServingStatus(kLiveness, true);
+  started->Accept(options.connections);
   return started;
 }
 
@@ -129,16 +159,16 @@ void GrpcServer::SetServing(bool serving) {
   if (server_ == nullptr) return;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   for (const std::string& name : health_names_) health->SetServingStatus(name, serving);
-  health->SetServingStatus(serving);
+  // Without a name it would set those of all names, also kLiveness.
+  health->SetServingStatus("", serving);
 }
 
 void GrpcServer::Shutdown(absl::Duration grace) {
   if (server_ == nullptr) return;
-  for (Adopted& adopted : adopted_) adopted.from.reset();
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  acceptor_.reset();
+  listening_.clear();
+  server_->Shutdown(GrpcDeadline(SteadyNow() + grace));
   server_->Wait();
-  for (const std::string& file : files_) unlink(file.c_str());
-  files_.clear();
   addresses_.clear();
 }
 

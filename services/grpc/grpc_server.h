@@ -1,10 +1,15 @@
 // GrpcServer is the gRPC server of every Folio daemon. It listens on several addresses, serves
 // grpc.health.v1 and reflection, and replaces socket files of dead processes but not of live ones.
+//
+// It accepts connections itself and hands them to gRPC. After one accept() that fails for lack of
+// descriptors, the gRPC 1.51 of Debian 12 is deaf for good (CVE-2023-4785), and it has no limit of
+// connections.
 #ifndef FOLIO_SERVICES_GRPC_GRPC_SERVER_H_
 #define FOLIO_SERVICES_GRPC_GRPC_SERVER_H_
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,32 +18,66 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "services/grpc/keepalive.h"
+#include "services/grpc/unread_answers.h"
+#include "services/runtime/connection_limit.h"
 #include "services/runtime/listen_address.h"
+#include "services/runtime/listening_socket.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/socket_acceptor.h"
 
 namespace folio {
 
-// Makes gRPC's own messages lines of our log from now on. GrpcServer::Start does it too. Call it
-// earlier if the program makes a channel before it starts a server. Idempotent.
+// The name under which grpc.health.v1 tells whether the process answers at all: it is SERVING from
+// the start to the end, also while the daemon drains or waits. An orchestrator that ends processes
+// asks for it, and one that chooses where requests go asks for "".
+inline constexpr char kLiveness[] = "liveness";
+
+// Makes the messages of gRPC and Protobuf lines of our log from now on. GrpcServer::Start does it
+// too. Call it earlier if the program makes a channel before it starts a server. Idempotent.
 void LogForGrpc();
+
+// After these times a connection that is silent in one of these ways is closed. Tests take shorter
+// ones.
+struct ConnectionTimeouts {
+  // From its start until the client has said that it speaks HTTP/2. gRPC's own default of two
+  // minutes lets connections that say nothing pile up.
+  absl::Duration handshake = absl::Seconds(20);
+  // During a call, without a word from the client until it is asked whether it is there, and until
+  // its answer.
+  absl::Duration keepalive = absl::Milliseconds(kServerKeepaliveTimeMs);
+  absl::Duration keepalive_answer = absl::Milliseconds(kServerKeepaliveTimeoutMs);
+  // Without a call. It is long, because a client that does not read between its calls, such as
+  // grpcio, learns of the end by the failure of its next one. A worker's Session is a call that
+  // lasts.
+  absl::Duration idle = absl::Hours(24);
+};
 
 struct GrpcServerOptions {
   std::vector<ListenAddress> listen;
   std::vector<grpc::Service*> services;  // borrowed; must outlive the server
   // Full names of the services whose health is reported, for example
-  // `v1::Admin::service_full_name()`, besides "" (the server as a whole). gRPC does not offer a
-  // list.
+  // `v1::Admin::service_full_name()`, besides "" (the server as a whole) and kLiveness. gRPC does
+  // not offer a list.
   std::vector<std::string> health_names;
   // Sockets that the service manager has opened at addresses of `listen`; borrowed during Start.
   InheritedSockets* inherited = nullptr;
   int max_receive_bytes = 64 << 20;
   mode_t socket_mode = 0660;  // of Unix socket files
+  // Counts the connections and refuses those above its limit; borrowed. No limit if null.
+  ConnectionLimit* connections = nullptr;
+  ConnectionTimeouts timeouts;
+  // Calls that one connection may have at a time. By default a gateway with one connection can fill
+  // the largest --max_batch (1024) and have as many calls wait. Further calls wait at the client.
+  int max_calls = 2048;
+  // Answers of unary calls that may wait to be sent; see UnreadAnswers. No limit if 0.
+  size_t max_unread_answers = 0;
 };
 
 // Serves from Start until Shutdown or destruction. Thread-safe.
 class GrpcServer {
  public:
+  // Warns of each address that other machines may reach, if there are `services`.
   // FAILED_PRECONDITION if another process listens on a socket, UNAVAILABLE if an address cannot be
   // bound. The health service then reports SERVING.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options);
@@ -47,32 +86,25 @@ class GrpcServer {
   // The addresses that are listened on, with the ports that were chosen for 0.
   const std::vector<ListenAddress>& addresses() const { return addresses_; }
 
-  // Health of the server as a whole and of each of `health_names`.
+  // Health of the server as a whole (the name "") and of each of `health_names`, without kLiveness.
   void SetServing(bool serving);
 
-  // Refuses new calls, gives running ones `grace`, then cancels them and removes the socket files
-  // that it has made.
-  // Idempotent, and the first call's grace counts.
+  // Removes the socket files that it has made and refuses new calls. Gives running ones `grace`,
+  // and then cancels them. Idempotent, and the first call's grace counts.
   void Shutdown(absl::Duration grace);
 
  private:
   GrpcServer() = default;
-  // Before and after the server starts. `port` is 0 if the address could not be bound.
-  absl::Status AddListener(const ListenAddress& wanted, InheritedSockets* inherited,
-                           grpc::ServerBuilder& builder, int* port);
-  absl::Status CheckListens(const ListenAddress& wanted, int port, mode_t socket_mode);
+  absl::Status Listen(const GrpcServerOptions& options);
+  // Starts to move connections into gRPC.
+  void Accept(ConnectionLimit* connections);
 
-  // Moves the connections of inherited sockets into gRPC, which cannot listen on them itself.
-  struct Adopted {
-    UniqueFd socket;  // until it moves into `from`
-    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into;
-    std::unique_ptr<SocketAcceptor> from;
-  };
-
+  std::unique_ptr<UnreadAnswers> unread_;  // null without a limit
   std::unique_ptr<grpc::Server> server_;
-  std::vector<Adopted> adopted_;  // destroyed before the server
   std::vector<ListenAddress> addresses_;
-  std::vector<std::string> files_;  // socket files to remove
+  std::vector<ListeningSocket> listening_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into_grpc_;
+  std::unique_ptr<SocketAcceptor> acceptor_;  // uses the last two
   std::vector<std::string> health_names_;
 };
 
