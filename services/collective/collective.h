@@ -14,9 +14,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "services/base/ids.h"
+#include "services/base/steady_time.h"
 
 namespace folio::collective {
 
@@ -31,19 +31,19 @@ class Collective {
   // Every rank's `values` become the sum over all ranks, added in the order of the ranks. The
   // result has the same bits on all ranks and in every run. All ranks give the same number of
   // values.
-  virtual absl::Status AllReduce(absl::Span<float> values, absl::Time deadline) = 0;
+  virtual absl::Status AllReduce(absl::Span<float> values, SteadyTime deadline) = 0;
 
   // `all` becomes every rank's `mine`, in the order of the ranks. sizes[r] is the number of bytes
   // of rank r, with the same numbers on all ranks, and `all` has room for their sum.
   virtual absl::Status AllGather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
-                                 absl::Span<std::byte> all, absl::Time deadline) = 0;
+                                 absl::Span<std::byte> all, SteadyTime deadline) = 0;
   // The same for the leader alone. The other ranks leave `all` empty and do not wait for the
   // leader.
   virtual absl::Status Gather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
-                              absl::Span<std::byte> all, absl::Time deadline) = 0;
+                              absl::Span<std::byte> all, SteadyTime deadline) = 0;
 
   // The leader's `bytes` become those of all ranks. The leader does not wait for the others.
-  virtual absl::Status Broadcast(std::string& bytes, absl::Time deadline) = 0;
+  virtual absl::Status Broadcast(std::string& bytes, SteadyTime deadline) = 0;
 
   // OK, or why the group has ended, or that a rank's process has ended (the leader sees all others,
   // the others see the leader). It does not end the group. A thread that waits for something else

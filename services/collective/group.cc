@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
 #include "services/collective/shared_collective.h"
 #include "services/runtime/refusal_text.h"
 #include "services/runtime/unix_socket.h"
@@ -109,11 +110,11 @@ GroupSocket::~GroupSocket() {
 
 absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::AcceptRanks(
     absl::Duration timeout, const std::function<absl::Status()>& check, size_t buffer_bytes) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyNow() + timeout;
   std::vector<Peer> present;
   while (present.size() + 1 < ranks_) {
     pollfd polled = {listening_.get(), POLLIN, 0};
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) return Missing(ranks_, present);
     if (absl::Status status = check ? check() : absl::OkStatus(); !status.ok()) return status;
     const auto slice = std::min(left, absl::Milliseconds(100));
@@ -140,10 +141,10 @@ absl::StatusOr<std::unique_ptr<Collective>> GroupSocket::AcceptRanks(
 
 absl::StatusOr<std::unique_ptr<Collective>> JoinGroup(const std::string& path, Rank rank,
                                                       uint32_t ranks, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyNow() + timeout;
   auto socket = ConnectUnix(path);
   while (absl::IsUnavailable(socket.status())) {
-    if (absl::Now() + kRetry > deadline) {
+    if (SteadyNow() + kRetry > deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("no leader of the group: ", socket.status().message()));
     }
@@ -153,7 +154,7 @@ absl::StatusOr<std::unique_ptr<Collective>> JoinGroup(const std::string& path, R
   if (!socket.ok()) return socket.status();
   const std::string hello = absl::StrCat(kGreeting, " ", rank.value(), " ", ranks);
   if (absl::Status status = SendMessage(socket->get(), hello); !status.ok()) return status;
-  auto answer = ReceiveMessage(socket->get(), deadline - absl::Now(), kMaxRefusalBytes, 1);
+  auto answer = ReceiveMessage(socket->get(), deadline - SteadyNow(), kMaxRefusalBytes, 1);
   if (!answer.ok()) {
     if (!absl::IsDeadlineExceeded(answer.status())) return answer.status();
     return absl::DeadlineExceededError("the group was not complete in time");

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "services/base/check.h"
 
 namespace folio::collective {
@@ -39,11 +38,11 @@ absl::Status SharedCollective::LookAfterPeers(uint32_t turn) const {
   return absl::OkStatus();
 }
 
-absl::Status SharedCollective::Await(Rank rank, uint32_t turn, absl::Time deadline) {
+absl::Status SharedCollective::Await(Rank rank, uint32_t turn, SteadyTime deadline) {
   absl::Duration look = kFirstLook;
   while (!segment_.Posted(rank, turn)) {
     if (absl::Status ended = segment_.ended(); !ended.ok()) return ended;
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) {
       Abort(absl::DeadlineExceededError(absl::StrCat(
           "rank ", rank.value(), " has not come in time, waited for by rank ", rank_.value())));
@@ -60,7 +59,7 @@ absl::Status SharedCollective::Await(Rank rank, uint32_t turn, absl::Time deadli
   return absl::OkStatus();
 }
 
-absl::Status SharedCollective::AwaitAll(uint32_t turn, absl::Time deadline) {
+absl::Status SharedCollective::AwaitAll(uint32_t turn, SteadyTime deadline) {
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
     if (Rank(rank) == rank_) continue;
     if (absl::Status status = Await(Rank(rank), turn, deadline); !status.ok()) return status;
@@ -68,13 +67,13 @@ absl::Status SharedCollective::AwaitAll(uint32_t turn, absl::Time deadline) {
   return absl::OkStatus();
 }
 
-absl::Status SharedCollective::Begin(bool gives, absl::Time deadline) {
+absl::Status SharedCollective::Begin(bool gives, SteadyTime deadline) {
   if (absl::Status ended = segment_.ended(); !ended.ok()) return ended;
   const uint32_t before = turn_++;
   return gives ? AwaitAll(before, deadline) : absl::OkStatus();
 }
 
-absl::Status SharedCollective::AllReduce(absl::Span<float> values, absl::Time deadline) {
+absl::Status SharedCollective::AllReduce(absl::Span<float> values, SteadyTime deadline) {
   const size_t most = segment_.buffer_bytes() / sizeof(float);
   for (size_t first = 0; first < values.size(); first += most) {
     const absl::Span<float> part = values.subspan(first, most);
@@ -97,7 +96,7 @@ absl::Status SharedCollective::AllReduce(absl::Span<float> values, absl::Time de
 
 absl::Status SharedCollective::Collect(absl::Span<const std::byte> own,
                                        absl::Span<const size_t> sizes, absl::Span<std::byte> all,
-                                       bool reads, absl::Time deadline) {
+                                       bool reads, SteadyTime deadline) {
   FOLIO_CHECK(sizes.size() == ranks_ && own.size() == sizes[rank_.value()]);
   const size_t most = segment_.buffer_bytes();
   const size_t longest = *std::max_element(sizes.begin(), sizes.end());
@@ -124,18 +123,18 @@ absl::Status SharedCollective::Collect(absl::Span<const std::byte> own,
 
 absl::Status SharedCollective::AllGather(absl::Span<const std::byte> mine,
                                          absl::Span<const size_t> sizes, absl::Span<std::byte> all,
-                                         absl::Time deadline) {
+                                         SteadyTime deadline) {
   return Collect(mine, sizes, all, true, deadline);
 }
 
 absl::Status SharedCollective::Gather(absl::Span<const std::byte> mine,
                                       absl::Span<const size_t> sizes, absl::Span<std::byte> all,
-                                      absl::Time deadline) {
+                                      SteadyTime deadline) {
   return Collect(mine, sizes, all, leads(), deadline);
 }
 
 // The first turn begins with the length.
-absl::Status SharedCollective::Broadcast(std::string& bytes, absl::Time deadline) {
+absl::Status SharedCollective::Broadcast(std::string& bytes, SteadyTime deadline) {
   const size_t most = segment_.buffer_bytes();
   uint64_t length = bytes.size();
   size_t done = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "services/base/steady_time.h"
 #include "services/base/unique_fd.h"
 #include "services/collective/collective.h"
 #include "services/collective/shared_segment.h"
@@ -33,26 +34,26 @@ class SharedCollective final : public Collective {
 
   Rank rank() const override { return rank_; }
   uint32_t size() const override { return ranks_; }
-  absl::Status AllReduce(absl::Span<float> values, absl::Time deadline) override;
+  absl::Status AllReduce(absl::Span<float> values, SteadyTime deadline) override;
   absl::Status AllGather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
-                         absl::Span<std::byte> all, absl::Time deadline) override;
+                         absl::Span<std::byte> all, SteadyTime deadline) override;
   absl::Status Gather(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
-                      absl::Span<std::byte> all, absl::Time deadline) override;
-  absl::Status Broadcast(std::string& bytes, absl::Time deadline) override;
+                      absl::Span<std::byte> all, SteadyTime deadline) override;
+  absl::Status Broadcast(std::string& bytes, SteadyTime deadline) override;
   absl::Status Health() const override;
   void Abort(const absl::Status& why) override;
 
  private:
   // Begins a turn. If this rank sends something in it, waits until the buffer is free.
-  absl::Status Begin(bool gives, absl::Time deadline);
+  absl::Status Begin(bool gives, SteadyTime deadline);
   // This rank's buffer of the turn.
   std::byte* mine() const { return segment_.buffer(rank_, turn_).data(); }
   const std::byte* of(uint32_t rank) const { return segment_.buffer(Rank(rank), turn_).data(); }
-  absl::Status Await(Rank rank, uint32_t turn, absl::Time deadline);
-  absl::Status AwaitAll(uint32_t turn, absl::Time deadline);
+  absl::Status Await(Rank rank, uint32_t turn, SteadyTime deadline);
+  absl::Status AwaitAll(uint32_t turn, SteadyTime deadline);
   absl::Status LookAfterPeers(uint32_t turn) const;
   absl::Status Collect(absl::Span<const std::byte> mine, absl::Span<const size_t> sizes,
-                       absl::Span<std::byte> all, bool reads, absl::Time deadline);
+                       absl::Span<std::byte> all, bool reads, SteadyTime deadline);
 
   const Rank rank_;
   const uint32_t ranks_;

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "services/base/check.h"
 #include "services/base/spin_pause.h"
+#include "services/base/steady_time.h"
 
 namespace folio::collective {
 namespace {
@@ -109,20 +109,13 @@ absl::StatusOr<SharedSegment> SharedSegment::Map(int fd, uint32_t ranks) {
 }
 
 SharedSegment::SharedSegment(void* memory, size_t bytes)
-    : layout_(static_cast<Layout*>(memory)), bytes_(bytes) {}
-
-SharedSegment::SharedSegment(SharedSegment&& other) noexcept
-    : layout_(std::exchange(other.layout_, nullptr)), bytes_(other.bytes_) {}
-
-SharedSegment::~SharedSegment() {
-  if (layout_ != nullptr) munmap(layout_, bytes_);
-}
+    : layout_(static_cast<Layout*>(memory), [bytes](Layout* layout) { munmap(layout, bytes); }) {}
 
 size_t SharedSegment::buffer_bytes() const { return layout_->buffer_bytes; }
 
 absl::Span<std::byte> SharedSegment::buffer(Rank rank, uint32_t turn) const {
   const size_t index = size_t{2} * rank.value() + turn % 2;
-  auto* first = reinterpret_cast<std::byte*>(layout_ + 1);
+  auto* first = reinterpret_cast<std::byte*>(layout_.get() + 1);
   return {first + index * layout_->buffer_bytes, layout_->buffer_bytes};
 }
 
@@ -148,11 +141,11 @@ void SharedSegment::AwaitPost(Rank rank, uint32_t turn, absl::Duration longest) 
     if (Reached(rank, turn)) return;
     SpinPause();
   }
-  const absl::Time awake = absl::Now() + std::min(kAwake, longest);
+  const SteadyTime awake = SteadyNow() + std::min(kAwake, longest);
   do {
     sched_yield();
     if (Reached(rank, turn)) return;
-  } while (absl::Now() < awake);
+  } while (SteadyNow() < awake);
   RankWord& word = layout_->words[rank.value()];
   word.sleepers.fetch_add(1);
   const uint32_t seen = word.turn.load();

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,16 +24,14 @@ namespace folio::collective {
 
 inline constexpr uint32_t kMaxRanks = 64;
 
-// One process's mapping. Any number of threads may use it, but only one posts a rank's turns.
+// One process's mapping, which copies share. Any number of threads may use it, but only one posts a
+// rank's turns.
 class SharedSegment {
  public:
   // New memory, sealed against resizing. `buffer_bytes` is a multiple of 64.
   static absl::StatusOr<UniqueFd> Create(uint32_t ranks, size_t buffer_bytes);
   // FAILED_PRECONDITION if the descriptor is not such memory, or has another number of ranks.
   static absl::StatusOr<SharedSegment> Map(int fd, uint32_t ranks);
-  SharedSegment(SharedSegment&& other) noexcept;
-  SharedSegment& operator=(SharedSegment&&) = delete;
-  ~SharedSegment();
 
   size_t buffer_bytes() const;
   // The buffer of the data that the rank sends in the turn.
@@ -53,11 +52,10 @@ class SharedSegment {
  private:
   struct Layout;
   struct RankWord;
-  explicit SharedSegment(void* memory, size_t bytes);
+  SharedSegment(void* memory, size_t bytes);
   bool Reached(Rank rank, uint32_t turn) const;
 
-  Layout* layout_;
-  size_t bytes_;
+  std::shared_ptr<Layout> layout_;
 };
 
 }  // namespace folio::collective

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "services/base/steady_time.h"
 #include "tests/collective/conformance.h"
 
 namespace folio::collective::testing {
@@ -19,24 +20,24 @@ class CollectiveFailureTest : public CollectiveTest {
   static uint32_t last() { return ranks() - 1; }
 };
 
-absl::Status Sum(Collective& group, absl::Time deadline) {
+absl::Status Sum(Collective& group, SteadyTime deadline) {
   std::vector<float> values(1000, 1.0f);
   return group.AllReduce(absl::MakeSpan(values), deadline);
 }
 
 // The status, and whether it took long.
-std::string Told(const absl::Status& status, absl::Time start) {
-  const bool late = absl::Now() - start > absl::Seconds(2);
+std::string Told(const absl::Status& status, SteadyTime start) {
+  const bool late = SteadyNow() - start > absl::Seconds(2);
   return absl::StrCat(status.ToString(), late ? " late" : "");
 }
 
 TEST_P(CollectiveFailureTest, ARankThatDoesNotComeIsNamed) {
   const std::vector<std::string> said = Run([](Collective& group) {
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyNow();
     if (group.rank().value() == last()) absl::SleepFor(absl::Milliseconds(400));
     const absl::Status first = Sum(group, start + absl::Milliseconds(100));
     // The group stays as it is.
-    const absl::Status again = Sum(group, absl::InfiniteFuture());
+    const absl::Status again = Sum(group, SteadyTime::InfiniteFuture());
     return first == again ? Told(first, start) : "changed its mind";
   });
   for (const std::string& words : said) {
@@ -49,11 +50,11 @@ TEST_P(CollectiveFailureTest, ARankThatDoesNotComeIsNamed) {
 TEST_P(CollectiveFailureTest, ADeadRankIsNamedByAll) {
   for (const uint32_t victim : {0u, last()}) {
     const std::vector<std::string> said = Run([victim](Collective& group) {
-      if (absl::Status status = Sum(group, absl::InfiniteFuture()); !status.ok()) {
+      if (absl::Status status = Sum(group, SteadyTime::InfiniteFuture()); !status.ok()) {
         return status.ToString();
       }
       if (group.rank().value() == victim) return Die(kind());
-      return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
+      return Told(Sum(group, SteadyTime::InfiniteFuture()), SteadyNow());
     });
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
       if (rank == victim) {
@@ -71,14 +72,14 @@ TEST_P(CollectiveFailureTest, ADeadRankIsNamedByAll) {
 TEST_P(CollectiveFailureTest, HealthShowsWhoHasGone) {
   const std::vector<std::string> said = Run([](Collective& group) -> std::string {
     if (!group.Health().ok()) return group.Health().ToString();
-    if (absl::Status status = Sum(group, absl::InfiniteFuture()); !status.ok()) {
+    if (absl::Status status = Sum(group, SteadyTime::InfiniteFuture()); !status.ok()) {
       return status.ToString();
     }
     if (group.rank().value() == last()) return Die(kind());
     // Only the leader is connected to all others.
-    if (!group.leads()) return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
-    const absl::Time start = absl::Now();
-    while (group.Health().ok() && absl::Now() - start < absl::Seconds(5)) {
+    if (!group.leads()) return Told(Sum(group, SteadyTime::InfiniteFuture()), SteadyNow());
+    const SteadyTime start = SteadyNow();
+    while (group.Health().ok() && SteadyNow() - start < absl::Seconds(5)) {
       absl::SleepFor(absl::Milliseconds(1));
     }
     const absl::Status gone = group.Health();
@@ -98,7 +99,7 @@ TEST_P(CollectiveFailureTest, ADeadLeaderIsMissedByThoseWhoListen) {
   const std::vector<std::string> said = Run([](Collective& group) {
     if (group.leads()) return Die(kind());
     std::string bytes;
-    return Told(group.Broadcast(bytes, absl::InfiniteFuture()), absl::Now());
+    return Told(group.Broadcast(bytes, SteadyTime::InfiniteFuture()), SteadyNow());
   });
   for (uint32_t rank = 1; rank < ranks(); ++rank) {
     EXPECT_THAT(said[rank], AllOf(StartsWith("UNAVAILABLE"), HasSubstr("rank 0 ")));
@@ -112,8 +113,8 @@ TEST_P(CollectiveFailureTest, AbortReachesThoseWhoWaitAndThoseToCome) {
       group.Abort(absl::DataLossError("the tables differ"));
       group.Abort(absl::InternalError("a later reason"));
     }
-    const absl::Time start = absl::Now();
-    return Told(Sum(group, absl::InfiniteFuture()), start);
+    const SteadyTime start = SteadyNow();
+    return Told(Sum(group, SteadyTime::InfiniteFuture()), start);
   });
   for (const std::string& words : said) EXPECT_EQ(words, "DATA_LOSS: the tables differ");
 }
@@ -122,7 +123,7 @@ TEST_P(CollectiveFailureTest, AbortReachesThoseWhoWaitAndThoseToCome) {
 TEST_P(CollectiveFailureTest, LongReasonsAreCut) {
   const std::vector<std::string> said = Run([](Collective& group) {
     if (group.leads()) group.Abort(absl::InternalError(std::string(8192, 'x')));
-    return Told(Sum(group, absl::InfiniteFuture()), absl::Now());
+    return Told(Sum(group, SteadyTime::InfiniteFuture()), SteadyNow());
   });
   for (const std::string& words : said) {
     EXPECT_THAT(words, StartsWith("INTERNAL: xxxx"));
@@ -141,7 +142,7 @@ TEST_P(CollectiveFailureTest, WaitingCostsNoCpu) {
     std::string bytes = "go";
     const double before = CpuSeconds();
     if (group.leads()) absl::SleepFor(absl::Milliseconds(500));
-    const absl::Status status = group.Broadcast(bytes, absl::InfiniteFuture());
+    const absl::Status status = group.Broadcast(bytes, SteadyTime::InfiniteFuture());
     const double spent = CpuSeconds() - before;
     if (!status.ok()) return status.ToString();
     return spent < 0.05 ? "" : absl::StrCat("spent ", spent, " s");

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 #include "tests/collective/conformance.h"
 
 namespace folio::collective::testing {
@@ -35,7 +36,7 @@ std::string CheckAllReduce(Collective& group, uint32_t seed, size_t count) {
     for (size_t i = 0; i < count; ++i) want[i] = rank == 0 ? add[i] : want[i] + add[i];
   }
   std::vector<float> values = Floats(seed, group.rank().value(), count);
-  const absl::Status status = group.AllReduce(absl::MakeSpan(values), absl::Now() + kSoon);
+  const absl::Status status = group.AllReduce(absl::MakeSpan(values), SteadyNow() + kSoon);
   if (!status.ok()) return status.ToString();
   return values == want ? "" : absl::StrCat("another sum of ", count, " floats");
 }
@@ -55,8 +56,8 @@ std::string CheckGather(Collective& group, uint32_t seed, size_t count, bool for
     return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
   };
   const auto to = absl::MakeSpan(reinterpret_cast<std::byte*>(all.data()), all.size());
-  const absl::Status status = for_all ? group.AllGather(bytes(mine), sizes, to, absl::Now() + kSoon)
-                                      : group.Gather(bytes(mine), sizes, to, absl::Now() + kSoon);
+  const absl::Status status = for_all ? group.AllGather(bytes(mine), sizes, to, SteadyNow() + kSoon)
+                                      : group.Gather(bytes(mine), sizes, to, SteadyNow() + kSoon);
   if (!status.ok()) return status.ToString();
   return !reads || all == want ? "" : absl::StrCat("other bytes gathered of ", count);
 }
@@ -64,7 +65,7 @@ std::string CheckGather(Collective& group, uint32_t seed, size_t count, bool for
 std::string CheckBroadcast(Collective& group, uint32_t seed, size_t count) {
   const std::string want = Bytes(seed, 0, count);
   std::string bytes = group.leads() ? want : "whatever was there";
-  const absl::Status status = group.Broadcast(bytes, absl::Now() + kSoon);
+  const absl::Status status = group.Broadcast(bytes, SteadyNow() + kSoon);
   if (!status.ok()) return status.ToString();
   return bytes == want ? "" : absl::StrCat("other bytes broadcast of ", count);
 }

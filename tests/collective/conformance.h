@@ -27,15 +27,17 @@ class CollectiveTest : public ::testing::TestWithParam<std::tuple<RanksAre, uint
 };
 
 inline std::string CaseName(const ::testing::TestParamInfo<std::tuple<RanksAre, uint32_t>>& info) {
-  const bool threads = std::get<0>(info.param) == RanksAre::kThreads;
-  return absl::StrCat(std::get<1>(info.param), threads ? "Threads" : "Processes");
+  constexpr const char* kNames[] = {"Threads", "ThreadsOfOneMapping", "Processes"};
+  return absl::StrCat(std::get<1>(info.param),
+                      kNames[static_cast<size_t>(std::get<0>(info.param))]);
 }
 
-#define FOLIO_INSTANTIATE_COLLECTIVE_TEST(suite)                                      \
-  INSTANTIATE_TEST_SUITE_P(                                                           \
-      Shared, suite,                                                                  \
-      ::testing::Combine(::testing::Values(RanksAre::kThreads, RanksAre::kProcesses), \
-                         ::testing::Values(2u, 3u, 4u)),                              \
+#define FOLIO_INSTANTIATE_COLLECTIVE_TEST(suite)                                               \
+  INSTANTIATE_TEST_SUITE_P(                                                                    \
+      Shared, suite,                                                                           \
+      ::testing::Combine(::testing::Values(RanksAre::kThreads, RanksAre::kThreadsOfOneMapping, \
+                                           RanksAre::kProcesses),                              \
+                         ::testing::Values(2u, 3u, 4u)),                                       \
       CaseName)
 
 }  // namespace folio::collective::testing

@@ -1,15 +1,18 @@
 #include "tests/collective/ranks.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "services/base/check.h"
 #include "services/collective/group.h"
+#include "services/collective/shared_collective.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::collective::testing {
@@ -28,6 +31,27 @@ std::string RunRank(const std::string& path, Rank rank, uint32_t ranks, size_t b
     group = JoinGroup(path, rank, ranks, kMeet);
   }
   return group.ok() ? body(**group) : group.status().ToString();
+}
+
+// A group as AcceptRanks and JoinGroup make it, with one mapping for all ranks.
+std::vector<std::unique_ptr<Collective>> OneMapping(uint32_t ranks, size_t buffer_bytes) {
+  const auto memory = SharedSegment::Create(ranks, buffer_bytes);
+  FOLIO_CHECK(memory.ok());
+  const auto segment = SharedSegment::Map(memory->get(), ranks);
+  FOLIO_CHECK(segment.ok());
+  std::vector<std::unique_ptr<Collective>> group(ranks);
+  std::vector<Peer> others;
+  for (uint32_t rank = 1; rank < ranks; ++rank) {
+    int ends[2];
+    FOLIO_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    others.push_back({Rank(rank), getpid(), UniqueFd(ends[0])});
+    std::vector<Peer> leader;
+    leader.push_back({Rank(0), getpid(), UniqueFd(ends[1])});
+    group[rank] =
+        std::make_unique<SharedCollective>(Rank(rank), ranks, *segment, std::move(leader));
+  }
+  group[0] = std::make_unique<SharedCollective>(Rank(0), ranks, *segment, std::move(others));
+  return group;
 }
 
 // The child's words come through a pipe, so that they may be long.
@@ -54,11 +78,16 @@ std::vector<std::string> RunRanks(RanksAre kind, uint32_t ranks, size_t buffer_b
   const folio::testing::TempDir directory;
   const std::string path = directory / "group";
   std::vector<std::string> said(ranks);
-  if (kind == RanksAre::kThreads) {
+  if (kind != RanksAre::kProcesses) {
+    std::vector<std::unique_ptr<Collective>> group(ranks);
+    if (kind == RanksAre::kThreadsOfOneMapping) group = OneMapping(ranks, buffer_bytes);
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back(
-          [&, rank] { said[rank] = RunRank(path, Rank(rank), ranks, buffer_bytes, body); });
+      threads.emplace_back([&, rank, mine = std::move(group[rank])]() mutable {
+        said[rank] =
+            mine == nullptr ? RunRank(path, Rank(rank), ranks, buffer_bytes, body) : body(*mine);
+        mine.reset();  // as its process would end
+      });
     }
     for (std::thread& thread : threads) thread.join();
     return said;

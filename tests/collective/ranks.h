@@ -11,7 +11,9 @@
 
 namespace folio::collective::testing {
 
-enum class RanksAre { kThreads, kProcesses };
+// Threads that form a group as processes do have a mapping each, in which ThreadSanitizer cannot
+// see that they share it. So there are also threads of one mapping.
+enum class RanksAre { kThreads, kThreadsOfOneMapping, kProcesses };
 
 // The work of a rank. It returns an error text, or nothing. It must not use GoogleTest assertions,
 // because they would be lost in another process.
