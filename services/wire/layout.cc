@@ -15,13 +15,26 @@ constexpr uint32_t kMaxHeadDim = 4096;
 constexpr uint32_t kMaxPageTokens = 1024;
 constexpr int kMaxRanks = 64;
 
+// For the texts, which the manager keeps and shows to operators.
+constexpr size_t kMaxTextBytes = 512;
+
 absl::Status InRange(absl::string_view field, uint32_t value, uint32_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("layout.", field, ": ", value, " is not from 1 to ", most));
 }
 
-std::string Shown(const std::string& text) { return absl::StrCat("\"", text, "\""); }
+absl::Status NotLong(absl::string_view field, const std::string& text, absl::string_view fix) {
+  if (text.size() <= kMaxTextBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("layout.", field, ": has ", text.size(),
+                                                 " bytes; at most ", kMaxTextBytes, fix));
+}
+
+std::string Shown(const std::string& text) {
+  // It may be a worker's text that CheckLayout would refuse.
+  if (text.size() > kMaxTextBytes) return absl::StrCat("one of ", text.size(), " bytes");
+  return absl::StrCat("\"", text, "\"");
+}
 uint32_t Shown(uint32_t number) { return number; }
 
 CacheGeometry GeometryOf(const v1::ModelLayout& layout, uint32_t kv_heads) {
@@ -42,7 +55,9 @@ absl::Status CheckLayout(const v1::ModelLayout& layout) {
        {InRange("num_layers", layout.num_layers(), kMaxLayers),
         InRange("num_kv_heads", layout.num_kv_heads(), kMaxHeads),
         InRange("head_dim", layout.head_dim(), kMaxHeadDim),
-        InRange("page_tokens", layout.page_tokens(), kMaxPageTokens)}) {
+        InRange("page_tokens", layout.page_tokens(), kMaxPageTokens),
+        NotLong("model", layout.model(), ", so give the worker a shorter --model_name"),
+        NotLong("fingerprint", layout.fingerprint(), "")}) {
     if (!status.ok()) return status;
   }
   if (layout.data_type() != v1::DATA_TYPE_BFLOAT16) {

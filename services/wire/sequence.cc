@@ -149,6 +149,9 @@ ResolvedCache FromProto(const v1::CacheOptions& options) {
   }
   out.synchronous =
       !out.layer_budgets.empty() && options.eviction_mode() == v1::EVICTION_MODE_SYNCHRONOUS;
+  if (!out.layer_budgets.empty() && options.compaction() == v1::COMPACTION_STREAMED) {
+    out.compaction_stride = TokenCount(options.compaction_stride_tokens());
+  }
   out.options.bytes = options.SerializeAsString();
   return out;
 }

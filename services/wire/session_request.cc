@@ -1,4 +1,7 @@
 // The half of session.h about requests, which a worker sends.
+#include <algorithm>
+#include <limits>
+
 #include "services/base/check.h"
 #include "services/wire/sampling.h"
 #include "services/wire/session.h"
@@ -29,12 +32,25 @@ void Write(const OpenSequence& open, v1::OpenSequence* out) {
   out->set_label(open.label);
   out->set_resume_token(open.resume_token);
   ParseInto(open.output, out->mutable_output());
+  out->set_waits_for_room(open.waits_for_room);
+  out->set_prefill_ahead_tokens(open.prefill_ahead.value());
+  out->set_may_be_parked(open.may_be_parked);
+  out->set_compacts_in_prefill(open.compacts_in_prefill);
+  out->set_may_be_swapped(open.may_be_swapped);
+  out->set_priority(open.urgency.priority);
+  out->set_tenant(open.tenant);
+  out->set_waited_ms(static_cast<uint32_t>(std::clamp<int64_t>(
+      absl::ToInt64Milliseconds(open.urgency.waited), 0, std::numeric_limits<uint32_t>::max())));
 }
 
 void Write(const ClaimSequence& claim, v1::ClaimSequence* out) {
   out->set_request_tag(claim.request_tag);
   out->set_sequence_id(claim.sequence.value());
   out->set_resume_token(claim.resume_token);
+  out->set_prefill_ahead_tokens(claim.prefill_ahead.value());
+  out->set_may_be_parked(claim.may_be_parked);
+  out->set_compacts_in_prefill(claim.compacts_in_prefill);
+  out->set_may_be_swapped(claim.may_be_swapped);
 }
 
 void Write(const CommitTokens& commit, v1::CommitTokens* out) {
@@ -61,6 +77,11 @@ void Write(const CloseSequence& close, v1::CloseSequence* out) {
   out->set_reason(static_cast<v1::CloseReason>(close.reason));
 }
 
+void Write(const StepProgress& progress, v1::StepProgress* out) {
+  out->set_steps_done(progress.steps_done);
+  out->set_in_flight_ms(progress.in_flight_ms);
+}
+
 OpenSequence Read(const v1::OpenSequence& open) {
   OpenSequence out;
   out.request_tag = open.request_tag();
@@ -72,6 +93,13 @@ OpenSequence Read(const v1::OpenSequence& open) {
   out.label = open.label();
   out.resume_token = open.resume_token();
   out.output = open.output().SerializeAsString();
+  out.waits_for_room = open.waits_for_room();
+  out.prefill_ahead = TokenCount(open.prefill_ahead_tokens());
+  out.may_be_parked = open.may_be_parked();
+  out.compacts_in_prefill = open.compacts_in_prefill();
+  out.may_be_swapped = open.may_be_swapped();
+  out.urgency = {open.priority(), absl::Milliseconds(open.waited_ms())};
+  out.tenant = open.tenant();
   return out;
 }
 
@@ -109,6 +137,18 @@ v1::SessionRequest ToProto(const SessionRequest& request) {
   for (const CommitTokens& commit : request.commit) Write(commit, out.add_commit());
   for (const AckPlan& ack : request.ack) Write(ack, out.add_ack());
   for (const CloseSequence& close : request.close) Write(close, out.add_close());
+  for (const ParkSequence& park : request.park) {
+    v1::ParkSequence* message = out.add_park();
+    message->set_sequence_id(park.sequence.value());
+    message->set_lease_epoch(park.lease_epoch.value());
+    message->set_swapped(park.swapped);
+  }
+  for (const UnparkSequence& unpark : request.unpark) {
+    v1::UnparkSequence* message = out.add_unpark();
+    message->set_sequence_id(unpark.sequence.value());
+    message->set_lease_epoch(unpark.lease_epoch.value());
+  }
+  if (request.progress.has_value()) Write(*request.progress, out.mutable_progress());
   return out;
 }
 
@@ -117,8 +157,9 @@ SessionRequest FromProto(const v1::SessionRequest& request) {
   out.step = request.step();
   for (const v1::OpenSequence& open : request.open()) out.open.push_back(Read(open));
   for (const v1::ClaimSequence& claim : request.claim()) {
-    out.claim.push_back(
-        {claim.request_tag(), SequenceId(claim.sequence_id()), claim.resume_token()});
+    out.claim.push_back({claim.request_tag(), SequenceId(claim.sequence_id()), claim.resume_token(),
+                         TokenCount(claim.prefill_ahead_tokens()), claim.may_be_parked(),
+                         claim.compacts_in_prefill(), claim.may_be_swapped()});
   }
   for (const v1::CommitTokens& commit : request.commit()) out.commit.push_back(Read(commit));
   for (const v1::AckPlan& ack : request.ack()) {
@@ -126,6 +167,16 @@ SessionRequest FromProto(const v1::SessionRequest& request) {
                        PlanEpoch(ack.plan_epoch())});
   }
   for (const v1::CloseSequence& close : request.close()) out.close.push_back(Read(close));
+  for (const v1::ParkSequence& park : request.park()) {
+    out.park.push_back(
+        {SequenceId(park.sequence_id()), LeaseEpoch(park.lease_epoch()), park.swapped()});
+  }
+  for (const v1::UnparkSequence& unpark : request.unpark()) {
+    out.unpark.push_back({SequenceId(unpark.sequence_id()), LeaseEpoch(unpark.lease_epoch())});
+  }
+  if (request.has_progress()) {
+    out.progress = {request.progress().steps_done(), request.progress().in_flight_ms()};
+  }
   return out;
 }
 

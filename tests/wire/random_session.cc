@@ -9,7 +9,8 @@ SessionRequest RandomSession::Request() {
   request.step = Number64();
   for (uint32_t i = Below(4); i > 0; --i) request.open.push_back(Open());
   for (uint32_t i = Below(3); i > 0; --i) {
-    request.claim.push_back({Number64(), SequenceId(Number64()), Text()});
+    request.claim.push_back({Number64(), SequenceId(Number64()), Text(), TokenCount(Number()),
+                             Below(2) == 0, Below(2) == 0});
   }
   for (uint32_t i = Below(4); i > 0; --i) request.commit.push_back(Commit());
   for (uint32_t i = Below(3); i > 0; --i) {
@@ -19,6 +20,13 @@ SessionRequest RandomSession::Request() {
     request.close.push_back(
         {SequenceId(Number64()), LeaseEpoch(Number()), static_cast<CloseReason>(Below(5))});
   }
+  for (uint32_t i = Below(3); i > 0; --i) {
+    request.park.push_back({SequenceId(Number64()), LeaseEpoch(Number()), Below(2) == 0});
+  }
+  for (uint32_t i = Below(3); i > 0; --i) {
+    request.unpark.push_back({SequenceId(Number64()), LeaseEpoch(Number())});
+  }
+  if (Below(4) != 0) request.progress = {Number64(), Number()};
   return request;
 }
 
@@ -36,6 +44,11 @@ SessionReply RandomSession::Reply() {
   for (uint32_t i = Below(3); i > 0; --i) {
     reply.failed.push_back({SequenceId(Number64()), Failure()});
   }
+  for (uint32_t i = Below(3); i > 0; --i) reply.unparked.push_back(Unparked());
+  for (uint32_t i = Below(3); i > 0; --i) reply.park.emplace_back(Number64());
+  for (uint32_t i = Below(3); i > 0; --i) {
+    reply.swap.push_back({SequenceId(Number64()), Slots()});
+  }
   return reply;
 }
 
@@ -51,6 +64,24 @@ LayerPageLists RandomSession::PageLists() {
   return lists;
 }
 
+std::vector<ClaimedLayer> RandomSession::ClaimedLayers() {
+  std::vector<ClaimedLayer> layers(num_layers_);
+  for (ClaimedLayer& layer : layers) {
+    layer.pages = Pages();
+    for (uint32_t i = Below(4); i > 0; --i) {
+      layer.positions.push_back({Position(Number()), Position(Number())});
+    }
+    layer.slots = Slots();
+  }
+  return layers;
+}
+
+std::vector<SwapSlot> RandomSession::Slots() {
+  std::vector<SwapSlot> slots(Below(4));
+  for (SwapSlot& slot : slots) slot = SwapSlot(Number());
+  return slots;
+}
+
 std::vector<TokenId> RandomSession::Tokens() {
   std::vector<TokenId> tokens(Below(9));
   for (TokenId& token : tokens) token = TokenId(Number());
@@ -62,6 +93,8 @@ CacheOptionsBytes RandomSession::Options(v1::CacheOptions* options) {
   if (Below(2) == 0) options->mutable_policy()->mutable_random()->set_seed(Number64());
   if (Below(2) == 0) options->set_sink_tokens(Below(2) * 16);
   options->set_eviction_mode(static_cast<v1::EvictionMode>(Below(3)));
+  options->set_compaction(static_cast<v1::Compaction>(Below(3)));
+  if (Below(2) == 0) options->set_compaction_stride_tokens(16 * Below(100));
   return {options->SerializeAsString()};
 }
 
@@ -77,6 +110,9 @@ ResolvedCache RandomSession::Resolved() {
       options.add_layer_budget_tokens(cache.layer_budgets[i].value());
     }
     cache.synchronous = options.eviction_mode() == v1::EVICTION_MODE_SYNCHRONOUS;
+    if (options.compaction() == v1::COMPACTION_STREAMED) {
+      cache.compaction_stride = TokenCount(options.compaction_stride_tokens());
+    }
   }
   cache.options.bytes = options.SerializeAsString();
   return cache;
@@ -120,7 +156,29 @@ OpenSequence RandomSession::Open() {
   open.label = Text();
   open.resume_token = Text();
   open.output = Output();
+  open.waits_for_room = Below(2) == 0;
+  open.prefill_ahead = TokenCount(Number());
+  open.may_be_parked = Below(2) == 0;
+  open.compacts_in_prefill = Below(2) == 0;
+  open.tenant = Text();
+  open.may_be_swapped = Below(2) == 0;
+  open.urgency = {static_cast<int32_t>(Below(201)) - 100, absl::Milliseconds(Number())};
   return open;
+}
+
+UnparkResult RandomSession::Unparked() {
+  UnparkResult result;
+  result.sequence = SequenceId(Number64());
+  if (Below(3) == 0) {
+    result.status = Failure();
+    result.may_fit_later = Below(2) == 0;
+  } else if (Below(2) == 0) {
+    result.pages = PageLists();
+  } else {
+    result.swapped = ClaimedLayers();
+    result.logical_length = TokenCount(Number());
+  }
+  return result;
 }
 
 CommitTokens RandomSession::Commit() {
@@ -153,6 +211,7 @@ OpenResult RandomSession::Opened() {
   opened.request_tag = Number64();
   if (Below(4) == 0) {
     opened.status = Failure();
+    opened.may_fit_later = Below(2) == 0;
     return opened;
   }
   opened.sequence = SequenceId(Number64());
@@ -169,6 +228,7 @@ ClaimResult RandomSession::Claimed() {
   claimed.request_tag = Number64();
   if (Below(4) == 0) {
     claimed.status = Failure();
+    claimed.may_fit_later = Below(2) == 0;
     return claimed;
   }
   claimed.sequence = SequenceId(Number64());
@@ -177,16 +237,13 @@ ClaimResult RandomSession::Claimed() {
   claimed.sampling = {Fraction(), Number(), Fraction(), Fraction(), Number64()};
   claimed.output = Output();
   claimed.label = Text();
+  claimed.tenant = Text();
+  claimed.priority = static_cast<int32_t>(Below(201)) - 100;
   claimed.max_new_tokens = TokenCount(Number());
   claimed.prompt_tokens = TokenCount(Number());
   claimed.tokens = Tokens();
   claimed.logical_length = TokenCount(Number());
-  for (uint32_t layer = 0; layer < num_layers_; ++layer) {
-    claimed.layers.push_back({Pages(), {}});
-    for (uint32_t i = Below(4); i > 0; --i) {
-      claimed.layers.back().positions.push_back({Position(Number()), Position(Number())});
-    }
-  }
+  claimed.layers = ClaimedLayers();
   claimed.evicted_pages = PageCount(Number());
   claimed.scores = Scores();
   claimed.prompt_scores = Scores();

@@ -30,6 +30,8 @@ class RandomSession {
 
   PageList Pages();
   LayerPageLists PageLists();
+  std::vector<ClaimedLayer> ClaimedLayers();
+  std::vector<SwapSlot> Slots();
   std::vector<TokenId> Tokens();
   CacheOptionsBytes Options(v1::CacheOptions* options);
   ResolvedCache Resolved();
@@ -38,6 +40,7 @@ class RandomSession {
   ScoreNeed Scores();
   absl::Status Failure();
   OpenSequence Open();
+  UnparkResult Unparked();
   CommitTokens Commit();
   Plan AnyPlan();
   Plan Drop();

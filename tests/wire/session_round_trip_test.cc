@@ -73,9 +73,10 @@ TEST(SessionRoundTrip, EveryFieldOfTheMessagesIsCarried) {
       EXPECT_NE(text.find(name), std::string::npos) << type->full_name() << "." << name;
     }
   };
-  for (const auto* type : {v1::SessionRequest::descriptor(), v1::OpenSequence::descriptor(),
-                           v1::ClaimSequence::descriptor(), v1::CommitTokens::descriptor(),
-                           v1::AckPlan::descriptor(), v1::CloseSequence::descriptor()}) {
+  for (const auto* type :
+       {v1::SessionRequest::descriptor(), v1::OpenSequence::descriptor(),
+        v1::ClaimSequence::descriptor(), v1::CommitTokens::descriptor(), v1::AckPlan::descriptor(),
+        v1::CloseSequence::descriptor(), v1::StepProgress::descriptor()}) {
     expect_all(type, request_fields);
   }
   for (const auto* type :
