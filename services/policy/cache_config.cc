@@ -54,7 +54,29 @@ absl::Status CheckBudget(absl::string_view field, TokenCount budget, const Cache
                          " or protect fewer tokens");
 }
 
+absl::Status CheckStreaming(const CacheConfig& config, uint32_t page_tokens) {
+  if (config.compaction == Compaction::kWhole) return absl::OkStatus();
+  const PolicyTraits& traits = config.policy->traits();
+  if (!CanStream(traits)) {
+    if (config.compaction == Compaction::kAutomatic) return absl::OkStatus();
+    return InvalidArgument(
+        "compaction streamed does not go with policy ", traits.name,
+        traits.evicts ? ", whose scores are known at the prompt's end: choose compaction whole or "
+                        "a policy that scores tokens when they come, such as paged_eviction"
+                      : ", which keeps every token: leave compaction out or choose a policy that "
+                        "evicts");
+  }
+  if (config.compaction_stride.value() == 0) {
+    return InvalidArgument("compaction_stride_tokens is 0: use a multiple of ", page_tokens);
+  }
+  return CheckMultiple("compaction_stride_tokens", config.compaction_stride, page_tokens);
+}
+
 }  // namespace
+
+bool CanStream(const PolicyTraits& policy) {
+  return policy.evicts && policy.scores.time != ScoreTime::kPromptEnd;
+}
 
 TokenCount MinBudget(const CacheConfig& config, uint32_t page_tokens) {
   // Representatives grow with the budget, but more slowly, so every budget above one that fits also
@@ -76,6 +98,7 @@ absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t 
   if (absl::Status s = CheckMultiple("sink_tokens", config.sink, page_tokens); !s.ok()) return s;
   if (absl::Status s = CheckMultiple("recent_tokens", config.recent, page_tokens); !s.ok())
     return s;
+  if (absl::Status s = CheckStreaming(config, page_tokens); !s.ok()) return s;
   const PolicyTraits& traits = config.policy->traits();
   if (!traits.evicts) {
     if (config.budget.value() == 0 && config.layer_budgets.empty()) return absl::OkStatus();

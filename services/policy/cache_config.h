@@ -16,6 +16,18 @@ namespace folio::policy {
 
 enum class EvictionMode { kPipelined, kSynchronous };
 
+// Compaction says when a prompt that exceeds its budget is compacted.
+enum class Compaction : uint8_t {
+  kWhole,  // once, at its end, so every token of it attends to all before it
+  // While it is prefilled, after every `compaction_stride` tokens, and at its end. The cache never
+  // holds more than the budget and that stride.
+  kStreamed,
+  kAutomatic,  // kStreamed if the pool could never hold the whole prompt, else kWhole
+};
+
+// Long enough that a compaction costs little beside the prefill of so many tokens.
+inline constexpr TokenCount kDefaultStride(512);
+
 // Every default is filled in when a request is converted from the protocol.
 struct CacheConfig {
   ChosenPolicy policy;
@@ -23,7 +35,9 @@ struct CacheConfig {
   TokenCount sink;
   TokenCount recent;
   EvictionMode mode = EvictionMode::kPipelined;
-  std::vector<TokenCount> layer_budgets = {};  // one per layer if they differ, else empty
+  Compaction compaction = Compaction::kWhole;
+  TokenCount compaction_stride = kDefaultStride;  // for kStreamed and kAutomatic
+  std::vector<TokenCount> layer_budgets = {};     // one per layer if they differ, else empty
 
   TokenCount layer_budget(size_t layer) const {
     return layer_budgets.empty() ? budget : layer_budgets[layer];
@@ -34,8 +48,12 @@ struct CacheConfig {
 // INVALID_ARGUMENT names the field and the fix. `sink` and `recent` must be multiples of
 // `page_tokens`. `full` has no budget. Any other policy has one for all layers or one for each,
 // every one a multiple of `page_tokens` that holds the protected tokens and the representatives.
+// kStreamed needs a policy that can (see CanStream) and a stride that is a multiple of the page.
 // Precondition: `page_tokens` > 0.
 absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t num_layers);
+
+// Whether a policy can compact a prompt before its end. It can unless its scores come from there.
+bool CanStream(const PolicyTraits& policy);
 
 // The smallest budget, a multiple of `page_tokens`, that holds the protected tokens and the
 // representatives.

@@ -17,6 +17,12 @@ std::vector<float> Draw(SplitMix64 stream, size_t count) {
 }  // namespace
 
 std::vector<float> Random::TokenScores(const LayerScores& scores) const {
+  // Slots of tokens that went were taken by others. Without the length, which differs at every
+  // decision, these would get the numbers that kept their predecessors.
+  if (scores.tokens < scores.logical_length) {
+    return Draw(SplitMix64::Of({seed_, scores.layer.value(), scores.logical_length.value()}),
+                scores.tokens.value());
+  }
   return Draw(SplitMix64::Of({seed_, scores.layer.value()}), scores.tokens.value());
 }
 

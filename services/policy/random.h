@@ -2,8 +2,9 @@
 // policy is compared with. Its numbers are drawn from the seed, the layer and the moment of the
 // decision, so a run can be repeated.
 //
-// In prefill every token of a layer draws once. In decode every candidate block draws again at each
-// decision, so that no block is favoured for having survived. Cost: nothing from the worker.
+// In prefill every token of a layer draws once, and again at each compaction of a prompt that is
+// compacted while it streams in. In decode every candidate block draws again at each decision. So
+// nothing is favoured for having survived. Cost: nothing from the worker.
 #ifndef FOLIO_SERVICES_POLICY_RANDOM_H_
 #define FOLIO_SERVICES_POLICY_RANDOM_H_
 
