@@ -112,7 +112,7 @@ absl::Status BlockTable::CheckInvariants() const {
     }
     tokens += (ranges[i].end - ranges[i].begin).value();
   }
-  if (tokens != resident_ || tokens > capacity()) {
+  if (tokens != resident_ || (tokens > capacity() && !pages_.empty())) {
     return absl::InternalError(absl::StrCat("resident length ", resident_, " but ", tokens,
                                             " positions in pages for ", capacity()));
   }

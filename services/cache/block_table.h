@@ -9,6 +9,7 @@
 #define FOLIO_SERVICES_CACHE_BLOCK_TABLE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,10 +45,15 @@ class BlockTable {
   // Removes one full block and returns its page.
   PageRef Drop(BlockIndex block);
 
+  // Returns all pages and keeps the positions. The tokens get as many pages again, by AddPage,
+  // before anything else.
+  PageList GiveUpPages() { return std::exchange(pages_, {}); }
+
   // Empties the table and returns all its pages.
   PageList Clear();
 
-  // INTERNAL unless lengths, ranges and pages agree.
+  // INTERNAL unless lengths, ranges and pages agree. A table with no page at all may have given
+  // them up.
   absl::Status CheckInvariants() const;
 
  private:

@@ -18,6 +18,7 @@ struct ClaimRequest {
   WorkerId worker;
   SequenceId sequence;
   std::string resume_token;
+  WorkerAbilities abilities = {};
 };
 
 // The record as of the last commit and acknowledgement. A lost worker may have written further, so
@@ -28,17 +29,20 @@ struct Claimed {
   policy::CacheConfig cache;
   SamplingRecord sampling;
   std::string label;
+  std::string tenant;
+  int32_t priority = 0;         // see urgency.h
   std::string output;           // as opened
   std::vector<TokenId> tokens;  // prompt and sampled
   TokenCount prompt_tokens;     // of `tokens`
   TokenCount max_new_tokens;
   TokenCount logical_length;
-  std::vector<LayerTableInfo> layers;
+  std::vector<LayerTableInfo> layers;  // with `slots` to be copied to the pages if it was swapped
   PageCount evicted_pages;
   ScoreNeed scores;
   ScoreNeed prompt_scores;
   // Not acknowledged yet. Always a DropAction.
   std::optional<Plan> plan;
+  std::vector<SequenceId> ended;  // orphans that made room for it, if it was parked
 };
 
 }  // namespace folio::cache

@@ -11,8 +11,11 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
       observer_(options.observer == nullptr ? ignore_ : *options.observer),
       pool_(options.num_pages),
-      leases_(options.lease_ttl),
-      orphanage_(options.orphan_ttl, sequences_, pool_, leases_) {
+      leases_(options.lease_ttl, options.last_ids.worker),
+      swap_(options.swap_slots),
+      orphanage_(options.orphan_ttl, options.orphan_grace, sequences_, pool_, leases_),
+      preemption_(sequences_, pool_, swap_, orphanage_),
+      last_sequence_(options.last_ids.sequence) {
   FOLIO_CHECK(options_.clock != nullptr);
   FOLIO_CHECK(options_.geometry.num_layers > 0 && options_.geometry.page_tokens > 0);
 }
@@ -27,15 +30,15 @@ ScoreBoard Coordinator::board() const {
 }
 
 WorkerId Coordinator::AddWorker(std::string name) {
-  const absl::Time now = options_.clock->Now();
+  const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   return leases_.Add(std::move(name), now);
 }
 
-absl::Status Coordinator::Renew(WorkerId worker) {
-  const absl::Time now = options_.clock->Now();
+absl::Status Coordinator::Renew(WorkerId worker, const std::optional<StepProgress>& progress) {
+  const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
-  return leases_.Renew(worker, now);
+  return leases_.Renew(worker, now, progress);
 }
 
 void Coordinator::AwaitDecisions(WorkerId worker) {
@@ -49,14 +52,22 @@ void Coordinator::AwaitDecisions(WorkerId worker) {
   mu_.Await(absl::Condition(&idle));
 }
 
+void Coordinator::TakeIn(WorkerId worker, bool quiesced, SteadyTime now) {
+  AwaitDecisions(worker);
+  line_.LeaveAll(worker);
+  const TakenIn taken = orphanage_.TakeIn(worker, quiesced, now);
+  observer_.OnOrphaned(taken.orphaned);
+  observer_.OnGivenUp(taken.given_up);
+}
+
 void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
-  const absl::Time now = options_.clock->Now();
+  const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   leases_.Fence(worker);
-  AwaitDecisions(worker);
-  observer_.OnOrphaned(orphanage_.TakeIn(worker, quiesced, now));
+  TakeIn(worker, quiesced, now);
   if (quiesced) {
     pool_.EndQuarantine(worker);
+    swap_.EndQuarantine(worker);
     leases_.Remove(worker);
   }
 }
@@ -64,20 +75,17 @@ void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
 void Coordinator::ConfirmExited(WorkerId worker) { FenceWorker(worker, /*quiesced=*/true); }
 
 std::vector<WorkerId> Coordinator::FenceExpired() {
-  const absl::Time now = options_.clock->Now();
+  const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   std::vector<WorkerId> expired = leases_.Expired(now);
   // All are fenced before the lock is released to wait for the first one's decisions.
   for (WorkerId worker : expired) leases_.Fence(worker);
-  for (WorkerId worker : expired) {
-    AwaitDecisions(worker);
-    observer_.OnOrphaned(orphanage_.TakeIn(worker, /*quiesced=*/false, now));
-  }
+  for (WorkerId worker : expired) TakeIn(worker, /*quiesced=*/false, now);
   return expired;
 }
 
 std::vector<SequenceId> Coordinator::EndExpiredOrphans() {
-  const absl::Time now = options_.clock->Now();
+  const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   std::vector<SequenceId> ended = orphanage_.EndExpired(now);
   observer_.OnOrphansEnded(static_cast<uint32_t>(ended.size()));
@@ -87,15 +95,6 @@ std::vector<SequenceId> Coordinator::EndExpiredOrphans() {
 PageCount Coordinator::PagesBlockedBy(WorkerId worker) const {
   absl::MutexLock lock(&mu_);
   return orphanage_.PagesBlockedBy(worker);
-}
-
-absl::StatusOr<Claimed> Coordinator::Claim(const ClaimRequest& request) {
-  const absl::Time now = options_.clock->Now();
-  absl::MutexLock lock(&mu_);
-  if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
-  absl::StatusOr<Claimed> claimed = orphanage_.Claim(request);
-  if (claimed.ok()) observer_.OnClaimed();
-  return claimed;
 }
 
 }  // namespace folio::cache

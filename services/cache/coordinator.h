@@ -5,10 +5,11 @@
 //   which token goes?                 services/policy, run by decision.h on a snapshot
 //   who frees a dead worker's pages?  FenceWorker and ConfirmExited below, through orphanage.h
 //   is there room for a sequence?     Open below. The numbers are in footprint.h.
+//   what if the pool runs dry?        parking.h, and preemption.h chooses
 //
 // Thread-safe under one lock, which is never held during a policy's decision or I/O. A failed call
-// changes nothing, except that it renews the worker's lease. Calls that take pages away wait for a
-// decision that still reads them, which takes well under a millisecond.
+// changes nothing, except that it renews the worker's lease. Calls that take pages away wait for
+// decisions that still read them.
 //
 // The pages of a sequence, per layer and in table order:
 //   [ full pages ... ][ newest page, partly filled ][ ahead ]
@@ -26,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "services/base/ids.h"
+#include "services/cache/admission_line.h"
 #include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
@@ -33,8 +35,10 @@
 #include "services/cache/observer.h"
 #include "services/cache/orphanage.h"
 #include "services/cache/page_pool.h"
+#include "services/cache/preemption.h"
 #include "services/cache/score_board.h"
 #include "services/cache/sequence.h"
+#include "services/cache/swap_space.h"
 
 namespace folio::cache {
 
@@ -45,17 +49,18 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // A worker's lease starts here. Renew and each call that names the worker renew it.
+  // A worker's lease starts here. Renew and each call that names the worker renew it. The lease
+  // keeps the progress that the worker told last, for operators.
   WorkerId AddWorker(std::string name);
-  absl::Status Renew(WorkerId worker);
+  absl::Status Renew(WorkerId worker, const std::optional<StepProgress>& progress = std::nullopt);
 
   // Takes the worker's lease away. Its sequences that were opened with a resume token are orphaned,
-  // except one whose compaction was not acknowledged: no record says which of its tokens the worker
-  // has moved. All others end, and their pages are quarantined until ConfirmExited. With
+  // except one that kMaxFruitlessClaims workers in a row lost without progress. An orphan whose
+  // compaction was not acknowledged is parked, because no record says which of its tokens the
+  // worker has moved. All others end, and their pages are quarantined until ConfirmExited. With
   // `quiesced`, an orderly goodbye after which nothing writes, they are free at once. Idempotent.
   void FenceWorker(WorkerId worker, bool quiesced);
-  // The worker's process has ended. Pages quarantined for it become free, and its orphans may be
-  // claimed. Idempotent.
+  // The worker's process has ended: its quarantine is over, its orphans may be claimed. Idempotent.
   void ConfirmExited(WorkerId worker);
   // Fences the workers whose lease has run out and returns them.
   std::vector<WorkerId> FenceExpired();
@@ -65,17 +70,18 @@ class Coordinator {
   // orphans.
   PageCount PagesBlockedBy(WorkerId worker) const;
 
-  // Reserves WorstCasePages, so that a running sequence never meets a full pool. If orphans are in
-  // the way, those that wait longest end, as many as needed, or none if that does not help.
+  // Promises the pages that Admission says. If orphans are in the way whose grace is over, those
+  // that wait longest end, as many as needed, or none if that does not help. No request passes one
+  // that waits and is due earlier, on whatever worker.
   // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help.
-  // INVALID_ARGUMENT names the field. NOT_FOUND or FAILED_PRECONDITION: the worker is unknown or
-  // fenced.
-  absl::StatusOr<Opened> Open(const OpenRequest& request);
+  // INVALID_ARGUMENT names the field. NOT_FOUND: no such worker. FAILED_PRECONDITION: it is fenced.
+  absl::StatusOr<Opened> Open(OpenRequest request);
 
   // Gives an orphan to `worker`. Committed tokens stay, later ones are computed again, and `plan`
   // is carried out first. If several workers ask, one gets it. PERMISSION_DENIED: another resume
   // token. UNAVAILABLE, try again: its worker's lease is live, or that worker's process may still
-  // run. NOT_FOUND: it has ended.
+  // run. NOT_FOUND: it has ended, and why if it was given up. RESOURCE_EXHAUSTED: it was parked,
+  // and there is no room for it now.
   absl::StatusOr<Claimed> Claim(const ClaimRequest& request);
 
   // Records a step. FAILED_PRECONDITION on a stale lease epoch or page reference, a length that
@@ -99,17 +105,27 @@ class Coordinator {
 
  private:
   friend class Inspector;
+  friend class Parking;
 
   ScoreBoard board() const;
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The sequence, if `worker` may change it now. Renews the worker's lease.
   absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits until no policy reads pages of the worker's sequences.
+  void TakeIn(WorkerId worker, bool quiesced, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until no policy reads pages of the sequence, or of the worker's sequences.
+  void AwaitDecision(SequenceId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AwaitDecisions(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Pages for a new sequence, or why it is refused. `ended` gets the orphans that ended for it.
-  absl::StatusOr<PageReservation> Admit(const OpenRequest& request, std::vector<SequenceId>* ended)
+  // Unparks a sequence, or says why there is no room for it now. With `waits` the asker
+  // keeps its place in the line. `ended` gets the orphans that ended for it.
+  absl::Status Admit(Sequence& sequence, const AdmissionLine::Asker& asker, bool waits,
+                     std::vector<SequenceId>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Pages that running sequences may need soon, beyond those promised.
+  uint64_t Headroom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The refusal of a sequence that `before` others come before.
+  absl::Status FullForNow(const SequenceRecord& record, size_t before, SteadyTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  LayerPageLists Grant(Sequence& sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Runs the policy without the lock, then installs its plan.
   absl::StatusOr<Outcome> DecideAndInstall(std::optional<DecisionInput> input, Outcome outcome)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -121,8 +137,11 @@ class Coordinator {
   mutable absl::Mutex mu_;
   PagePool pool_ ABSL_GUARDED_BY(mu_);  // before sequences_: reservations return to it
   LeaseTable leases_ ABSL_GUARDED_BY(mu_);
+  SwapSpace swap_ ABSL_GUARDED_BY(mu_);  // before sequences_, as the pool
   SequenceMap sequences_ ABSL_GUARDED_BY(mu_);
-  Orphanage orphanage_ ABSL_GUARDED_BY(mu_);  // works on the three above
+  Orphanage orphanage_ ABSL_GUARDED_BY(mu_);  // this and the next work on those above
+  Preemption preemption_ ABSL_GUARDED_BY(mu_);
+  AdmissionLine line_ ABSL_GUARDED_BY(mu_);
   SequenceId last_sequence_ ABSL_GUARDED_BY(mu_);
 };
 

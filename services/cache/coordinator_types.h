@@ -13,6 +13,8 @@
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/base/urgency.h"
+#include "services/cache/coordinator_options.h"
 #include "services/cache/observer.h"
 #include "services/policy/cache_config.h"
 
@@ -26,19 +28,7 @@ using folio::PageList;
 using folio::Plan;
 using folio::PositionRange;
 using folio::SamplingRecord;
-
-struct CoordinatorOptions {
-  CacheGeometry geometry;
-  PageCount num_pages;
-  absl::Duration lease_ttl = absl::Seconds(10);
-  // How long a sequence waits for another worker after its own is lost. With 0 it ends at once.
-  absl::Duration orphan_ttl;
-  // The pool's score board, `geometry.score_board_floats(num_pages)` floats, borrowed. Workers in
-  // other processes write it. A row is read only after the commit that covers it.
-  const float* score_board = nullptr;
-  const Clock* clock = nullptr;             // borrowed
-  CoordinatorObserver* observer = nullptr;  // borrowed; may be null
-};
+using folio::SwapOffer;
 
 // SequenceMetadata is kept for a sequence but never read. Another worker needs it to continue
 // identically.
@@ -49,19 +39,35 @@ struct SequenceMetadata {
   std::string output;        // belongs to the worker
 };
 
+// WorkerAbilities is what the worker of one sequence can do.
+struct WorkerAbilities {
+  // Prompt tokens behind the committed ones for which it needs pages at a time; 0 for all of them.
+  TokenCount prefill_ahead;
+  bool parks = false;    // it gives a sequence's pages back when it is asked to
+  bool streams = false;  // it stops prefill where a prompt is compacted before its end
+  bool swaps = false;    // it copies the pages to swap memory when it parks, and back later
+};
+
 struct OpenRequest {
   WorkerId worker;
   std::vector<TokenId> prompt;
   TokenCount max_new_tokens;
   policy::CacheConfig cache;
   SequenceMetadata metadata;
+  bool waits_for_room = false;  // the worker asks again if the pool is full for now
+  WorkerAbilities abilities = {};
+  Urgency urgency = {};
+  std::string tenant = {};  // see fair_turns.h
 };
+
+// The status of an Open that failed because the pool is full now, and not for good.
+bool MayFitLater(const absl::Status& status);
 
 struct Opened {
   SequenceId sequence;
   LeaseEpoch lease_epoch;
   policy::CacheConfig cache;
-  LayerPageLists pages;  // for the whole prompt, and one page ahead
+  LayerPageLists pages;  // for the prompt, or for its first prefill_ahead tokens
   ScoreNeed scores;
   ScoreNeed prompt_scores;        // on the board's second channel
   std::vector<SequenceId> ended;  // orphans that made room for it
@@ -76,11 +82,26 @@ struct CommitRequest {
   std::vector<PageRef> filled;   // decode: pages that became full, in the order of their layers
 };
 
+// Attention is what a worker is to be told beside the answers to its requests.
+struct Attention {
+  std::vector<PageGrant> granted;  // to sequences that had to wait for pages
+  std::vector<SequenceId> park;    // the worker stops their steps and then parks them
+  std::vector<SwapOffer> swap;     // for some of these, in the same order
+  std::vector<SequenceId> ended;   // orphans that made room
+};
+
+// Evicted is what a plan that was carried out gave up.
+struct Evicted {
+  std::string policy;  // its name
+  PageCount pages;
+};
+
 // Outcome is the result of a commit or an acknowledgement. At most one plan waits for a sequence at
 // a time.
 struct Outcome {
   LayerPageLists granted;  // empty, or one list per layer to append
   std::optional<Plan> plan;
+  std::optional<Evicted> evicted;  // by the plan that was acknowledged
 };
 
 // One layer of a sequence's block table.
@@ -88,6 +109,18 @@ struct LayerTableInfo {
   PageList pages;
   TokenCount resident;
   std::vector<PositionRange> kept;  // positions of the resident tokens, ascending
+  std::vector<SwapSlot> slots;      // where the contents are if the sequence was swapped out
+};
+
+// A parked sequence that got pages again.
+struct Unparked {
+  LayerPageLists pages;  // as in Opened
+  // If it was swapped out: its tables with these pages, to be filled from their slots, how far it
+  // had come, and a DropAction that waits.
+  std::vector<LayerTableInfo> swapped;
+  TokenCount logical_length;
+  std::optional<Plan> plan;
+  std::vector<SequenceId> ended;  // orphans that made room for it
 };
 
 }  // namespace folio::cache

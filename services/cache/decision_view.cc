@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/page_needs.h"
 
 namespace folio::cache {
 
@@ -28,11 +29,8 @@ TokenCount DecisionView::ScoredTokens(const BlockTable& table, TokenCount tokens
 }
 
 bool DecisionView::due() const {
-  if (!record_.policy().evicts || record_.plan_in_flight() ||
-      record_.logical_length < record_.prompt_tokens) {
-    return false;
-  }
-  if (record_.compaction_due()) return true;
+  if (!record_.policy().evicts || record_.plan_in_flight()) return false;
+  if (record_.in_prompt()) return record_.AtCompaction();
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     if (record_.OverBudget(layer)) return true;
   }
@@ -66,13 +64,17 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
 void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) const {
   const BlockTable& table = record_.layers[index];
   const uint64_t budget = record_.cache.layer_budget(index).value();
-  const uint64_t kept = std::min<uint64_t>(layer.tokens.value(), budget);
-  const uint64_t pages = record_.geometry.pages_for(static_cast<uint32_t>(kept));
-  const uint64_t wanted = record_.footprints[index].TargetPages(kept, record_.remaining());
+  const auto kept = static_cast<uint32_t>(std::min<uint64_t>(layer.tokens.value(), budget));
+  const bool ends = record_.logical_length == record_.prompt_tokens;
+  const uint64_t pages = record_.geometry.pages_for(kept);
+  const uint64_t wanted =
+      ends ? record_.footprint.layer(index).TargetPages(kept, record_.remaining())
+           : PageNeeds(record_).Wanted(index, kept);
   const uint64_t stay = std::min<uint64_t>(wanted, table.pages().size());
   layer.over = layer.tokens.value() > budget;
   layer.spare = PageCount(static_cast<uint32_t>(stay - pages));
-  if (record_.policy().prompt_scores.kind == ScoreKind::kNone) return;
+  // The second channel is written at the prompt's end.
+  if (!ends || record_.policy().prompt_scores.kind == ScoreKind::kNone) return;
   layer.prompt_pages = board_.Rows(absl::MakeConstSpan(table.pages()).first(layer.pages.size()), 1);
 }
 
@@ -99,6 +101,7 @@ absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& ca
   if (record_.in_prompt()) {
     return Refuse(record_, "its prompt is still in prefill; ask again when it decodes");
   }
+  if (record_.parked) return Refuse(record_, "it is parked; ask again when it decodes");
   if (asked.needs_scores() && asked.scores != own.scores) {
     return Refuse(
         record_,

@@ -22,12 +22,12 @@ class DecisionView {
   DecisionView(const SequenceRecord& record, const ScoreBoard& board)
       : record_(record), board_(board) {}
 
-  // A prompt must be compacted, or a layer holds more full pages than its budget, and no plan is in
-  // flight.
+  // A prompt must be compacted where it stands, or a layer holds more full pages than its budget in
+  // decode, and no plan is in flight.
   bool due() const;
 
-  // The decision that is due: a compaction after the prompt, else one block of each layer over its
-  // budget.
+  // The decision that is due: a compaction in the prompt or at its end, else one block of each
+  // layer over its budget.
   DecisionInput Snapshot() const;
 
   // The view of a policy with the settings `cache` if it had to decide now: all resident tokens of

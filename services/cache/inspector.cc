@@ -11,17 +11,19 @@ namespace {
 
 SequenceState StateOf(const SequenceRecord& record) {
   if (record.orphaned()) return SequenceState::kOrphaned;
+  if (record.parked) return SequenceState::kParked;
   if (record.plan_in_flight()) return SequenceState::kEvicting;
   return record.logical_length < record.prompt_tokens ? SequenceState::kPrefill
                                                       : SequenceState::kDecode;
 }
 
-SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, absl::Time now) {
+SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, SteadyTime now) {
   const SequenceRecord& record = sequence.record();
   SequenceInfo info;
   info.id = record.id;
   info.worker = record.worker;
   info.label = record.metadata.label;
+  info.tenant = record.tenant;
   info.state = StateOf(record);
   info.cache = record.cache;
   info.prompt_tokens = TokenCount(record.prompt_tokens);
@@ -34,6 +36,7 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, absl
   }
   info.held_pages = PageCount(static_cast<uint32_t>(record.held_pages()));
   info.reserved_pages = sequence.reserved_pages();
+  info.swap_slots = static_cast<uint32_t>(record.swap.slots.size());
   info.evicted_tokens = TokenCount(record.logical_length) - shortest;
   info.evicted_pages = PageCount(static_cast<uint32_t>(record.evicted_pages));
   info.plan_epoch = record.last_plan;
@@ -47,7 +50,8 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, absl
 absl::Status CheckHolder(const SequenceRecord& record, const LeaseTable& leases) {
   const bool live = leases.IsLive(record.worker);
   if (record.orphaned()) {
-    const bool claimable = !live && !record.deciding && record.can_be_orphaned();
+    const bool claimable = !live && !record.deciding && record.can_be_orphaned() &&
+                           record.fruitless_claims < kMaxFruitlessClaims;
     if (claimable) return absl::OkStatus();
     return absl::InternalError(
         absl::StrCat("sequence ", record.id.value(), " cannot be an orphan"));
@@ -60,7 +64,7 @@ absl::Status CheckHolder(const SequenceRecord& record, const LeaseTable& leases)
 
 PoolInfo Inspector::pool() const {
   const Coordinator& c = coordinator_;
-  const absl::Time now = c.options_.clock->Now();
+  const SteadyTime now = c.options_.clock->Now();
   absl::MutexLock lock(&c.mu_);
   PoolInfo info;
   info.total = c.pool_.total();
@@ -68,7 +72,12 @@ PoolInfo Inspector::pool() const {
   info.held = c.pool_.held();
   info.quarantined = c.pool_.quarantined();
   info.reserved = c.pool_.reserved();
+  info.swap_slots = c.swap_.total();
+  info.free_swap_slots = c.swap_.free();
+  info.quarantined_swap_slots = c.swap_.quarantined();
   info.sequences = static_cast<uint32_t>(c.sequences_.size());
+  info.given_up = c.orphanage_.given_up();
+  info.last_ids = {c.leases_.last(), c.last_sequence_};
   std::map<WorkerId, uint32_t> sequences_by_worker;
   for (const auto& [id, sequence] : c.sequences_) {
     ++sequences_by_worker[sequence->record().worker];
@@ -77,14 +86,14 @@ PoolInfo Inspector::pool() const {
   for (const auto& [id, lease] : c.leases_.all()) {
     if (lease.fenced) continue;
     const absl::Duration left = std::max(lease.deadline - now, absl::ZeroDuration());
-    info.workers.push_back({id, lease.name, sequences_by_worker[id], left});
+    info.workers.push_back({id, lease.name, sequences_by_worker[id], left, lease.progress});
   }
   return info;
 }
 
 std::vector<SequenceInfo> Inspector::sequences() const {
   const Coordinator& c = coordinator_;
-  const absl::Time now = c.options_.clock->Now();
+  const SteadyTime now = c.options_.clock->Now();
   absl::MutexLock lock(&c.mu_);
   std::vector<SequenceInfo> infos;
   infos.reserve(c.sequences_.size());
@@ -96,11 +105,16 @@ std::vector<SequenceInfo> Inspector::sequences() const {
 
 absl::StatusOr<SequenceDetail> Inspector::sequence(SequenceId id) const {
   const Coordinator& c = coordinator_;
-  const absl::Time now = c.options_.clock->Now();
+  const SteadyTime now = c.options_.clock->Now();
   absl::MutexLock lock(&c.mu_);
   const absl::StatusOr<Sequence*> found = c.Find(id);
   if (!found.ok()) return found.status();
   return SequenceDetail{Describe(**found, c.orphanage_, now), DescribeLayers((*found)->record())};
+}
+
+std::vector<SequenceId> Inspector::NewestGivenUp(uint64_t count) const {
+  absl::MutexLock lock(&coordinator_.mu_);
+  return coordinator_.orphanage_.NewestGivenUp(count);
 }
 
 absl::Status Inspector::CheckInvariants() const {
@@ -110,18 +124,20 @@ absl::Status Inspector::CheckInvariants() const {
   std::vector<bool> seen(c.pool_.total().value(), false);
   uint64_t held = 0;
   uint64_t reserved = 0;
+  std::vector<const SwapSlots*> slots;
   for (const auto& [id, sequence] : c.sequences_) {
     if (absl::Status s = CheckSequence(*sequence, c.pool_, seen); !s.ok()) return s;
     if (absl::Status s = CheckHolder(sequence->record(), c.leases_); !s.ok()) return s;
     held += sequence->record().held_pages();
     reserved += sequence->reserved_pages().value();
+    slots.push_back(&sequence->record().swap.slots);
   }
   if (held != c.pool_.held().value() || reserved != c.pool_.reserved().value()) {
     return absl::InternalError(absl::StrCat("sequences hold ", held, " pages and are promised ",
                                             reserved, ", the pool says ", c.pool_.held().value(),
                                             " and ", c.pool_.reserved().value()));
   }
-  return absl::OkStatus();
+  return c.swap_.CheckInvariants(slots);
 }
 
 }  // namespace folio::cache

@@ -22,13 +22,14 @@
 
 namespace folio::cache {
 
-enum class SequenceState { kPrefill, kDecode, kEvicting, kOrphaned };
-inline constexpr size_t kSequenceStates = 4;
+enum class SequenceState { kPrefill, kDecode, kEvicting, kOrphaned, kParked };
+inline constexpr size_t kSequenceStates = 5;
 
 struct SequenceInfo {
   SequenceId id;
   WorkerId worker;
   std::string label;
+  std::string tenant;
   SequenceState state = SequenceState::kPrefill;
   policy::CacheConfig cache;
   TokenCount prompt_tokens;
@@ -37,6 +38,7 @@ struct SequenceInfo {
   TokenCount resident;  // of the layer that holds most
   PageCount held_pages;
   PageCount reserved_pages;
+  uint32_t swap_slots = 0;  // that it has for any use
   TokenCount evicted_tokens;
   PageCount evicted_pages;
   PlanEpoch plan_epoch;
@@ -70,13 +72,17 @@ struct WorkerInfo {
   std::string name;
   uint32_t sequences = 0;
   absl::Duration lease_remaining;
+  std::optional<StepProgress> progress;  // as the worker told it last
 };
 
 struct PoolInfo {
   PageCount total, free, held, quarantined, reserved;
+  uint32_t swap_slots = 0, free_swap_slots = 0, quarantined_swap_slots = 0;
   uint32_t sequences = 0;
   std::array<uint32_t, kSequenceStates> sequences_by_state = {};
+  uint64_t given_up = 0;  // since the start; see kMaxFruitlessClaims
   std::vector<WorkerInfo> workers;
+  LastIds last_ids;
 
   uint32_t in_state(SequenceState state) const {
     return sequences_by_state[static_cast<size_t>(state)];
@@ -92,11 +98,14 @@ class Inspector {
   PoolInfo pool() const;
   std::vector<SequenceInfo> sequences() const;
   absl::StatusOr<SequenceDetail> sequence(SequenceId id) const;
+  // The newest `count` of the sequences that were given up, at most 1024, oldest first.
+  std::vector<SequenceId> NewestGivenUp(uint64_t count) const;
 
   // Tells what a policy with the settings `cache` (none: the sequence's own) would evict if it had
-  // to decide now. INVALID_ARGUMENT as for Open. NOT_FOUND. FAILED_PRECONDITION during the prompt
-  // or when the policy reads scores that the sequence's worker does not write. UNAVAILABLE when
-  // evictions kept changing the sequence: ask again.
+  // to decide now. Takes memory for the scores of one layer beside the answer. INVALID_ARGUMENT as
+  // for Open. NOT_FOUND. FAILED_PRECONDITION during the prompt or when the policy reads scores that
+  // the sequence's worker does not write. UNAVAILABLE when evictions kept changing the sequence:
+  // ask again.
   absl::StatusOr<Explanation> Explain(SequenceId id,
                                       const std::optional<policy::CacheConfig>& cache) const;
 
@@ -114,6 +123,8 @@ class Inspector {
   };
   absl::StatusOr<DryRunInput> DryRun(SequenceId id,
                                      const std::optional<policy::CacheConfig>& cache) const;
+  // Whether the layer's pages are where `seen` has them, with no plan since.
+  absl::StatusOr<bool> StillThere(const DryRunInput& seen, size_t layer) const;
 
   const Coordinator& coordinator_;
 };

@@ -10,20 +10,15 @@
 namespace folio::cache {
 namespace {
 
-// Copies the rows that `input` points at, so that the sequence may change while a policy reads
-// them.
-std::vector<std::vector<float>> CopyScores(DecisionInput& input) {
-  const size_t page_scores = size_t{input.page_tokens} * input.kv_heads;
-  std::vector<std::vector<float>> copies;
-  for (DecisionInput::Layer& layer : input.layers) {
-    std::vector<float>& copy = copies.emplace_back(layer.pages.size() * page_scores);
-    for (size_t block = 0; block < layer.pages.size(); ++block) {
-      float* to = &copy[block * page_scores];
-      std::memcpy(to, layer.pages[block], page_scores * sizeof(float));
-      layer.pages[block] = to;
-    }
+// Copies the rows that the layer points at, so that the sequence may change while a policy reads
+// them. `copy` is theirs, and lives as long as they are read.
+void CopyScores(DecisionInput::Layer& layer, size_t page_scores, std::vector<float>& copy) {
+  copy.resize(layer.pages.size() * page_scores);
+  for (size_t block = 0; block < layer.pages.size(); ++block) {
+    float* to = &copy[block * page_scores];
+    std::memcpy(to, layer.pages[block], page_scores * sizeof(float));
+    layer.pages[block] = to;
   }
-  return copies;
 }
 
 std::vector<PositionRange> DroppedPositions(const std::vector<PositionRange>& resident,
@@ -70,16 +65,6 @@ ExplainedLayer ExplainLayer(const DecisionInput& input, size_t index, const Laye
   return layer;
 }
 
-// The pages that were read are still in their places.
-bool SamePages(const std::vector<LayerTableInfo>& before,
-               const std::vector<LayerTableInfo>& after) {
-  return std::equal(before.begin(), before.end(), after.begin(), after.end(),
-                    [](const LayerTableInfo& x, const LayerTableInfo& y) {
-                      return x.pages.size() <= y.pages.size() &&
-                             std::equal(x.pages.begin(), x.pages.end(), y.pages.begin());
-                    });
-}
-
 }  // namespace
 
 absl::StatusOr<Inspector::DryRunInput> Inspector::DryRun(
@@ -96,6 +81,18 @@ absl::StatusOr<Inspector::DryRunInput> Inspector::DryRun(
   return DryRunInput{*std::move(input), settings, record.last_plan, DescribeLayers(record)};
 }
 
+absl::StatusOr<bool> Inspector::StillThere(const DryRunInput& seen, size_t layer) const {
+  const Coordinator& c = coordinator_;
+  absl::MutexLock lock(&c.mu_);
+  const absl::StatusOr<Sequence*> found = c.Find(seen.input.sequence);
+  if (!found.ok()) return found.status();
+  const SequenceRecord& record = (*found)->record();
+  const PageList& before = seen.layers[layer].pages;
+  const PageList& now = record.layers[layer].pages();
+  return record.last_plan == seen.plan_epoch && before.size() <= now.size() &&
+         std::equal(before.begin(), before.end(), now.begin());
+}
+
 absl::StatusOr<Explanation> Inspector::Explain(
     SequenceId id, const std::optional<policy::CacheConfig>& cache) const {
   if (cache.has_value()) {
@@ -103,25 +100,26 @@ absl::StatusOr<Explanation> Inspector::Explain(
     absl::Status valid = policy::Validate(*cache, geometry.page_tokens, geometry.num_layers);
     if (!valid.ok()) return valid;
   }
-  // Scores are copied without the lock. The copy is good if no plan was made and no page moved
-  // meanwhile.
   constexpr int kAttempts = 5;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    absl::StatusOr<DryRunInput> before = DryRun(id, cache);
-    if (!before.ok()) return before.status();
-    const std::vector<std::vector<float>> copies = CopyScores(before->input);
-    const absl::StatusOr<SequenceDetail> after = sequence(id);
-    if (!after.ok()) return after.status();
-    if (after->info.plan_epoch != before->plan_epoch || !SamePages(before->layers, after->layers)) {
-      continue;
-    }
+    absl::StatusOr<DryRunInput> seen = DryRun(id, cache);
+    if (!seen.ok()) return seen.status();
     Explanation explanation;
-    explanation.cache = before->cache;
-    for (size_t layer = 0; layer < before->layers.size(); ++layer) {
+    explanation.cache = seen->cache;
+    // Scores are copied without the lock, and one layer at a time, because those of a long sequence
+    // may be hundreds of MB. A copy is good if no plan was made and no page moved meanwhile.
+    std::vector<float> copy;
+    const size_t layers = seen->layers.size();
+    while (explanation.layers.size() < layers) {
+      const size_t layer = explanation.layers.size();
+      CopyScores(seen->input.layers[layer], coordinator_.options_.geometry.scores_per_page(), copy);
+      const absl::StatusOr<bool> good = StillThere(*seen, layer);
+      if (!good.ok()) return good.status();
+      if (!*good) break;
       explanation.layers.push_back(
-          ExplainLayer(before->input, layer, before->layers[layer], &explanation.due));
+          ExplainLayer(seen->input, layer, seen->layers[layer], &explanation.due));
     }
-    return explanation;
+    if (explanation.layers.size() == layers) return explanation;
   }
   return absl::UnavailableError(
       absl::StrCat("sequence ", id.value(), " is being evicted from; ask again"));

@@ -6,13 +6,14 @@
 
 namespace folio::cache {
 
-WorkerId LeaseTable::Add(std::string name, absl::Time now) {
+WorkerId LeaseTable::Add(std::string name, SteadyTime now) {
   ++last_;
-  leases_.emplace(last_, Lease{std::move(name), now + ttl_, false});
+  leases_.emplace(last_, Lease{std::move(name), now + ttl_, false, std::nullopt});
   return last_;
 }
 
-absl::Status LeaseTable::Renew(WorkerId worker, absl::Time now) {
+absl::Status LeaseTable::Renew(WorkerId worker, SteadyTime now,
+                               const std::optional<StepProgress>& progress) {
   const auto it = leases_.find(worker);
   if (it == leases_.end()) {
     return absl::NotFoundError(absl::StrCat("worker ", worker.value(), " is not attached"));
@@ -23,6 +24,7 @@ absl::Status LeaseTable::Renew(WorkerId worker, absl::Time now) {
                      ") was fenced because its lease ended; attach again"));
   }
   it->second.deadline = now + ttl_;
+  if (progress.has_value()) it->second.progress = progress;
   return absl::OkStatus();
 }
 
@@ -42,7 +44,7 @@ bool LeaseTable::IsFenced(WorkerId worker) const {
   return it != leases_.end() && it->second.fenced;
 }
 
-std::vector<WorkerId> LeaseTable::Expired(absl::Time now) const {
+std::vector<WorkerId> LeaseTable::Expired(SteadyTime now) const {
   std::vector<WorkerId> expired;
   for (const auto& [id, lease] : leases_) {
     if (!lease.fenced && lease.deadline < now) expired.push_back(id);

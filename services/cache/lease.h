@@ -7,30 +7,37 @@
 #define FOLIO_SERVICES_CACHE_LEASE_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/base/ids.h"
+#include "services/base/steady_time.h"
+#include "services/base/step_progress.h"
 
 namespace folio::cache {
 
 class LeaseTable {
  public:
-  explicit LeaseTable(absl::Duration ttl) : ttl_(ttl) {}
+  // Ids count on from `last`.
+  explicit LeaseTable(absl::Duration ttl, WorkerId last = WorkerId()) : ttl_(ttl), last_(last) {}
 
   struct Lease {
     std::string name;
-    absl::Time deadline;
+    SteadyTime deadline;
     bool fenced = false;
+    std::optional<StepProgress> progress;  // as the worker told it last
   };
 
-  WorkerId Add(std::string name, absl::Time now);
+  WorkerId Add(std::string name, SteadyTime now);
 
   // Extends a lease to `now + ttl`, even after its deadline: until it is fenced nothing was taken
-  // from the worker. NOT_FOUND for an unknown worker, FAILED_PRECONDITION for a fenced one.
-  absl::Status Renew(WorkerId worker, absl::Time now);
+  // from the worker. NOT_FOUND for an unknown worker, FAILED_PRECONDITION for a fenced one. Without
+  // `progress` what the worker told before stays.
+  absl::Status Renew(WorkerId worker, SteadyTime now,
+                     const std::optional<StepProgress>& progress = std::nullopt);
 
   // False when the worker is unknown or was fenced before.
   bool Fence(WorkerId worker);
@@ -40,8 +47,10 @@ class LeaseTable {
   bool IsLive(WorkerId worker) const;
   bool IsFenced(WorkerId worker) const;
   // Workers with a lease whose deadline is before `now`.
-  std::vector<WorkerId> Expired(absl::Time now) const;
+  std::vector<WorkerId> Expired(SteadyTime now) const;
   const std::map<WorkerId, Lease>& all() const { return leases_; }
+  // The newest worker's id.
+  WorkerId last() const { return last_; }
 
  private:
   absl::Duration ttl_;

@@ -11,6 +11,12 @@
 
 namespace folio::cache {
 
+enum class ParkingEvent : uint8_t {
+  kDropped,     // a sequence gave all its pages back, to be computed again later
+  kSwappedOut,  // it gave them back, and their contents are in swap memory
+  kSwappedIn,   // it has pages again, and its worker copies the contents back
+};
+
 // Any thread may call, with the coordinator's lock held. So a method must be quick and must not
 // call the coordinator. `policy` is the name of the sequence's policy.
 class CoordinatorObserver {
@@ -23,12 +29,16 @@ class CoordinatorObserver {
   // So many sequences of a lost worker wait to be claimed.
   virtual void OnOrphaned(uint32_t sequences) {}
   virtual void OnClaimed() {}
+  // So many sequences ended because kMaxFruitlessClaims workers in a row were lost with them.
+  virtual void OnGivenUp(uint32_t sequences) {}
   // So many orphans ended without a claim.
   virtual void OnOrphansEnded(uint32_t sequences) {}
   // A policy chose what to evict, and took so long. Called without the lock.
   virtual void OnDecided(const std::string& policy, absl::Duration took) {}
   // A worker carried out a plan, and so many pages became free.
   virtual void OnEvicted(const std::string& policy, uint64_t pages) {}
+  // So many pages of a sequence were swapped, or none if it is computed again.
+  virtual void OnParking(ParkingEvent event, uint64_t swapped_pages) {}
 };
 
 }  // namespace folio::cache

@@ -4,40 +4,47 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "services/base/secrets_match.h"
 
 namespace folio::cache {
-namespace {
 
-// Takes a time that does not depend on how much of the token is right, so that a caller cannot
-// guess it byte by byte.
-bool TokensMatch(absl::string_view own, absl::string_view shown) {
-  if (own.empty() || shown.size() != own.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < own.size(); ++i) {
-    difference |= static_cast<unsigned char>(own[i]) ^ static_cast<unsigned char>(shown[i]);
-  }
-  return difference == 0;
-}
-
-}  // namespace
-
-uint32_t Orphanage::TakeIn(WorkerId worker, bool quiesced, absl::Time now) {
-  uint32_t orphaned = 0;
+TakenIn Orphanage::TakeIn(WorkerId worker, bool quiesced, SteadyTime now) {
+  TakenIn taken;
   for (auto it = sequences_.begin(); it != sequences_.end();) {
     Sequence& sequence = *it->second;
     const SequenceRecord& record = sequence.record();
-    const bool lost = record.worker == worker && !record.orphaned();
-    if (lost && ttl_ > absl::ZeroDuration() && record.can_be_orphaned()) {
-      sequence.Orphan(now);
-      ++orphaned;
-    } else if (lost) {
-      it = End(it, quiesced);
+    if (record.worker != worker || record.orphaned()) {
+      if (quiesced && record.worker == worker) sequence.MakeClaimable(now, pool_);
+      ++it;
       continue;
     }
-    ++it;
+    const bool resumable = ttl_ > absl::ZeroDuration() && record.can_be_orphaned();
+    const bool spent = record.fruitless_claims >= kMaxFruitlessClaims;
+    if (resumable && !spent) {
+      sequence.Orphan(now, pool_, quiesced);
+      if (quiesced) sequence.MakeClaimable(now, pool_);
+      ++taken.orphaned;
+      ++it;
+      continue;
+    }
+    if (resumable) {
+      RememberGivenUp(record.id);
+      ++taken.given_up;
+    }
+    it = End(it, quiesced);
   }
-  return orphaned;
+  return taken;
+}
+
+void Orphanage::RememberGivenUp(SequenceId id) {
+  ++given_up_;
+  remembered_.push_back(id);
+  if (remembered_.size() > kRemembered) remembered_.pop_front();
+}
+
+std::vector<SequenceId> Orphanage::NewestGivenUp(uint64_t count) const {
+  const auto shown = static_cast<ptrdiff_t>(std::min<uint64_t>(count, remembered_.size()));
+  return {remembered_.end() - shown, remembered_.end()};
 }
 
 SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {
@@ -49,7 +56,7 @@ SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {
   return sequences_.erase(it);
 }
 
-std::vector<SequenceId> Orphanage::EndExpired(absl::Time now) {
+std::vector<SequenceId> Orphanage::EndExpired(SteadyTime now) {
   std::vector<SequenceId> ended;
   for (auto it = sequences_.begin(); it != sequences_.end();) {
     const SequenceRecord& record = it->second->record();
@@ -63,10 +70,21 @@ std::vector<SequenceId> Orphanage::EndExpired(absl::Time now) {
   return ended;
 }
 
-std::vector<SequenceId> Orphanage::MakeRoom(uint64_t wanted) {
+uint64_t Orphanage::PagesInGrace(SteadyTime now) const {
+  uint64_t pages = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    if (!InGrace(sequence->record(), now)) continue;
+    pages += sequence->record().held_pages() + sequence->reserved_pages().value();
+  }
+  return pages;
+}
+
+std::vector<SequenceId> Orphanage::MakeRoom(uint64_t wanted, SteadyTime now) {
   std::vector<const Sequence*> orphans;
   for (const auto& [id, sequence] : sequences_) {
-    if (sequence->record().orphaned()) orphans.push_back(sequence.get());
+    const SequenceRecord& record = sequence->record();
+    if (record.orphaned() && !record.parked && !InGrace(record, now))
+      orphans.push_back(sequence.get());
   }
   std::stable_sort(orphans.begin(), orphans.end(), [](const Sequence* a, const Sequence* b) {
     return *a->record().orphaned_at < *b->record().orphaned_at;
@@ -88,18 +106,23 @@ std::vector<SequenceId> Orphanage::MakeRoom(uint64_t wanted) {
   return ended;
 }
 
-absl::StatusOr<Claimed> Orphanage::Claim(const ClaimRequest& request) {
+absl::StatusOr<Sequence*> Orphanage::FindClaimable(const ClaimRequest& request) const {
   const std::string name = absl::StrCat("sequence ", request.sequence.value());
   const auto it = sequences_.find(request.sequence);
   if (it == sequences_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat(name, " is not open: it ended, was not resumed within ",
-                     absl::FormatDuration(ttl_), " of its worker's loss, made room for others, ",
-                     "or was being compacted when its worker was lost; ask again from the start"));
+    if (std::find(remembered_.begin(), remembered_.end(), request.sequence) != remembered_.end()) {
+      return absl::NotFoundError(absl::StrCat(
+          name, " has ended, because ", kMaxFruitlessClaims, " workers in a row were lost after ",
+          "they claimed it and before it made progress, so it might end others too; look into ",
+          "their logs before you ask again from the start"));
+    }
+    return absl::NotFoundError(absl::StrCat(
+        name, " is not open: it ended, was not resumed within ", absl::FormatDuration(ttl_),
+        " of its worker's loss, or made room for others; ", "ask again from the start"));
   }
   Sequence& sequence = *it->second;
   const SequenceRecord& record = sequence.record();
-  if (!TokensMatch(record.metadata.resume_token, request.resume_token)) {
+  if (!SecretsMatch(record.metadata.resume_token, request.resume_token)) {
     return absl::PermissionDeniedError(
         absl::StrCat("resume_token: is not the one that ", name, " was opened with"));
   }
@@ -109,12 +132,22 @@ absl::StatusOr<Claimed> Orphanage::Claim(const ClaimRequest& request) {
                                                "'s, whose lease is live; if that worker is lost, "
                                                "try again when its lease has ended"));
   }
-  if (!HasExited(record.worker)) {
+  // One that this worker cannot swap in is computed again.
+  const bool again = record.swap.use == SwapUse::kOut && !request.abilities.swaps;
+  const bool compacts = record.compaction_due() || (again && record.footprint.compacts());
+  if (compacts && record.cache.compaction == policy::Compaction::kStreamed &&
+      !request.abilities.streams) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " has a prompt that is compacted while it is prefilled, which this ",
+                     "worker is too old for: resume it at a worker of version 0.2 or later"));
+  }
+  // A parked sequence has no pages that the old process could write.
+  if (!HasExited(record.worker) && !record.parked) {
     return absl::UnavailableError(
         absl::StrCat(name, " waits until the process of its last worker, ", holder,
                      ", has ended, which could still write its pages; try again then"));
   }
-  return sequence.Claim(request.worker);
+  return &sequence;
 }
 
 PageCount Orphanage::PagesBlockedBy(WorkerId worker) const {
@@ -128,7 +161,7 @@ PageCount Orphanage::PagesBlockedBy(WorkerId worker) const {
   return blocked;
 }
 
-absl::Duration Orphanage::TimeLeft(const SequenceRecord& record, absl::Time now) const {
+absl::Duration Orphanage::TimeLeft(const SequenceRecord& record, SteadyTime now) const {
   if (!record.orphaned()) return absl::ZeroDuration();
   return std::max(*record.orphaned_at + ttl_ - now, absl::ZeroDuration());
 }

@@ -26,7 +26,7 @@ void PageReservation::ResizeTo(PageCount count) {
   if (count == count_) return;
   FOLIO_CHECK(pool_ != nullptr);
   pool_->reserved_ -= count_;
-  FOLIO_CHECK(count < count_ || count <= pool_->free() - pool_->reserved_);
+  FOLIO_CHECK(count < count_ || count <= pool_->available());
   pool_->reserved_ += count;
   count_ = count;
 }
@@ -37,7 +37,7 @@ PagePool::PagePool(PageCount pages) : entries_(pages.value()) {
 }
 
 std::optional<PageReservation> PagePool::Reserve(PageCount count) {
-  if (count > free() - reserved_) return std::nullopt;
+  if (count > available()) return std::nullopt;
   reserved_ += count;
   return PageReservation(this, count);
 }

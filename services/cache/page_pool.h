@@ -4,7 +4,7 @@
 // that a stale reference is recognised.
 //
 // A page is given out only against a reservation, and there are always at least as many free pages
-// as promised ones. A sequence that was admitted therefore never waits for a page.
+// as promised ones. A promise is therefore always kept.
 // Thread-compatible, guarded by the coordinator's lock. Releasing a page that is not held is a bug
 // and ends the process.
 #ifndef FOLIO_SERVICES_CACHE_PAGE_POOL_H_
@@ -68,6 +68,8 @@ class PagePool {
   PageCount quarantined() const { return quarantined_; }
   PageCount quarantined(WorkerId owner) const;
   PageCount reserved() const { return reserved_; }
+  // Free and not promised.
+  PageCount available() const { return free() - reserved_; }
 
   // INTERNAL unless every page is in exactly one state and the counts agree. O(pages).
   absl::Status CheckInvariants() const;

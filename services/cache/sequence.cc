@@ -4,35 +4,61 @@
 
 #include "services/base/check.h"
 #include "services/cache/decision_view.h"
+#include "services/cache/page_needs.h"
 
 namespace folio::cache {
 
 Sequence::Sequence(SequenceId id, const OpenRequest& request, const CacheGeometry& geometry,
-                   PageReservation reservation, absl::Time opened)
-    : record_(id, request, geometry, opened), reservation_(std::move(reservation)) {}
+                   Admission admission, SteadyTime opened)
+    : record_(id, request, geometry, admission, opened) {
+  record_.parked = true;
+}
 
 Sequence::~Sequence() { FOLIO_CHECK(record_.held_pages() == 0 && !record_.deciding); }
 
-LayerPageLists Sequence::GrantPages(PagePool& pool) {
-  if (record_.plan_in_flight()) return {};
+LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
+  record_.ready_since = now;
+  if (record_.parked) return {};
+  const bool restores = record_.swap.use == SwapUse::kIn && record_.held_pages() == 0;
+  if (record_.plan_in_flight() && !restores) return {};
   LayerPageLists granted;
+  if (record_.asked_back || !ReserveLacking(pool)) {
+    ResizeToPromise();
+    return granted;
+  }
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     BlockTable& table = record_.layers[layer];
-    const uint64_t wanted = record_.PagesWanted(layer);
+    const uint64_t wanted = PageNeeds(record_).Wanted(layer);
     while (table.pages().size() < wanted) {
       table.AddPage(pool.Take(reservation_));
       granted.resize(record_.layers.size());
       granted[layer].push_back(table.pages().back());
     }
   }
+  ResizeToPromise();
   return granted;
 }
 
+bool Sequence::ReserveLacking(const PagePool& pool) {
+  const PageCount lacking(static_cast<uint32_t>(PageNeeds(record_).Lacking()));
+  const PageCount promised = reservation_.count();
+  record_.starved = lacking > promised && lacking - promised > pool.available();
+  if (!record_.starved && lacking > promised) reservation_.ResizeTo(lacking);
+  return !record_.starved;
+}
+
+void Sequence::ResizeToPromise() {
+  reservation_.ResizeTo(PageCount(static_cast<uint32_t>(PageNeeds(record_).Promised())));
+}
+
 void Sequence::ApplyCommit(const CommitRequest& request) {
+  NoteSwappedIn();
   const Position first(record_.logical_length);
   const TokenCount growth(request.logical_length.value() - record_.logical_length);
   for (BlockTable& table : record_.layers) table.Append(first, growth);
   record_.logical_length += growth.value();
+  if (growth > TokenCount(0)) record_.plans_here = 0;
+  NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
 }
 
@@ -40,6 +66,7 @@ std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   const DecisionView view(record_, board);
   if (!view.due()) return std::nullopt;
   record_.deciding = true;
+  record_.starved = false;  // the plan makes room
   DecisionInput input = view.Snapshot();
   if (!input.compact && record_.policy().needs_scores()) {
     input.kept = std::exchange(kept_, {});
@@ -58,13 +85,14 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
 
 void Sequence::ApplyPlan(PagePool& pool) {
   FOLIO_CHECK(record_.plan.has_value());
+  NoteSwappedIn();
   const Action& action = record_.plan->action;
+  const auto* compact = std::get_if<CompactAction>(&action);
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     BlockTable& table = record_.layers[layer];
     PageList freed;
-    if (const auto* compact = std::get_if<CompactAction>(&action)) {
+    if (compact != nullptr) {
       freed = table.Compact(compact->keep[layer], compact->spare[layer]);
-      record_.compacted = true;
     } else if (const auto block = std::get<DropAction>(action).block[layer]) {
       freed.push_back(table.Drop(*block));
       if (!kept_.empty()) kept_[layer].Drop(*block);
@@ -72,27 +100,117 @@ void Sequence::ApplyPlan(PagePool& pool) {
     for (PageRef page : freed) pool.Release(page);
     record_.evicted_pages += freed.size();
   }
-  if (std::holds_alternative<CompactAction>(action)) kept_.clear();
+  if (compact != nullptr) {
+    kept_.clear();
+    const bool ends = record_.logical_length == record_.prompt_tokens;
+    (ends ? record_.compacted : record_.compacted_before) = true;
+  }
   record_.plan.reset();
-  reservation_.ResizeTo(PageCount(static_cast<uint32_t>(record_.PagesPromised())));
+  ++record_.plans_here;
+  NoteProgress();
+  ResizeToPromise();
 }
 
-void Sequence::Orphan(absl::Time now) {
+void Sequence::NoteProgress() {
+  const Progress now{record_.logical_length, record_.plans_here};
+  if (now <= record_.furthest) return;
+  record_.furthest = now;
+  record_.fruitless_claims = 0;
+}
+
+void Sequence::NoteTold(SwapSlots offer) {
+  record_.told = true;
+  if (offer.size() == 0) return;
+  FOLIO_CHECK(record_.swap.use == SwapUse::kNone);
+  record_.swap = {SwapUse::kOffered, std::move(offer)};
+}
+
+void Sequence::NoteSwappedIn() {
+  if (record_.swap.use == SwapUse::kIn) record_.swap = {};
+}
+
+void Sequence::Park(PagePool& pool, bool swapped) {
+  FOLIO_CHECK(!record_.deciding && (!record_.parked || record_.swap.use == SwapUse::kOut));
+  if (swapped && record_.swap.use == SwapUse::kOffered && !record_.in_prompt()) {
+    return SwapOut(pool);
+  }
+  Release(pool);
+  ForgetContents();
+}
+
+void Sequence::ForgetContents() {
+  record_.plan.reset();
+  record_.logical_length = record_.plans_here = 0;
+  record_.compacted = record_.compacted_before = false;
+  record_.evicted_pages = 0;
+  BecomeParked();
+}
+
+void Sequence::SwapOut(PagePool& pool) {
+  size_t pages_with_tokens = 0;
+  for (BlockTable& table : record_.layers) {
+    pages_with_tokens += record_.geometry.pages_for(table.resident().value());
+    for (PageRef page : table.GiveUpPages()) pool.Release(page);
+  }
+  reservation_.ResizeTo(PageCount(0));
+  record_.swap.slots.Truncate(pages_with_tokens);
+  record_.swap.use = SwapUse::kOut;
+  BecomeParked();
+}
+
+void Sequence::BecomeParked() {
+  kept_.clear();
+  record_.starved = record_.asked_back = record_.told = false;
+  record_.parked = true;
+}
+
+void Sequence::LeaveAlone() {
+  FOLIO_CHECK(record_.asked_back && !record_.told);
+  record_.asked_back = false;
+  record_.starved = !record_.plan_in_flight() && PageNeeds(record_).Lacking() > 0;
+}
+
+void Sequence::Unpark(PageReservation reservation) {
+  FOLIO_CHECK(record_.parked && reservation.count().value() == PageNeeds(record_).ToPromise());
+  reservation_ = std::move(reservation);
+  record_.parked = false;
+  if (record_.swap.use == SwapUse::kOut) record_.swap.use = SwapUse::kIn;
+}
+
+void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
   FOLIO_CHECK(record_.can_be_orphaned() && !record_.deciding && !record_.orphaned());
+  if (record_.may_have_moved()) {
+    quiesced ? Release(pool) : Quarantine(pool);
+    ForgetContents();
+  }
   record_.orphaned_at = now;
+  record_.starved = record_.asked_back = record_.told = false;
 }
 
-Claimed Sequence::Claim(WorkerId worker) {
+void Sequence::MakeClaimable(SteadyTime now, PagePool& pool) {
+  FOLIO_CHECK(record_.orphaned());
+  if (record_.swap.use == SwapUse::kIn) SwapOut(pool);
+  if (!record_.claimable_at.has_value()) record_.claimable_at = now;
+}
+
+Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime now) {
   FOLIO_CHECK(record_.orphaned());
   record_.orphaned_at.reset();
-  record_.worker = worker;
+  record_.claimable_at.reset();
+  record_.worker = request.worker;
+  record_.abilities = request.abilities;
   ++record_.lease_epoch;
+  ++record_.fruitless_claims;
+  if (record_.swap.use == SwapUse::kOffered) record_.swap = {};  // the last worker has gone
+  (void)GrantPages(pool, now);  // this worker may need more pages at a time
   Claimed claimed;
   claimed.sequence = record_.id;
   claimed.lease_epoch = record_.lease_epoch;
   claimed.cache = record_.cache;
   claimed.sampling = record_.metadata.sampling;
   claimed.label = record_.metadata.label;
+  claimed.tenant = record_.tenant;
+  claimed.priority = record_.priority;
   claimed.output = record_.metadata.output;
   claimed.tokens = record_.tokens;
   claimed.prompt_tokens = TokenCount(record_.prompt_tokens);
@@ -107,6 +225,7 @@ Claimed Sequence::Claim(WorkerId worker) {
 }
 
 void Sequence::Release(PagePool& pool) {
+  record_.swap = {};
   for (BlockTable& table : record_.layers) {
     for (PageRef page : table.Clear()) pool.Release(page);
   }
@@ -114,6 +233,8 @@ void Sequence::Release(PagePool& pool) {
 }
 
 void Sequence::Quarantine(PagePool& pool) {
+  record_.swap.slots.Quarantine(record_.worker);
+  record_.swap = {};
   for (BlockTable& table : record_.layers) {
     for (PageRef page : table.Clear()) pool.Quarantine(page, record_.worker);
   }
@@ -123,8 +244,14 @@ void Sequence::Quarantine(PagePool& pool) {
 std::vector<LayerTableInfo> DescribeLayers(const SequenceRecord& record) {
   std::vector<LayerTableInfo> layers;
   layers.reserve(record.layers.size());
+  const bool swapped = record.swap.use == SwapUse::kOut || record.swap.use == SwapUse::kIn;
+  auto slot = record.swap.slots.all().begin();
   for (const BlockTable& table : record.layers) {
-    layers.push_back({table.pages(), table.resident(), table.positions()});
+    layers.push_back({table.pages(), table.resident(), table.positions(), {}});
+    if (!swapped) continue;
+    const auto end = slot + record.geometry.pages_for(table.resident().value());
+    layers.back().slots.assign(slot, end);
+    slot = end;
   }
   return layers;
 }

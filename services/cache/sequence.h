@@ -1,6 +1,6 @@
 // Sequence owns what one sequence has in the cache: its record, its pages, the pages promised to it
 // and the block scores kept between decisions. Its methods are the transitions of a sequence's
-// life: grant pages, commit, decide, apply a plan, lose a worker, end.
+// life: grant pages, commit, decide, apply a plan, park, lose a worker, end.
 //
 // It knows no lock and no other sequence. Thread-compatible, guarded by the coordinator's lock.
 // Pages must return to the pool through Release or Quarantine before the sequence is destroyed.
@@ -12,10 +12,10 @@
 #include <optional>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 #include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
@@ -28,9 +28,9 @@ namespace folio::cache {
 
 class Sequence {
  public:
-  // Precondition: the request's settings are valid, and `reservation` holds WorstCasePages.
+  // Begins as a parked sequence. Precondition: the request's settings are valid.
   Sequence(SequenceId id, const OpenRequest& request, const CacheGeometry& geometry,
-           PageReservation reservation, absl::Time opened);
+           Admission admission, SteadyTime opened);
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
   ~Sequence();
@@ -39,8 +39,9 @@ class Sequence {
   PageCount reserved_pages() const { return reservation_.count(); }
 
   // Gives each layer the pages it should hold now and returns them, or an empty list if none is
-  // due. Nothing is given while a plan waits. Its acknowledgement does that.
-  LayerPageLists GrantPages(PagePool& pool);
+  // due. Nothing is given while a plan waits. Its acknowledgement does that. If the pool has fewer
+  // pages than are due beyond the promise, none is given, and the sequence is `starved`.
+  LayerPageLists GrantPages(PagePool& pool, SteadyTime now);
 
   // Precondition: CheckCommit(record(), request) is OK.
   void ApplyCommit(const CommitRequest& request);
@@ -55,17 +56,49 @@ class Sequence {
   // shrinks to the worst case of the rest of the sequence's life.
   void ApplyPlan(PagePool& pool);
 
-  // The worker is lost. Precondition: record().can_be_orphaned().
-  void Orphan(absl::Time now);
-  // `worker` continues an orphan, under the next lease epoch.
-  Claimed Claim(WorkerId worker);
+  // Gives all pages back and forgets what was in them. If the worker has `swapped` them to the
+  // slots that it was offered, and the prompt is done, they keep the contents. Precondition: no
+  // policy is deciding on it. A parked sequence may be parked again, to forget the contents too.
+  void Park(PagePool& pool, bool swapped);
+  // Ends that. Precondition: it is parked, and the pool promises PageNeeds::ToPromise.
+  void Unpark(PageReservation reservation);
+  // Its worker is to park it. No pages are given meanwhile.
+  void AskBack() { record_.asked_back = true; }
+  // `offer` is slots for all of its pages, or none.
+  void NoteTold(SwapSlots offer);
+  // It need not be parked after all, and is starved if it lacks pages now.
+  void LeaveAlone();
 
-  // The end. No page is held afterwards: pages are free, or quarantined because the last worker may
-  // still write them.
+  // The worker is lost. If it may have moved tokens, the sequence is parked, to be computed again.
+  // Its pages are then free, or quarantined unless `quiesced`. Precondition:
+  // record().can_be_orphaned(), and no policy is deciding on it.
+  void Orphan(SteadyTime now, PagePool& pool, bool quiesced);
+  // The worker of this orphan is proven gone. Only the first call counts. If it was copying the
+  // contents back, it is unknown how far it came, so the sequence is swapped out again.
+  void MakeClaimable(SteadyTime now, PagePool& pool);
+  // Another worker continues an orphan, under the next lease epoch.
+  Claimed Claim(const ClaimRequest& request, PagePool& pool, SteadyTime now);
+
+  // The end. No page or slot is held afterwards: they are free, or quarantined because the last
+  // worker may still write them.
   void Release(PagePool& pool);
   void Quarantine(PagePool& pool);
 
  private:
+  // It holds no pages any more. Either its slots have the contents, or it will be computed again.
+  void BecomeParked();
+  void ForgetContents();
+  // Promises the sequence the pages that it lacks. If there are too few it is `starved`, and the
+  // result false.
+  bool ReserveLacking(const PagePool& pool);
+  void ResizeToPromise();
+  // Gives all pages back, with the contents in the slots.
+  void SwapOut(PagePool& pool);
+  // The pages have the contents, so the slots are free.
+  void NoteSwappedIn();
+  // Forgives the claims in vain if the sequence is further than it ever was.
+  void NoteProgress();
+
   SequenceRecord record_;
   // Scores of the oldest full blocks of each layer. Empty before decode, while deciding, and for a
   // policy that reads no scores.

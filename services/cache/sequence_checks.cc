@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/page_needs.h"
 
 namespace folio::cache {
 namespace {
@@ -15,10 +16,23 @@ std::string Describe(PageRef page) {
 absl::Status CheckTokens(const SequenceRecord& record, const CommitRequest& request) {
   const uint64_t length = request.logical_length.value();
   const uint64_t known = record.tokens.size() + request.sampled.size();
+  // A sequence that was parked is computed again up to the tokens that the record has.
+  if (request.sampled.empty() && record.tokens.size() > length) return absl::OkStatus();
   if (known == length || known == length + 1) return absl::OkStatus();
   return Refuse(record,
                 absl::StrCat("sampled tokens bring the record to ", known, " ids; logical_length ",
                              length, " needs ", length, " or ", length + 1));
+}
+
+absl::Status CheckRoom(const SequenceRecord& record, uint32_t length) {
+  const uint32_t growth = length - record.logical_length;
+  for (const BlockTable& table : record.layers) {
+    const uint64_t room = table.capacity() - table.resident().value();
+    if (growth <= room) continue;
+    return Refuse(record, absl::StrCat("logical_length ", length, " needs room for ", growth,
+                                       " more tokens; the pages held have room for ", room));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFilled(const SequenceRecord& record, const CommitRequest& request) {
@@ -57,6 +71,15 @@ absl::Status CheckPromptCommit(const SequenceRecord& record, const CommitRequest
   if (!request.filled.empty()) {
     return Refuse(record, "filled pages are for decode, not for the prompt");
   }
+  if (length > record.logical_length && record.plan_in_flight()) {
+    return Refuse(record, "its compaction waits: acknowledge the plan before the next chunk");
+  }
+  const uint32_t stop = record.footprint.stops().Next(record.logical_length);
+  if (length > stop) {
+    return Refuse(record, absl::StrCat("logical_length ", length, " runs past ", stop,
+                                       ", where the prompt is compacted: commit up to there"));
+  }
+  if (absl::Status s = CheckRoom(record, length); !s.ok()) return s;
   if (length == record.prompt_tokens) return CheckTokens(record, request);
   if (request.sampled.empty()) return absl::OkStatus();
   return Refuse(record, absl::StrCat("sampled tokens before the prompt's end: logical_length ",
@@ -79,13 +102,7 @@ absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitRequest
                   absl::StrCat("logical_length ", length, " exceeds prompt and max_new_tokens, ",
                                uint64_t{record.prompt_tokens} + record.max_new_tokens));
   }
-  for (const BlockTable& table : record.layers) {
-    const uint64_t room = table.capacity() - table.resident().value();
-    if (growth > room) {
-      return Refuse(record, absl::StrCat("logical_length ", length, " needs room for ", growth,
-                                         " more tokens; the pages held have room for ", room));
-    }
-  }
+  if (absl::Status s = CheckRoom(record, length); !s.ok()) return s;
   if (absl::Status s = CheckFilled(record, request); !s.ok()) return s;
   return CheckTokens(record, request);
 }
@@ -109,7 +126,7 @@ absl::Status CheckTable(const SequenceRecord& record, size_t layer) {
   if (absl::Status s = table.CheckInvariants(); !s.ok()) return s;
   const uint64_t resident = table.resident().value();
   const uint64_t held = table.pages().size();
-  const bool evicted = record.evicted_pages > 0 || record.compacted;
+  const bool evicted = record.evicted_pages > 0 || record.compacted || record.compacted_before;
   if (!evicted && resident != record.logical_length) {
     return absl::InternalError(absl::StrCat("nothing was evicted, but ", resident, " of ",
                                             record.logical_length, " tokens are resident"));
@@ -120,15 +137,53 @@ absl::Status CheckTable(const SequenceRecord& record, size_t layer) {
   if (table.positions_end().value() > record.logical_length) {
     return absl::InternalError("a position lies behind the logical length");
   }
+  if (record.parked) {
+    const bool swapped = record.swap.use == SwapUse::kOut;
+    const bool fits = swapped ? !record.in_prompt() && !record.deciding
+                              : record.logical_length == 0 && !record.plan_in_flight();
+    return held == 0 && fits ? absl::OkStatus()
+                             : absl::InternalError("a parked sequence has something in the pool");
+  }
+  if (resident > table.capacity()) {
+    return absl::InternalError(absl::StrCat(resident, " tokens in pages for ", table.capacity()));
+  }
   if (record.in_prompt()) {
-    return held == record.PagesWanted(layer)
-               ? absl::OkStatus()
-               : absl::InternalError("a prompt does not hold the pages it was opened with");
+    const uint64_t most = record.footprint.MostInPrompt(layer);
+    const bool waits =
+        record.asked_back || record.starved || record.orphaned() || record.plan_in_flight();
+    const bool enough = waits || held >= PageNeeds(record).Wanted(layer);
+    if (enough && held <= most) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(held, " pages held by a prompt that should have ",
+                                            PageNeeds(record).Wanted(layer), " to ", most));
   }
   if (held > resident / record.geometry.page_tokens + 2) {
     return absl::InternalError(absl::StrCat(held, " pages held for ", resident, " tokens"));
   }
   return record.policy().evicts ? CheckEvictionBounds(record, layer) : absl::OkStatus();
+}
+
+absl::Status CheckSwap(const SequenceRecord& record) {
+  const size_t slots = record.swap.slots.size();
+  size_t with_tokens = 0;
+  for (const BlockTable& table : record.layers) {
+    with_tokens += record.geometry.pages_for(table.resident().value());
+  }
+  bool fits = false;
+  switch (record.swap.use) {
+    case SwapUse::kNone:
+      fits = slots == 0;
+      break;
+    case SwapUse::kOffered:
+      fits = slots >= with_tokens && !record.parked && (record.told || record.orphaned());
+      break;
+    case SwapUse::kOut:
+    case SwapUse::kIn:
+      fits = slots == with_tokens && record.parked == (record.swap.use == SwapUse::kOut);
+      break;
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(slots, " swap slots for ", with_tokens,
+                                          " pages with tokens, in a state that has others"));
 }
 
 absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePool& pool,
@@ -149,6 +204,7 @@ absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePo
 
 absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request) {
   const uint32_t length = request.logical_length.value();
+  if (record.parked) return Refuse(record, "it is parked: ask for its pages before its next step");
   if (length < record.logical_length) {
     return Refuse(record, absl::StrCat("logical_length ", length, " goes backwards from ",
                                        record.logical_length));
@@ -167,7 +223,10 @@ absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,
     if (s.ok()) continue;
     return absl::InternalError(absl::StrCat(name, " layer ", layer, ": ", s.message()));
   }
-  const uint64_t promised = record.PagesPromised();
+  if (absl::Status s = CheckSwap(record); !s.ok()) {
+    return absl::InternalError(absl::StrCat(name, ": ", s.message()));
+  }
+  const uint64_t promised = PageNeeds(record).Promised();
   if (promised != sequence.reserved_pages().value()) {
     return absl::InternalError(absl::StrCat(
         name, " is promised ", sequence.reserved_pages().value(), " pages, should be ", promised));

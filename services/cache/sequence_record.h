@@ -6,51 +6,99 @@
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_RECORD_H_
 #define FOLIO_SERVICES_CACHE_SEQUENCE_RECORD_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "services/base/footprint.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 #include "services/cache/block_table.h"
 #include "services/cache/coordinator_types.h"
+#include "services/cache/sequence_footprint.h"
+#include "services/cache/swap_space.h"
 #include "services/policy/cache_config.h"
 
 namespace folio::cache {
 
+// SwapUse says what a sequence's slots of the swap memory are for.
+enum class SwapUse : uint8_t {
+  kNone,     // there are none
+  kOffered,  // its worker may copy its pages to them, before it parks the sequence
+  kOut,      // it is parked, and they have its contents
+  kIn,       // its worker copies them into new pages, which do not count before that is done
+};
+
+struct SequenceSwap {
+  SwapUse use = SwapUse::kNone;
+  SwapSlots slots;  // from kOut on one for each page with tokens, in the order of layers and tables
+};
+
+// Progress is how far a sequence has come. A longer sequence is further, and of two equally long
+// ones the one that has carried out more plans since it became so long. Both numbers are bounded,
+// so a sequence that gets further again and again comes to its end.
+struct Progress {
+  uint32_t length = 0;
+  uint32_t plans = 0;  // acknowledged at this length
+  friend auto operator<=>(const Progress&, const Progress&) = default;
+};
+
 struct SequenceRecord {
   // Precondition: the request's settings are valid.
   SequenceRecord(SequenceId id, const OpenRequest& request, const CacheGeometry& geometry,
-                 absl::Time opened);
+                 Admission admission, SteadyTime opened);
 
   // Fixed when the sequence is opened.
   const SequenceId id;
   const CacheGeometry geometry;
   const policy::CacheConfig cache;
   const SequenceMetadata metadata;
-  const absl::Time opened;
+  const std::string tenant;
+  const int32_t priority;
+  const SteadyTime opened;
   const uint32_t prompt_tokens;
   const uint32_t max_new_tokens;
-  const std::vector<Footprint> footprints;  // [layer]
-  const bool must_compact;                  // the prompt is longer than some layer's budget
+  const Admission admission;
+  const SteadyTime due;  // see urgency.h; the last one due is the first to be parked
+  const SequenceFootprint footprint;
 
   // The worker that may change the sequence. For an orphan it is the last one.
   WorkerId worker;
   LeaseEpoch lease_epoch{1};
-  std::optional<absl::Time> orphaned_at;  // when the worker was lost
+  WorkerAbilities abilities;
+  std::optional<SteadyTime> orphaned_at;   // when the worker was lost
+  std::optional<SteadyTime> claimable_at;  // of an orphan: when its worker was proven gone
+  // Claims since a commit or an acknowledgement last brought the sequence further than it had ever
+  // been. Tokens that are computed again do not count.
+  uint32_t fruitless_claims = 0;
+  Progress furthest;
+  // The last commit, acknowledgement, grant or claim. Since then its worker could compute a further
+  // token, unless pages or a plan are missing.
+  SteadyTime ready_since;
 
   // The contents of the cache.
   std::vector<TokenId> tokens;  // prompt and sampled
   uint32_t logical_length = 0;
+  uint32_t plans_here = 0;  // acknowledged since it has this length
   std::vector<BlockTable> layers;
-  bool compacted = false;
+  bool compacted = false;         // at the prompt's end
+  bool compacted_before = false;  // at a stop before its end
   uint64_t evicted_pages = 0;
+
+  // Pages in short supply.
+  bool starved = false;     // it should have more pages than the pool could give
+  bool asked_back = false;  // its worker is to park it
+  bool told = false;        // and has been told so
+  // It holds no pages. `tokens` has what was sampled, and its worker computes all of it again,
+  // unless `swap` has the contents.
+  bool parked = false;
+  SequenceSwap swap;
 
   // The next eviction.
   bool deciding = false;  // a policy reads the sequence's scores, so its pages must stay in place
@@ -58,37 +106,33 @@ struct SequenceRecord {
   PlanEpoch last_plan;
 
   const policy::PolicyTraits& policy() const { return cache.policy->traits(); }
-  bool compaction_due() const { return must_compact && !compacted; }
+  // A compaction is still to come.
+  bool compaction_due() const { return footprint.compacts() && !compacted; }
+  // The prefill stands at a stop, and some layer is over its budget there.
+  bool AtCompaction() const;
   bool plan_in_flight() const { return deciding || plan.has_value(); }
   // The prompt is incomplete, or its compaction is not done.
   bool in_prompt() const { return logical_length < prompt_tokens || compaction_due(); }
   bool orphaned() const { return orphaned_at.has_value(); }
-  // A sequence can outlive its worker if a client can ask for it again, except while a compaction
-  // waits. The lost worker may have moved some of the tokens, and no record says which. A drop
-  // moves no token, so it is harmless.
-  bool can_be_orphaned() const {
-    return !metadata.resume_token.empty() && !(compaction_due() && plan_in_flight());
-  }
+  // A sequence can outlive its worker if a client can ask for it again.
+  bool can_be_orphaned() const { return !metadata.resume_token.empty(); }
+  // A compaction waits. The worker may have moved some of the tokens, and no record says which. A
+  // drop moves no token.
+  bool may_have_moved() const { return compaction_due() && plan_in_flight(); }
 
   // Tokens that may still be appended.
   uint64_t remaining() const { return uint64_t{prompt_tokens} + max_new_tokens - logical_length; }
   // Tokens in full pages.
   uint32_t FullTokens(size_t layer) const;
   bool OverBudget(size_t layer) const;
-  // Pages that the layer should hold now.
-  uint64_t PagesWanted(size_t layer) const;
   uint64_t held_pages() const;
-  // Pages, beyond those held, that the rest of the sequence's life can need over all layers.
-  uint64_t PagesPromised() const;
 };
+
+// The sequence has a worker that computes it.
+inline bool Runs(const SequenceRecord& record) { return !record.orphaned() && !record.parked; }
 
 // FAILED_PRECONDITION that names the sequence.
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why);
-
-// The pages that a sequence is admitted for, over all layers. It is the worst case of its whole
-// life (the prompt and max_new_tokens, or the budget and two pages), because a running sequence
-// cannot be paused: if the pool ran out under it, a worker's step would fail for lack of a page.
-uint64_t WorstCasePages(const OpenRequest& request, const CacheGeometry& geometry);
 
 }  // namespace folio::cache
 

@@ -9,14 +9,16 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
 #include "services/cache/coordinator.h"
 #include "services/cache/inspector.h"
+#include "services/cache/parking.h"
 
 namespace folio::cache {
 
 class ManualClock final : public Clock {
  public:
-  absl::Time Now() const override {
+  SteadyTime Now() const override {
     absl::MutexLock lock(&mu_);
     return now_;
   }
@@ -27,7 +29,7 @@ class ManualClock final : public Clock {
 
  private:
   mutable absl::Mutex mu_;
-  absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::UnixEpoch();
+  SteadyTime now_ ABSL_GUARDED_BY(mu_);
 };
 
 struct HarnessOptions {
@@ -36,6 +38,9 @@ struct HarnessOptions {
   uint32_t page_tokens = 4;
   bool score_board = true;
   absl::Duration orphan_ttl = absl::ZeroDuration();
+  absl::Duration orphan_grace = absl::ZeroDuration();
+  Admission admission = Admission::kReserve;
+  uint32_t swap_slots = 0;
 };
 
 class Harness {
@@ -47,6 +52,9 @@ class Harness {
     options.geometry = geometry;
     options.num_pages = PageCount(harness.pages);
     options.orphan_ttl = harness.orphan_ttl;
+    options.orphan_grace = harness.orphan_grace;
+    options.admission = harness.admission;
+    options.swap_slots = harness.swap_slots;
     options.score_board = harness.score_board ? board.data() : nullptr;
     options.clock = &clock;
     coordinator = std::make_unique<Coordinator>(options);
@@ -59,6 +67,7 @@ class Harness {
     for (uint32_t head = 0; head < geometry.num_kv_heads; ++head) board[row + head] = score;
   }
 
+  Parking parking() { return Parking(*coordinator); }
   Inspector inspector() const { return Inspector(*coordinator); }
 
   const CacheGeometry geometry;

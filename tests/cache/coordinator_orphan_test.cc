@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cache/coordinator_harness.h"
+#include "tests/cache/orphan_fixture.h"
 #include "tests/cache/worker_sequence.h"
 
 namespace folio::cache {
@@ -10,51 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr uint32_t kPages = 64;
-
-class OrphanTest : public ::testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_EQ(Inspector(coordinator_).CheckInvariants(), absl::OkStatus());
-  }
-  PoolInfo Pool() { return Inspector(coordinator_).pool(); }
-
-  static OpenRequest Resumable(WorkerId worker, uint32_t prompt, uint32_t max_new,
-                               const policy::CacheConfig& cache) {
-    OpenRequest request = Request(worker, prompt, max_new, cache);
-    request.metadata = {.sampling = {.temperature = 0.5F, .seed = 11},
-                        .label = "mine",
-                        .resume_token = "secret",
-                        .output = "metadata"};
-    return request;
-  }
-  WorkerSequence Open(WorkerId worker, uint32_t prompt = 10, uint32_t max_new = 20,
-                      const policy::CacheConfig& cache = FullCache()) {
-    return MustOpen(coordinator_, Resumable(worker, prompt, max_new, cache));
-  }
-  absl::StatusOr<Claimed> Claim(WorkerId worker, SequenceId id,
-                                const std::string& token = "secret") {
-    return coordinator_.Claim({worker, id, token});
-  }
-  // Plays the next worker, which continues a claimed sequence.
-  void Adopt(WorkerId worker, const Claimed& claimed, WorkerSequence* sequence) {
-    sequence->worker = worker;
-    sequence->epoch = claimed.lease_epoch;
-    sequence->logical = claimed.logical_length.value();
-    sequence->known = static_cast<uint32_t>(claimed.tokens.size());
-    sequence->plan = claimed.plan;
-    for (size_t layer = 0; layer < claimed.layers.size(); ++layer) {
-      sequence->tables[layer] = claimed.layers[layer].pages;
-      sequence->resident[layer] = claimed.layers[layer].resident.value();
-    }
-  }
-
-  Harness harness_{{.pages = kPages, .orphan_ttl = absl::Seconds(30)}};
-  Coordinator& coordinator_ = *harness_.coordinator;
-  WorkerId first_ = coordinator_.AddWorker("first");
-  WorkerId second_ = coordinator_.AddWorker("second");
-};
 
 TEST_F(OrphanTest, WaitsWithItsPagesAndIsClaimed) {
   WorkerSequence sequence = Open(first_);
@@ -166,6 +122,78 @@ TEST_F(OrphanTest, EndsForTheRoomItTakesOldestFirst) {
   EXPECT_TRUE(Claim(second_, two.id).ok());
 }
 
+// A pool that nearly all belongs to an orphan, in its grace of 10 s.
+class OrphanGrace : public ::testing::Test {
+ protected:
+  absl::StatusOr<Opened> Open(WorkerId worker, uint32_t prompt = 100) {
+    OpenRequest request = Request(worker, prompt, 20, FullCache());
+    request.metadata.resume_token = "token";
+    return coordinator_.Open(request);
+  }
+  void Pass(absl::Duration time) {
+    harness_.clock.Advance(time);
+    ASSERT_TRUE(coordinator_.Renew(second_).ok());
+  }
+
+  Harness harness_{
+      {.pages = 64, .orphan_ttl = absl::Seconds(60), .orphan_grace = absl::Seconds(10)}};
+  Coordinator& coordinator_ = *harness_.coordinator;
+  WorkerId first_ = coordinator_.AddWorker("first");
+  WorkerId second_ = coordinator_.AddWorker("second");
+};
+
+TEST_F(OrphanGrace, OthersWaitUntilItIsOver) {
+  const absl::StatusOr<Opened> orphan = Open(first_);
+  ASSERT_TRUE(orphan.ok()) << orphan.status();
+  coordinator_.FenceWorker(first_, true);
+  Pass(absl::Seconds(9));
+  const absl::Status full = Open(second_).status();
+  EXPECT_TRUE(MayFitLater(full)) << full;
+  EXPECT_THAT(std::string(full.message()),
+              HasSubstr("(60 pages wait for clients of lost workers)"));
+  Pass(absl::Seconds(1));
+  const absl::StatusOr<Opened> opened = Open(second_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_THAT(opened->ended, ElementsAre(orphan->sequence));
+}
+
+TEST_F(OrphanGrace, BeginsWhenTheOldWorkerIsProvenGone) {
+  const absl::StatusOr<Opened> orphan = Open(first_);
+  ASSERT_TRUE(orphan.ok()) << orphan.status();
+  coordinator_.FenceWorker(first_, false);
+  Pass(absl::Seconds(20));
+  EXPECT_TRUE(MayFitLater(Open(second_, 70).status())) << "nobody could have come back yet";
+  coordinator_.ConfirmExited(first_);
+  coordinator_.ConfirmExited(first_);
+  Pass(absl::Seconds(9));
+  coordinator_.ConfirmExited(first_);
+  EXPECT_TRUE(MayFitLater(Open(second_, 70).status()));
+  const absl::StatusOr<Claimed> claimed = coordinator_.Claim({second_, orphan->sequence, "token"});
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  // The next loss has a grace of its own.
+  const WorkerId third = coordinator_.AddWorker("third");
+  coordinator_.FenceWorker(second_, false);
+  harness_.clock.Advance(absl::Seconds(20));
+  ASSERT_TRUE(coordinator_.Renew(third).ok());
+  EXPECT_TRUE(MayFitLater(Open(third, 70).status()));
+  coordinator_.ConfirmExited(second_);
+  harness_.clock.Advance(absl::Seconds(10));
+  ASSERT_TRUE(coordinator_.Renew(third).ok());
+  const absl::StatusOr<Opened> opened = Open(third, 70);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_THAT(opened->ended, ElementsAre(orphan->sequence));
+}
+
+TEST_F(OrphanGrace, EndsWithItsTime) {
+  const absl::StatusOr<Opened> orphan = Open(first_);
+  ASSERT_TRUE(orphan.ok()) << orphan.status();
+  coordinator_.FenceWorker(first_, false);
+  Pass(absl::Seconds(59));
+  coordinator_.ConfirmExited(first_);
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(coordinator_.EndExpiredOrphans(), ElementsAre(orphan->sequence));
+}
+
 TEST_F(OrphanTest, ADropThatWasNotAcknowledgedIsNamedAgain) {
   WorkerSequence sequence =
       Open(first_, 8, 30,
@@ -186,15 +214,43 @@ TEST_F(OrphanTest, ADropThatWasNotAcknowledgedIsNamedAgain) {
   EXPECT_EQ(Inspector(coordinator_).sequences()[0].evicted_pages, PageCount(2));
 }
 
-TEST_F(OrphanTest, ACompactionThatWasNotAcknowledgedIsTheEnd) {
+TEST_F(OrphanTest, ACompactionThatWasNotAcknowledgedIsComputedAgain) {
   WorkerSequence sequence = Open(first_, 40, 30, Cache(policy::StreamingLlmSpec(), 16));
   ASSERT_TRUE(sequence.Commit(40).ok());
   ASSERT_TRUE(sequence.plan.has_value());
   coordinator_.FenceWorker(first_, true);
   EXPECT_EQ(Pool().free, PageCount(kPages));
-  const absl::Status lost = Claim(second_, sequence.id).status();
-  EXPECT_EQ(lost.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(lost.message()), HasSubstr("being compacted"));
+  const absl::StatusOr<Claimed> claimed = Claim(second_, sequence.id);
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_FALSE(claimed->plan.has_value());
+  EXPECT_EQ(claimed->logical_length, TokenCount(0));
+  EXPECT_EQ(claimed->tokens.size(), 41U);
+  Adopt(second_, *claimed, &sequence);
+  ASSERT_TRUE(sequence.Commit(40).ok());
+  ASSERT_TRUE(sequence.plan.has_value());
+  EXPECT_TRUE(sequence.Ack().ok());
+  EXPECT_TRUE(sequence.Commit(1).ok());
+}
+
+TEST_F(OrphanTest, ACompactionThatAHungWorkerMayCarryOutIsComputedAgainElsewhere) {
+  WorkerSequence sequence = Open(first_, 40, 30, Cache(policy::StreamingLlmSpec(), 16));
+  const PageCount held = Pool().held;
+  ASSERT_TRUE(sequence.Commit(40).ok());
+  ASSERT_TRUE(sequence.plan.has_value());
+  coordinator_.FenceWorker(first_, false);
+  EXPECT_EQ(Pool().quarantined, held);
+  // The process still runs, and cannot write the pages that the sequence gets now.
+  const absl::StatusOr<Claimed> claimed = Claim(second_, sequence.id);
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  for (const LayerTableInfo& layer : claimed->layers) {
+    for (const PageRef page : layer.pages) {
+      for (const PageList& old : sequence.tables) {
+        EXPECT_EQ(std::count(old.begin(), old.end(), page), 0);
+      }
+    }
+  }
+  coordinator_.ConfirmExited(first_);
+  EXPECT_EQ(Pool().quarantined, PageCount(0));
 }
 
 TEST_F(OrphanTest, APromptGoesOnFromItsLastChunk) {

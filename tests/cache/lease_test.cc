@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/base/steady_time.h"
 
 namespace folio::cache {
 namespace {
@@ -10,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const absl::Time kStart = absl::UnixEpoch();
+const SteadyTime kStart{};
 
 TEST(LeaseTable, ExpiresUnlessRenewed) {
   LeaseTable leases(absl::Seconds(10));
@@ -48,6 +49,17 @@ TEST(LeaseTable, UnknownWorkersAreNotFound) {
   leases.Remove(a);
   EXPECT_EQ(leases.Renew(a, kStart).code(), absl::StatusCode::kNotFound);
   EXPECT_NE(leases.Add("b", kStart), a);
+}
+
+TEST(LeaseTable, KeepsTheProgressThatAWorkerToldLast) {
+  LeaseTable leases(absl::Seconds(10));
+  const WorkerId a = leases.Add("a", kStart);
+  EXPECT_EQ(leases.all().at(a).progress, std::nullopt);
+  EXPECT_TRUE(leases.Renew(a, kStart, StepProgress{7, 250}).ok());
+  EXPECT_TRUE(leases.Renew(a, kStart).ok());
+  EXPECT_EQ(leases.all().at(a).progress, (StepProgress{7, 250}));
+  EXPECT_TRUE(leases.Renew(a, kStart, StepProgress{8, 0}).ok());
+  EXPECT_EQ(leases.all().at(a).progress, (StepProgress{8, 0}));
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+#include "services/cache/page_needs.h"
+
+#include <algorithm>
+
+namespace folio::cache {
+
+uint64_t PageNeeds::Wanted(size_t layer) const {
+  return Wanted(layer, record_.layers[layer].resident().value());
+}
+
+uint64_t PageNeeds::Wanted(size_t layer, uint32_t resident) const {
+  const Footprint& footprint = record_.footprint.layer(layer);
+  if (!record_.in_prompt()) return footprint.TargetPages(resident, record_.remaining());
+  const uint32_t ahead = record_.abilities.prefill_ahead.value();
+  uint64_t until = record_.footprint.stops().Next(record_.logical_length);
+  if (ahead > 0) until = std::min(until, uint64_t{record_.logical_length} + ahead);
+  const uint64_t tokens = resident + (until - record_.logical_length);
+  return until == record_.prompt_tokens ? footprint.ForPrompt(tokens, record_.max_new_tokens)
+                                        : footprint.ForPromptPart(tokens);
+}
+
+uint64_t PageNeeds::Lacking() const {
+  uint64_t lacking = 0;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    const uint64_t held = record_.layers[layer].pages().size();
+    lacking += std::max(Wanted(layer), held) - held;
+  }
+  return lacking;
+}
+
+uint64_t PageNeeds::ToPromise() const {
+  const bool optimistic = record_.admission == Admission::kOptimistic;
+  if (optimistic && !record_.in_prompt()) {
+    // A swapped sequence needs the pages that it had. None is promised beyond them.
+    return record_.swap.use == SwapUse::kOut ? Lacking() : 0;
+  }
+  uint64_t promised = 0;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    const bool compacts = record_.compaction_due() && record_.footprint.compacts(layer);
+    const uint64_t needed =
+        optimistic || compacts ? record_.footprint.MostInPrompt(layer)
+                               : record_.footprint.layer(layer).MaxPages(
+                                     record_.layers[layer].resident().value(), record_.remaining());
+    const uint64_t held = record_.layers[layer].pages().size();
+    promised += std::max(needed, held) - held;
+  }
+  return promised;
+}
+
+}  // namespace folio::cache
