@@ -11,26 +11,30 @@ namespace {
 constexpr auto kOk = absl::StatusCode::kOk;
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
 
-// Tokens of the budget that KVCrush gives to others than the highest.
-uint64_t Represented(const ModelSequence& s, uint64_t budget) {
-  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy.spec());
-  if (crush == nullptr) return 0;
-  return static_cast<uint64_t>(double{crush->options.share} * static_cast<double>(budget));
-}
-
 }  // namespace
 
 CacheModel::CacheModel(const CacheGeometry& geometry, uint32_t pages,
-                       const std::vector<float>* board, int64_t orphan_seconds)
-    : geometry_(geometry), board_(board), orphan_seconds_(orphan_seconds), pages_(pages) {}
+                       const std::vector<float>* board, int64_t orphan_seconds,
+                       int64_t grace_seconds, Admission admission, uint32_t swap_slots)
+    : geometry_(geometry),
+      board_(board),
+      orphan_seconds_(orphan_seconds),
+      grace_seconds_(grace_seconds),
+      admission_(admission),
+      swap_slots_(swap_slots),
+      pages_(pages) {}
 
 uint64_t CacheModel::PagesFor(uint64_t tokens) const {
   return (tokens + geometry_.page_tokens - 1) / geometry_.page_tokens;
 }
 
-// Pages per layer that a prompt is opened with.
-uint64_t CacheModel::OpenPages(const ModelSequence& s) const {
-  return std::min(PagesFor(s.prompt) + 1, PagesFor(s.prompt + s.max_new));
+// The most pages that a layer has in the prompt.
+uint64_t CacheModel::OpenPages(const ModelSequence& s, size_t layer) const {
+  uint64_t most = s.prompt;
+  if (s.streams()) {
+    most = std::min(most, s.budget(layer) + s.cache.compaction_stride.value() + s.window() - 1);
+  }
+  return std::min(PagesFor(most) + 1, PagesFor(s.prompt + s.max_new));
 }
 
 // Pages per layer that the rest of the life can fill, within the budget and two.
@@ -40,58 +44,30 @@ uint64_t CacheModel::Most(const ModelSequence& s, size_t layer, uint64_t residen
   return s.evicts() ? std::min(rest, cap) : rest;
 }
 
+// Pages that a layer should have now: those of its prompt's next chunks, or as in decode.
+uint64_t CacheModel::Due(const ModelSequence& s, size_t layer) const {
+  const uint64_t resident = s.layers[layer].positions.size();
+  return s.in_prompt(geometry_) ? DueInPrompt(s, resident) : Wanted(s, layer, resident);
+}
+
+uint64_t CacheModel::DueInPrompt(const ModelSequence& s, uint64_t resident) const {
+  uint64_t until = s.StopBehind(s.logical);
+  if (s.abilities.prefill_ahead.value() > 0) {
+    until = std::min(until, s.logical + s.abilities.prefill_ahead.value());
+  }
+  const uint64_t tokens = resident + until - s.logical;
+  if (until < s.prompt) return PagesFor(tokens);
+  return std::min(PagesFor(tokens) + 1, PagesFor(tokens + s.max_new));
+}
+
 // Pages that a layer should have in decode: the newest and one ahead.
 uint64_t CacheModel::Wanted(const ModelSequence& s, size_t layer, uint64_t resident) const {
   return std::min(resident / geometry_.page_tokens + 2, Most(s, layer, resident));
 }
 
-uint64_t CacheModel::Promised(const ModelSequence& s) const {
-  uint64_t promised = 0;
-  for (size_t i = 0; i < s.layers.size(); ++i) {
-    const ModelLayer& layer = s.layers[i];
-    const uint64_t most = s.must_compact(i) ? OpenPages(s) : Most(s, i, layer.positions.size());
-    promised += most > layer.pages.size() ? most - layer.pages.size() : 0;
-  }
-  return promised;
-}
-
 uint64_t CacheModel::Count(PageState state) const {
   return static_cast<uint64_t>(
       std::count_if(pages_.begin(), pages_.end(), [&](const Page& p) { return p.state == state; }));
-}
-
-absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
-  const auto worker = workers.find(request.worker);
-  if (worker == workers.end()) return absl::StatusCode::kNotFound;
-  if (worker->second == WorkerState::kFenced) return kRefused;
-  ModelSequence s;
-  s.cache = request.cache;
-  s.prompt = request.prompt.size();
-  s.max_new = request.max_new_tokens.value();
-  const uint64_t page = geometry_.page_tokens;
-  const uint64_t sink = s.cache.sink.value();
-  const auto* crush = std::get_if<policy::KvCrushSpec>(&s.cache.policy.spec());
-  const auto* snap = crush != nullptr ? std::get_if<policy::SnapKvSpec>(&crush->base)
-                                      : std::get_if<policy::SnapKvSpec>(&s.cache.policy.spec());
-  const auto* diff = std::get_if<policy::QueryDiffSpec>(&s.cache.policy.spec());
-  const uint32_t window = snap != nullptr   ? snap->window
-                          : diff != nullptr ? diff->options.window
-                                            : 0;
-  const uint64_t own = std::max(s.cache.recent.value(), window);
-  const size_t listed = s.cache.layer_budgets.size();
-  bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
-  for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {
-    const uint64_t budget = s.budget(layer);
-    budget_fits = s.evicts() ? budget > 0 && budget % page == 0 &&
-                                   sink + own + Represented(s, budget) <= budget
-                             : budget == 0;
-  }
-  if (!budget_fits || sink % page != 0 || s.cache.recent.value() % page != 0 || s.prompt == 0 ||
-      s.prompt + s.max_new > UINT32_MAX) {
-    return absl::StatusCode::kInvalidArgument;
-  }
-  const bool fits = PagesToOpen(request) <= FreeOfPromises() || !InTheWay(request).empty();
-  return fits ? kOk : absl::StatusCode::kResourceExhausted;
 }
 
 absl::StatusCode CacheModel::ExpectHeld(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
@@ -109,10 +85,13 @@ absl::StatusCode CacheModel::ExpectCommit(const CommitRequest& request) const {
   const ModelSequence& s = sequences.at(request.sequence);
   const uint64_t length = request.logical_length.value();
   const uint64_t known = s.known + request.sampled.size();
-  const bool record_fits = known == length || known == length + 1;
-  bool fits = length >= s.logical;
+  // Tokens that were known before the sequence was parked are computed again.
+  const bool again = request.sampled.empty() && s.known > length;
+  const bool record_fits = known == length || known == length + 1 || again;
+  bool fits = length >= s.logical && !s.parked;
   if (s.logical < s.prompt) {
-    fits = fits && length <= s.prompt && request.filled.empty() &&
+    fits = fits && length <= s.StopBehind(s.logical) && length - s.logical <= Room(s) &&
+           (length == s.logical || !s.plan.has_value()) && request.filled.empty() &&
            (length == s.prompt ? record_fits : request.sampled.empty());
   } else {
     fits = fits && record_fits && DecodeCommitFits(s, request);
@@ -132,7 +111,7 @@ absl::StatusCode CacheModel::ExpectAck(WorkerId worker, SequenceId id, LeaseEpoc
   const absl::StatusCode held = ExpectHeld(worker, id, lease);
   if (held != kOk) return held;
   const ModelSequence& s = sequences.at(id);
-  return s.plan.has_value() && s.plan->epoch == plan.value() ? kOk : kRefused;
+  return !s.parked && s.plan.has_value() && s.plan->epoch == plan.value() ? kOk : kRefused;
 }
 
 absl::StatusCode CacheModel::ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
@@ -157,7 +136,8 @@ std::vector<PageRef> CacheModel::Filled(const ModelSequence& s, uint64_t tokens)
 uint64_t CacheModel::Room(const ModelSequence& s) const {
   uint64_t room = UINT64_MAX;
   for (const ModelLayer& layer : s.layers) {
-    room = std::min(room, layer.pages.size() * geometry_.page_tokens - layer.positions.size());
+    const uint64_t fit = layer.pages.size() * geometry_.page_tokens;  // 0 if it is swapped
+    room = std::min(room, fit - std::min<uint64_t>(fit, layer.positions.size()));
   }
   return room;
 }
@@ -184,58 +164,28 @@ std::string CacheModel::TakePages(ModelSequence& s, const LayerPageLists& given,
   return "";
 }
 
-std::string CacheModel::TakeGrant(ModelSequence& s, const Outcome& outcome) {
-  if (s.plan.has_value() || s.logical < s.prompt || s.must_compact(geometry_)) {
-    return outcome.granted.empty() ? "" : "pages were granted that are not due";
-  }
-  std::vector<uint64_t> wanted;
-  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
-    wanted.push_back(Wanted(s, layer, s.layers[layer].positions.size()));
-  }
-  return TakePages(s, outcome.granted, wanted);
-}
-
-std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened) {
-  std::vector<SequenceId> ended;
-  if (PagesToOpen(request) > FreeOfPromises()) ended = InTheWay(request);
-  if (opened.ended != ended) return "other orphans made room";
-  for (const SequenceId id : ended) End(id, !workers.contains(sequences.at(id).worker));
-  ModelSequence s;
-  s.worker = request.worker;
-  s.token = request.metadata.resume_token;
-  s.cache = request.cache;
-  s.prompt = request.prompt.size();
-  s.max_new = request.max_new_tokens.value();
-  s.known = s.prompt;
-  s.layers.resize(geometry_.num_layers);
-  if (opened.pages.size() != s.layers.size()) return "pages are not one list per layer";
-  if (opened.sequence <= last_) {
-    return "sequence ids do not grow";
-  }
-  if (opened.lease_epoch != LeaseEpoch(1)) return "a new sequence's lease epoch is not 1";
-  std::string wrong =
-      TakePages(s, opened.pages, std::vector<uint64_t>(s.layers.size(), OpenPages(s)));
-  last_ = opened.sequence;
-  sequences.emplace(opened.sequence, std::move(s));
-  return wrong;
-}
-
 std::string CacheModel::DidCommit(const CommitRequest& request, const Outcome& outcome) {
   ModelSequence& s = sequences.at(request.sequence);
+  s.NoteSwappedIn();
+  const uint64_t promised = Promised(s);
   for (ModelLayer& layer : s.layers) {
     for (uint64_t p = s.logical; p < request.logical_length.value(); ++p) {
       layer.positions.push_back(static_cast<uint32_t>(p));
     }
   }
-  s.logical = request.logical_length.value();
+  const uint64_t grown = request.logical_length.value() - s.logical;
+  line_.OnCommit(request.worker, s.tenant, grown, now_);
+  if (grown > 0) s.Advance(request.logical_length.value());
   s.known += request.sampled.size();
   std::string wrong = TakePlan(request.sequence, s, outcome);
-  return wrong.empty() ? TakeGrant(s, outcome) : wrong;
+  return wrong.empty() ? TakeGrant(s, outcome.granted, promised) : wrong;
 }
 
 std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
   ModelSequence& s = sequences.at(id);
+  s.NoteSwappedIn();
   const ModelPlan plan = *std::exchange(s.plan, std::nullopt);
+  s.Advance(s.logical);
   for (size_t i = 0; i < s.layers.size(); ++i) {
     ModelLayer& layer = s.layers[i];
     if (plan.compact) {
@@ -246,7 +196,7 @@ std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
         Free(layer.pages.back());
         layer.pages.pop_back();
       }
-      s.compacted = true;
+      s.compacted = s.logical == s.prompt;
     } else if (plan.drop[i].has_value()) {
       const auto page = layer.pages.begin() + *plan.drop[i];
       Free(*page);
@@ -255,10 +205,13 @@ std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
       layer.positions.erase(token, token + geometry_.page_tokens);
     }
   }
-  std::string wrong = TakeGrant(s, outcome);
+  std::string wrong = TakeGrant(s, outcome.granted, Promised(s));
   return wrong.empty() ? TakePlan(id, s, outcome) : wrong;
 }
 
-void CacheModel::DidClose(SequenceId id) { End(id, /*quiesced=*/true); }
+void CacheModel::DidClose(SequenceId id) {
+  line_.Leave({sequences.at(id).worker, id});
+  End(id, /*quiesced=*/true);
+}
 
 }  // namespace folio::cache

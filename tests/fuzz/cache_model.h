@@ -13,53 +13,17 @@
 #include <vector>
 
 #include "services/cache/inspector.h"
+#include "tests/fuzz/model_line.h"
+#include "tests/fuzz/model_sequence.h"
 
 namespace folio::cache {
 
-struct ModelLayer {
-  PageList pages;
-  std::vector<uint32_t> positions;  // of each resident token
-};
-
-struct ModelPlan {
-  uint64_t epoch = 0;
-  bool compact = false;
-  std::vector<std::vector<uint32_t>> keep;    // compact: [layer]
-  std::vector<uint32_t> spare;                // compact: [layer]
-  std::vector<std::optional<uint32_t>> drop;  // else: [layer]
-};
-
-struct ModelSequence {
-  WorkerId worker;  // the last one, of an orphan
-  LeaseEpoch lease{1};
-  std::string token;
-  std::optional<int64_t> orphaned;  // since, in seconds
-  policy::CacheConfig cache;
-  uint64_t prompt = 0;
-  uint64_t max_new = 0;
-  uint64_t known = 0;  // ids in the record
-  uint64_t logical = 0;
-  bool compacted = false;
-  uint64_t plans = 0;
-  std::optional<ModelPlan> plan;
-  std::vector<ModelLayer> layers;
-
-  bool evicts() const { return cache.policy.spec().index() != 0; }
-  bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
-  uint64_t budget(size_t layer) const { return cache.layer_budget(layer).value(); }
-  bool must_compact(size_t layer) const { return evicts() && prompt > budget(layer) && !compacted; }
-  bool must_compact(const CacheGeometry& geometry) const {
-    bool must = false;
-    for (size_t layer = 0; layer < geometry.num_layers; ++layer) must |= must_compact(layer);
-    return must;
-  }
-};
-
 class CacheModel {
  public:
-  // `board` is borrowed. An orphan waits for `orphan_seconds`.
+  // `board` is borrowed. An orphan waits for `orphan_seconds`, and makes no room in its grace,
+  // which begins when it can be claimed.
   CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board,
-             int64_t orphan_seconds);
+             int64_t orphan_seconds, int64_t grace_seconds, Admission admission, uint32_t slots);
 
   // The answer that a call should get. Nothing changes.
   absl::StatusCode ExpectOpen(const OpenRequest& request) const;
@@ -68,6 +32,8 @@ class CacheModel {
                              PlanEpoch plan) const;
   absl::StatusCode ExpectClaim(const ClaimRequest& request) const;
   absl::StatusCode ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
+  absl::StatusCode ExpectPark(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
+  absl::StatusCode ExpectUnpark(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
 
   // The call succeeded. The model follows, and returns an error in the answer or "".
   std::string DidOpen(const OpenRequest& request, const Opened& opened);
@@ -75,29 +41,34 @@ class CacheModel {
   std::string DidAck(SequenceId id, const Outcome& outcome);
   std::string DidClaim(const ClaimRequest& request, const Claimed& claimed);
   void DidClose(SequenceId id);
+  bool DidPark(SequenceId id, bool swapped);  // returns whether the contents are to be kept
+  std::string DidUnpark(SequenceId id, const Unparked& unparked);
+  std::string DidAttend(WorkerId worker, const Attention& attention);
+  // The call found no room. The asker keeps its place.
+  void DidNotOpen(const OpenRequest& request);
+  void DidNotUnpark(SequenceId id, WorkerId worker);
+  void DidNotClaim(const ClaimRequest& request);
 
   void AddWorker(WorkerId worker);
-  // Any call in the worker's name, answered well or not.
-  void Heard(WorkerId worker);
+  void Heard(WorkerId worker);  // in any call, answered well or not
   void Fence(WorkerId worker, bool quiesced);
   // Lets time pass and returns whose lease is over, in order of id; they are fenced.
   std::vector<WorkerId> Expire(int64_t seconds);
-  // The orphans that have waited long enough; they end.
-  std::vector<SequenceId> EndExpiredOrphans();
-
-  // The pages that decode filled, if a commit of `tokens` fills any.
+  std::vector<SequenceId> EndExpiredOrphans();  // those that have waited long enough
+  // The pages that decode fills with a commit of `tokens`.
   std::vector<PageRef> Filled(const ModelSequence& sequence, uint64_t tokens) const;
-  // Tokens that fit the pages of the fullest layer.
-  uint64_t Room(const ModelSequence& sequence) const;
-
+  uint64_t Room(const ModelSequence& sequence) const;  // tokens, in the fullest layer
   std::string CompareTotals(const PoolInfo& pool) const;
   std::string CompareSequence(const SequenceDetail& detail) const;
 
   bool HasOrphans() const;
-
   std::map<SequenceId, ModelSequence> sequences;
   enum class WorkerState { kLive, kFenced };
   std::map<WorkerId, WorkerState> workers;
+  uint64_t given_up = 0, regained = 0;  // lost in vain, and those of them that grew again before
+  uint64_t turns = 0;                   // answers that would be others if all were of one tenant
+  uint64_t idle = 0;  // sequences asked back because the steps of their workers left them out
+  std::map<WorkerId, int64_t> in_flight;  // age of the worker's oldest step, as it told last
 
  private:
   enum class PageState { kFree, kHeld, kQuarantined };
@@ -107,24 +78,48 @@ class CacheModel {
     WorkerId writer;
   };
 
-  // Ends a sequence; its pages are free, or quarantined for its last worker.
+  // Its pages are free, or quarantined for its last worker. It is computed again.
+  void LosePages(ModelSequence& sequence, bool quiesced);
   void End(SequenceId id, bool quiesced);
-  // The orphans that must end so that `request` fits. None if it fits already or never.
-  std::vector<SequenceId> InTheWay(const OpenRequest& request) const;
+  // The orphans that must end so that so many pages are free. None if they are, or cannot be.
+  std::vector<SequenceId> InTheWay(uint64_t wanted) const;
+  void EndAll(const std::vector<SequenceId>& orphans);
   uint64_t FreeOfPromises() const;
-  uint64_t PagesToOpen(const OpenRequest& request) const;
+  uint64_t WorstCase(const ModelSequence& sequence) const;
+  ModelSequence Opening(const OpenRequest& request) const;
+
+  using Asker = ModelLine::Asker;
+  // Whether the sequence gets pages now, and the orphans that end for it.
+  bool Admits(const ModelSequence& sequence, const Asker& asker,
+              std::vector<SequenceId>* ended) const;
+  bool starving() const;
+  ModelLine::Ask AskOf(const ModelSequence& sequence) const;
+  void Relieve(std::vector<SequenceId>* ended);
+  uint64_t FreeSlots() const;
+  std::string TakeOffer(SequenceId id, const std::vector<SwapOffer>& offers, size_t* next);
+  void SwapOut(ModelSequence& sequence);
+  std::string CompareLayers(const ModelSequence& sequence,
+                            const std::vector<LayerTableInfo>& layers) const;
+  std::string CompareSwap(const ModelSequence& sequence, const Unparked& unparked) const;
+  std::string CompareSlots(const PoolInfo& pool) const;
   std::string CompareClaim(const ModelSequence& sequence, const Claimed& claimed) const;
   uint64_t PagesFor(uint64_t tokens) const;
-  uint64_t OpenPages(const ModelSequence& sequence) const;
+  uint64_t OpenPages(const ModelSequence& sequence, size_t layer) const;
   uint64_t Most(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
   uint64_t Wanted(const ModelSequence& sequence, size_t layer, uint64_t resident) const;
+  uint64_t Due(const ModelSequence& sequence, size_t layer) const;
+  uint64_t DueInPrompt(const ModelSequence& sequence, uint64_t resident) const;
+  policy::Compaction Chosen(const OpenRequest& request) const;  // by the pool if need be
+  uint64_t Lacking(const ModelSequence& sequence) const;
+  uint64_t ToPromise(const ModelSequence& sequence) const;
   uint64_t Promised(const ModelSequence& sequence) const;
   uint64_t Count(PageState state) const;
   absl::StatusCode ExpectHeld(WorkerId worker, SequenceId id, LeaseEpoch lease) const;
   bool DecodeCommitFits(const ModelSequence& sequence, const CommitRequest& request) const;
   std::string TakePages(ModelSequence& sequence, const LayerPageLists& given,
                         const std::vector<uint64_t>& wanted);
-  std::string TakeGrant(ModelSequence& sequence, const Outcome& outcome);
+  // `promised` is what the sequence was promised before, which is part of `available`.
+  std::string TakeGrant(ModelSequence& sequence, const LayerPageLists& granted, uint64_t promised);
   std::string TakePlan(SequenceId id, ModelSequence& sequence, const Outcome& outcome);
   std::string TakeCompaction(const ModelSequence& sequence, const CompactAction& action,
                              ModelPlan* plan) const;
@@ -138,8 +133,13 @@ class CacheModel {
 
   const CacheGeometry geometry_;
   const std::vector<float>* const board_;
-  const int64_t orphan_seconds_;
+  const int64_t orphan_seconds_, grace_seconds_;
+  const Admission admission_;
+  const uint32_t swap_slots_;
+  std::map<WorkerId, uint64_t> quarantined_slots_;
   std::vector<Page> pages_;
+  ModelLine line_;
+  bool shortage_ = false;
   std::map<WorkerId, int64_t> heard_;  // seconds
   int64_t now_ = 0;
   SequenceId last_;

@@ -6,15 +6,23 @@
 
 namespace folio::cache {
 
-void CacheModel::End(SequenceId id, bool quiesced) {
-  const ModelSequence& s = sequences.at(id);
-  for (const ModelLayer& layer : s.layers) {
+void CacheModel::LosePages(ModelSequence& s, bool quiesced) {
+  for (ModelLayer& layer : s.layers) {
     for (PageRef ref : layer.pages) {
       Page& page = pages_[ref.page.value()];
       page.state = quiesced ? PageState::kFree : PageState::kQuarantined;
       page.writer = s.worker;
     }
+    layer = {};
   }
+  if (!quiesced && !s.slots.empty()) quarantined_slots_[s.worker] += s.slots.size();
+  s.Forget();
+  s.starved = s.asked_back = s.told = false;
+  s.parked = true;
+}
+
+void CacheModel::End(SequenceId id, bool quiesced) {
+  LosePages(sequences.at(id), quiesced);
   sequences.erase(id);
 }
 
@@ -22,18 +30,30 @@ void CacheModel::Fence(WorkerId worker, bool quiesced) {
   const auto it = workers.find(worker);
   if (it == workers.end()) return;
   it->second = WorkerState::kFenced;
+  line_.LeaveAll(worker);
   std::vector<SequenceId> ended;
   for (auto& [id, s] : sequences) {
     if (s.worker != worker || s.orphaned.has_value()) continue;
-    const bool compacts = s.plan.has_value() && s.plan->compact;
-    if (orphan_seconds_ > 0 && !s.token.empty() && !compacts) {
+    const bool kept = orphan_seconds_ > 0 && !s.token.empty();
+    if (kept && s.claims_in_vain < 2) {
+      // Tokens that may have been moved are of no use.
+      if (s.plan.has_value() && s.plan->compact) LosePages(s, quiesced);
       s.orphaned = now_;
+      s.starved = s.asked_back = s.told = false;
     } else {
+      given_up += kept ? 1 : 0;
+      regained += kept && s.regained ? 1 : 0;
       ended.push_back(id);
     }
   }
   for (const SequenceId id : ended) End(id, quiesced);
   if (!quiesced) return;
+  for (auto& [id, s] : sequences) {
+    if (s.worker != worker || !s.orphaned.has_value()) continue;
+    s.claimable = now_;
+    if (s.swap == SwapUse::kIn) SwapOut(s);
+  }
+  quarantined_slots_.erase(worker);
   for (Page& page : pages_) {
     if (page.state == PageState::kQuarantined && page.writer == worker) {
       page.state = PageState::kFree;
@@ -56,46 +76,6 @@ std::vector<SequenceId> CacheModel::EndExpiredOrphans() {
   return ended;
 }
 
-uint64_t CacheModel::FreeOfPromises() const {
-  uint64_t promised = 0;
-  for (const auto& [id, other] : sequences) promised += Promised(other);
-  return Count(PageState::kFree) - promised;
-}
-
-uint64_t CacheModel::PagesToOpen(const OpenRequest& request) const {
-  ModelSequence s;
-  s.cache = request.cache;
-  s.prompt = request.prompt.size();
-  s.max_new = request.max_new_tokens.value();
-  uint64_t pages = 0;
-  for (size_t layer = 0; layer < geometry_.num_layers; ++layer) {
-    pages += s.must_compact(layer) ? OpenPages(s) : Most(s, layer, 0);
-  }
-  return pages;
-}
-
-std::vector<SequenceId> CacheModel::InTheWay(const OpenRequest& request) const {
-  std::vector<std::pair<int64_t, SequenceId>> orphans;
-  for (const auto& [id, s] : sequences) {
-    if (s.orphaned.has_value()) orphans.emplace_back(*s.orphaned, id);
-  }
-  std::sort(orphans.begin(), orphans.end());
-  const uint64_t wanted = PagesToOpen(request);
-  uint64_t room = FreeOfPromises();
-  std::vector<SequenceId> ended;
-  for (const auto& [since, id] : orphans) {
-    if (room >= wanted) break;
-    const ModelSequence& s = sequences.at(id);
-    room += Promised(s);
-    for (const ModelLayer& layer : s.layers) {
-      if (!workers.contains(s.worker)) room += layer.pages.size();
-    }
-    ended.push_back(id);
-  }
-  if (room < wanted) ended.clear();
-  return ended;
-}
-
 absl::StatusCode CacheModel::ExpectClaim(const ClaimRequest& request) const {
   const auto worker = workers.find(request.worker);
   if (worker == workers.end()) return absl::StatusCode::kNotFound;
@@ -106,8 +86,18 @@ absl::StatusCode CacheModel::ExpectClaim(const ClaimRequest& request) const {
   if (s.token.empty() || s.token != request.resume_token) {
     return absl::StatusCode::kPermissionDenied;
   }
-  const bool ready = s.orphaned.has_value() && !workers.contains(s.worker);
-  return ready ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable;
+  const bool again = s.swap == SwapUse::kOut && !request.abilities.swaps;
+  const bool compacts = s.streams() && (!s.compacted || again);
+  if (s.orphaned.has_value() && compacts && !request.abilities.streams) {
+    return absl::StatusCode::kFailedPrecondition;
+  }
+  const bool ready = s.orphaned.has_value() && (s.parked || !workers.contains(s.worker));
+  if (!ready) return absl::StatusCode::kUnavailable;
+  std::vector<SequenceId> ended;
+  ModelSequence wants = s;
+  if (s.swap == SwapUse::kOut && !request.abilities.swaps) wants.Forget();
+  const bool room = !s.parked || Admits(wants, {request.worker, request.sequence}, &ended);
+  return room ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted;
 }
 
 std::string CacheModel::CompareClaim(const ModelSequence& s, const Claimed& claimed) const {
@@ -130,24 +120,43 @@ std::string CacheModel::CompareClaim(const ModelSequence& s, const Claimed& clai
       }
     }
   }
-  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
-    std::vector<uint32_t> kept;
-    for (const PositionRange& run : claimed.layers.at(layer).kept) {
-      for (uint32_t p = run.begin.value(); p < run.end.value(); ++p) kept.push_back(p);
-    }
-    if (kept != s.layers[layer].positions || claimed.layers[layer].pages != s.layers[layer].pages) {
-      return absl::StrCat("a claim gives another table of layer ", layer);
-    }
-  }
-  return "";
+  const std::string wrong = CompareLayers(s, claimed.layers);
+  return wrong.empty() ? "" : absl::StrCat("a claim: ", wrong);
 }
 
 std::string CacheModel::DidClaim(const ClaimRequest& request, const Claimed& claimed) {
   ModelSequence& s = sequences.at(request.sequence);
+  uint64_t promised = Promised(s);
+  if (s.swap == SwapUse::kOut && !request.abilities.swaps) s.Forget();
+  if (s.swap == SwapUse::kOffered) s.NoSlots();
+  if (s.parked) {
+    std::vector<SequenceId> ended;
+    Admits(s, {request.worker, request.sequence}, &ended);
+    if (claimed.ended != ended) return "other orphans made room for a claim";
+    EndAll(ended);
+    line_.Enter({request.worker, request.sequence}, s.tenant);
+    promised = ToPromise(s);
+    s.parked = false;
+    if (s.swap == SwapUse::kOut) s.swap = SwapUse::kIn;
+  }
   s.worker = request.worker;
+  s.abilities = request.abilities;
   s.orphaned.reset();
+  s.claimable.reset();
+  ++s.claims_in_vain;
   ++s.lease;
-  return CompareClaim(s, claimed);
+  // The claim names all pages, those that this worker was granted at the end.
+  LayerPageLists granted(s.layers.size());
+  bool any = false;
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    const PageList& all = claimed.layers.at(layer).pages;
+    if (all.size() < s.layers[layer].pages.size()) return "a claim forgets pages";
+    granted[layer].assign(all.begin() + static_cast<ptrdiff_t>(s.layers[layer].pages.size()),
+                          all.end());
+    any |= !granted[layer].empty();
+  }
+  std::string wrong = TakeGrant(s, any ? granted : LayerPageLists(), promised);
+  return wrong.empty() ? CompareClaim(s, claimed) : wrong;
 }
 
 }  // namespace folio::cache

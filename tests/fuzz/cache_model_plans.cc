@@ -126,7 +126,7 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
     const ModelLayer& layer = s.layers[i];
     std::vector<uint32_t> keep;
     for (const TokenSlot slot : action.keep[i]) keep.push_back(slot.value());
-    if (!s.must_compact(i)) {
+    if (layer.positions.size() <= s.budget(i)) {
       std::vector<uint32_t> all(layer.positions.size());
       for (uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = slot;
       if (keep != all) return absl::StrCat("layer ", i, " is within its budget and loses tokens");
@@ -136,7 +136,9 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
       const std::string wrong = Contract(s, i, keep);
       if (!wrong.empty()) return absl::StrCat("layer ", i, wrong);
     }
-    const uint64_t stay = std::min<uint64_t>(Wanted(s, i, keep.size()), layer.pages.size());
+    const uint64_t wanted =
+        s.logical < s.prompt ? DueInPrompt(s, keep.size()) : Wanted(s, i, keep.size());
+    const uint64_t stay = std::min<uint64_t>(wanted, layer.pages.size());
     plan->spare.push_back(static_cast<uint32_t>(stay - PagesFor(keep.size())));
     if (action.spare[i].value() != plan->spare[i]) return "wrong spare pages";
     plan->keep.push_back(keep);
@@ -169,7 +171,7 @@ std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& actio
 
 std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome& outcome) {
   const uint64_t page = geometry_.page_tokens;
-  const bool compact = s.logical == s.prompt && s.must_compact(geometry_);
+  const bool compact = s.stands() || (s.logical == s.prompt && s.must_compact(geometry_));
   bool drop = false;
   for (size_t i = 0; i < s.layers.size(); ++i) {
     drop |= s.evicts() && s.logical >= s.prompt &&
@@ -189,8 +191,10 @@ std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome&
   if ((compaction != nullptr) != compact) return "a plan of the wrong kind";
   std::string wrong =
       compact ? TakeCompaction(s, *compaction, &plan) : TakeDrop(s, *dropping, &plan);
-  if (wrong.empty()) s.plan = plan;
-  return wrong;
+  if (!wrong.empty()) return wrong;
+  s.plan = plan;
+  s.starved = false;  // it will make room
+  return "";
 }
 
 void CacheModel::AddWorker(WorkerId worker) {
@@ -237,29 +241,27 @@ std::string CacheModel::CompareTotals(const PoolInfo& pool) const {
     return one.second.orphaned.has_value();
   });
   if (pool.orphans() != orphans) return "wrong number of orphans";
+  if (pool.given_up != given_up) return "wrong number of sequences given up";
+  std::string slots = CompareSlots(pool);
+  if (!slots.empty()) return slots;
   return pool.workers.size() == live ? "" : "wrong number of workers";
 }
 
 std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
   const ModelSequence& s = sequences.at(detail.info.id);
+  std::string wrong = CompareLayers(s, detail.layers);
+  if (!wrong.empty()) return wrong;
   uint64_t held = 0;
   uint64_t most = 0;
   uint64_t least = s.logical;
   for (size_t i = 0; i < s.layers.size(); ++i) {
-    std::vector<uint32_t> kept;
-    for (const PositionRange& run : detail.layers.at(i).kept) {
-      for (uint32_t p = run.begin.value(); p < run.end.value(); ++p) kept.push_back(p);
-    }
-    if (kept != s.layers[i].positions) return absl::StrCat("positions of layer ", i, " differ");
-    if (detail.layers[i].pages != s.layers[i].pages) {
-      return absl::StrCat("pages of layer ", i, " differ");
-    }
     held += s.layers[i].pages.size();
-    most = std::max<uint64_t>(most, kept.size());
-    least = std::min<uint64_t>(least, kept.size());
+    most = std::max<uint64_t>(most, s.layers[i].positions.size());
+    least = std::min<uint64_t>(least, s.layers[i].positions.size());
   }
   const SequenceInfo& info = detail.info;
   const SequenceState state = s.orphaned.has_value() ? SequenceState::kOrphaned
+                              : s.parked             ? SequenceState::kParked
                               : s.plan.has_value()   ? SequenceState::kEvicting
                               : s.logical < s.prompt ? SequenceState::kPrefill
                                                      : SequenceState::kDecode;
@@ -267,7 +269,7 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
       info.resident.value() != most || info.held_pages.value() != held ||
       info.evicted_tokens.value() != s.logical - least ||
       info.reserved_pages.value() != Promised(s) || info.plan_epoch.value() != s.plans ||
-      info.worker != s.worker || info.lease_epoch != s.lease) {
+      info.worker != s.worker || info.lease_epoch != s.lease || info.swap_slots != s.slots.size()) {
     return "the report about the sequence differs";
   }
   return "";

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/fuzz/fuzz_episode.h"
@@ -13,31 +15,73 @@ namespace {
 
 constexpr uint64_t kShards = 4;
 constexpr uint64_t kEpisodeSteps = 5000;
+constexpr uint64_t kStepsToSeeAll = 100'000;
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// The kinds of event that each long run should have seen. Rare ones first.
+std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
+  const auto code = [&](absl::StatusCode status) { return c.status[static_cast<size_t>(status)]; };
+  return {{"idle", c.idle},
+          {"swapped_claims", c.swapped_claims},
+          {"parked_claims", c.parked_claims},
+          {"turns", c.turns},
+          {"OK", code(absl::StatusCode::kOk)},
+          {"INVALID_ARGUMENT", code(absl::StatusCode::kInvalidArgument)},
+          {"NOT_FOUND", code(absl::StatusCode::kNotFound)},
+          {"RESOURCE_EXHAUSTED", code(absl::StatusCode::kResourceExhausted)},
+          {"FAILED_PRECONDITION", code(absl::StatusCode::kFailedPrecondition)},
+          {"compactions", c.compactions},
+          {"streamed", c.streamed},
+          {"drops", c.drops},
+          {"plans_upon_ack", c.plans_upon_ack},
+          {"commits_beside_a_plan", c.commits_beside_a_plan},
+          {"grants", c.grants},
+          {"uneven", c.uneven},
+          {"acks", c.acks},
+          {"closes", c.closes},
+          {"deaths", c.deaths},
+          {"goodbyes", c.goodbyes},
+          {"expiries", c.expiries},
+          {"claims", c.claims},
+          {"claims_beside_a_plan", c.claims_beside_a_plan},
+          {"orphans_expired", c.orphans_expired},
+          {"orphans_in_the_way", c.orphans_in_the_way},
+          {"given_up", c.given_up},
+          {"regained", c.regained},
+          {"parks", c.parks},
+          {"unparks", c.unparks},
+          {"asked_back", c.asked_back},
+          {"relieved", c.relieved},
+          {"waits", c.waits},
+          {"offers", c.offers},
+          {"swaps_out", c.swaps_out},
+          {"swaps_in", c.swaps_in}};
+}
+
+bool EverythingHappened(const Coverage& coverage) {
+  const auto kinds = Kinds(coverage);
+  return std::all_of(kinds.begin(), kinds.end(), [](const auto& kind) { return kind.second > 0; });
+}
+
 void ExpectEverythingHappened(const Coverage& c) {
   const auto code = [&](absl::StatusCode status) { return c.status[static_cast<size_t>(status)]; };
-  EXPECT_GT(code(absl::StatusCode::kOk), 0U);
-  EXPECT_GT(code(absl::StatusCode::kInvalidArgument), 0U);
-  EXPECT_GT(code(absl::StatusCode::kNotFound), 0U);
-  EXPECT_GT(code(absl::StatusCode::kResourceExhausted), 0U);
-  EXPECT_GT(code(absl::StatusCode::kFailedPrecondition), 0U);
-  for (uint64_t count :
-       {c.compactions, c.drops, c.plans_upon_ack, c.commits_beside_a_plan, c.grants, c.uneven,
-        c.acks, c.closes, c.deaths, c.goodbyes, c.expiries, c.claims, c.claims_beside_a_plan,
-        c.orphans_expired, c.orphans_in_the_way}) {
-    EXPECT_GT(count, 0U);
-  }
+  for (const auto& [name, count] : Kinds(c)) EXPECT_GT(count, 0U) << name;
   std::printf(
-      "ok %lu, compactions %lu, drops %lu, planned upon ack %lu, commits beside a plan %lu, "
-      "pool full %lu, expiries %lu, claims %lu, orphans expired %lu, in the way %lu\n",
-      code(absl::StatusCode::kOk), c.compactions, c.drops, c.plans_upon_ack,
+      "ok %lu, compactions %lu, in prefill %lu, drops %lu, planned upon ack %lu, commits beside a "
+      "plan %lu, "
+      "pool full %lu, expiries %lu, claims %lu, orphans expired %lu, in the way %lu, "
+      "given up %lu (%lu computed again), parked %lu and again %lu, asked back %lu, relieved %lu, "
+      "claimed parked %lu, offered slots %lu, swapped out %lu (%lu with a plan) and in %lu, "
+      "claimed swapped %lu, let in by turn %lu, asked back idle %lu\n",
+      code(absl::StatusCode::kOk), c.compactions, c.streamed, c.drops, c.plans_upon_ack,
       c.commits_beside_a_plan, code(absl::StatusCode::kResourceExhausted), c.expiries, c.claims,
-      c.orphans_expired, c.orphans_in_the_way);
+      c.orphans_expired, c.orphans_in_the_way, c.given_up, c.regained, c.parks, c.unparks,
+      c.asked_back, c.relieved, c.parked_claims, c.offers, c.swaps_out, c.swaps_with_a_plan,
+      c.swaps_in, c.swapped_claims, c.turns, c.idle);
 }
 
 class CoordinatorFuzz : public ::testing::TestWithParam<uint64_t> {};
@@ -47,13 +91,22 @@ TEST_P(CoordinatorFuzz, AgreesWithTheModelAfterEachStep) {
   const uint64_t seed = FromEnvironment("FOLIO_FUZZ_SEED", std::random_device()());
   std::printf("FOLIO_FUZZ_SEED=%" PRIu64 ", %" PRIu64 " steps\n", seed, steps);
   Coverage coverage;
-  for (uint64_t done = 0, episode = 0; done < steps; done += kEpisodeSteps, ++episode) {
+  // A run of usual length misses the rarest kind of event once in some hundred times, and goes on.
+  const bool to_see_all = steps >= kStepsToSeeAll;
+  const auto enough = [&](uint64_t done) {
+    return done >= steps && (!to_see_all || done >= 8 * steps || EverythingHappened(coverage));
+  };
+  for (uint64_t done = 0, episode = 0; !enough(done); done += kEpisodeSteps, ++episode) {
     const uint64_t episode_seed = (seed * kShards + GetParam()) * 1'000'003 + episode;
     Episode run(episode_seed, coverage);
-    ASSERT_EQ(run.Run(std::min(kEpisodeSteps, steps - done)), "")
+    const uint64_t left = done < steps ? steps - done : kEpisodeSteps;
+    ASSERT_EQ(run.Run(std::min(kEpisodeSteps, left)), "")
         << "repeat with FOLIO_FUZZ_SEED=" << seed << ", episode " << episode;
   }
-  if (steps >= 100'000) ExpectEverythingHappened(coverage);
+  if (to_see_all) ExpectEverythingHappened(coverage);
+  if (steps >= 1'000'000) {  // it is rarer
+    EXPECT_GT(coverage.swaps_with_a_plan, 0U);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shard, CoordinatorFuzz, ::testing::Range(uint64_t{0}, kShards));

@@ -26,9 +26,14 @@ std::string Episode::Step() {
   if (kind < 20) return Renew();
   if (kind < 24 && !model_.sequences.empty()) return Claim();
   if (kind < 80 || model_.sequences.empty()) return Open();
-  if (kind < 100) return Close();
+  if (kind < 90) return Close();
   if (kind < 260) return Ack();
-  return Commit();
+  if (kind < 290) return Attend(AnyWorker());
+  if (kind < 350) return Park();
+  if (kind < 390) return Unpark();
+  std::string wrong = Commit();
+  // A worker is told of a shortage with the answer to its commit, more often than not.
+  return wrong.empty() && OneIn(2) ? Attend(AnyWorker()) : wrong;
 }
 
 std::string Episode::Compare() {
@@ -60,6 +65,10 @@ std::string Episode::End() {
   if (harness_.coordinator->EndExpiredOrphans() != model_.EndExpiredOrphans()) {
     return "orphans outlive everybody";
   }
+  coverage_.given_up += model_.given_up;
+  coverage_.regained += model_.regained;
+  coverage_.turns += model_.turns;
+  coverage_.idle += model_.idle;
   const PoolInfo pool = harness_.inspector().pool();
   if (pool.free != pool.total) return "pages are missing at the end";
   return Compare();
@@ -125,7 +134,11 @@ std::string Episode::Renew() {
                             ? absl::StatusCode::kFailedPrecondition
                             : absl::StatusCode::kOk;
   model_.Heard(worker);
-  return Expect(expected, harness_.coordinator->Renew(worker), "Renew");
+  if (OneIn(2)) return Expect(expected, harness_.coordinator->Renew(worker), "Renew");
+  const uint32_t in_flight = OneIn(2) ? 0 : Pick(6);
+  if (expected == absl::StatusCode::kOk) model_.in_flight[worker] = in_flight;
+  const StepProgress progress = {.in_flight_ms = 1000 * in_flight};
+  return Expect(expected, harness_.coordinator->Renew(worker, progress), "Renew");
 }
 
 std::string Episode::Open() {
@@ -133,6 +146,10 @@ std::string Episode::Open() {
   model_.Heard(request.worker);
   const absl::StatusOr<Opened> opened = harness_.coordinator->Open(request);
   std::string wrong = Expect(model_.ExpectOpen(request), opened.status(), "Open");
+  if (absl::IsResourceExhausted(opened.status())) {
+    model_.DidNotOpen(request);
+    coverage_.waits += request.waits_for_room ? 1 : 0;
+  }
   if (!wrong.empty() || !opened.ok()) return wrong;
   coverage_.orphans_in_the_way += opened->ended.size();
   return model_.DidOpen(request, *opened);
@@ -141,6 +158,7 @@ std::string Episode::Open() {
 std::string Episode::Claim() {
   ClaimRequest request;
   request.worker = AnyWorker();
+  request.abilities = RandomAbilities();
   request.sequence = OneIn(40) ? SequenceId(Pick(2000)) : AnySequence();
   for (const auto& [id, s] : model_.sequences) {
     if (s.orphaned.has_value() && OneIn(2)) request.sequence = id;
@@ -152,10 +170,32 @@ std::string Episode::Claim() {
   model_.Heard(request.worker);
   const absl::StatusOr<Claimed> claimed = harness_.coordinator->Claim(request);
   std::string wrong = Expect(expected, claimed.status(), "Claim");
+  if (absl::IsResourceExhausted(claimed.status())) model_.DidNotClaim(request);
   if (!wrong.empty() || !claimed.ok()) return wrong;
   ++coverage_.claims;
+  coverage_.swapped_claims += claimed->layers[0].slots.empty() ? 0 : 1;
+  coverage_.parked_claims += model_.sequences.at(request.sequence).parked ? 1 : 0;
   coverage_.claims_beside_a_plan += claimed->plan.has_value() ? 1 : 0;
-  return model_.DidClaim(request, *claimed);
+  wrong = model_.DidClaim(request, *claimed);
+  return wrong.empty() && OneIn(6) ? LoseInVain(request) : wrong;
+}
+
+std::string Episode::LoseInVain(ClaimRequest request) {
+  for (int losses = 0; losses < 2; ++losses) {
+    harness_.coordinator->ConfirmExited(request.worker);
+    model_.Fence(request.worker, /*quiesced=*/true);
+    request.worker = harness_.coordinator->AddWorker("next");
+    model_.AddWorker(request.worker);
+    const absl::StatusCode expected = model_.ExpectClaim(request);
+    const absl::StatusOr<Claimed> claimed = harness_.coordinator->Claim(request);
+    std::string wrong = Expect(expected, claimed.status(), "Claim after a loss");
+    if (absl::IsResourceExhausted(claimed.status())) model_.DidNotClaim(request);
+    const bool swapped = claimed.ok() && !claimed->layers[0].slots.empty();
+    coverage_.swapped_claims += swapped ? 1 : 0;
+    if (wrong.empty() && claimed.ok()) wrong = model_.DidClaim(request, *claimed);
+    if (!wrong.empty() || !claimed.ok()) return wrong;
+  }
+  return "";
 }
 
 void Episode::Note(const Outcome& outcome) {
@@ -180,6 +220,8 @@ std::string Episode::Commit() {
   std::string wrong = Expect(expected, outcome.status(), "Commit");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   Note(*outcome);
+  const ModelSequence& s = model_.sequences.at(commit.sequence);
+  coverage_.streamed += commit.logical_length.value() < s.prompt && outcome->plan.has_value();
   return model_.DidCommit(commit, *outcome);
 }
 

@@ -15,9 +15,12 @@ namespace folio::cache {
 // Coverage counts what happened, so that a run that tests nothing is noticed.
 struct Coverage {
   std::array<uint64_t, 17> status = {};  // of all calls, by code
-  uint64_t compactions = 0, drops = 0, plans_upon_ack = 0, commits_beside_a_plan = 0, grants = 0,
-           uneven = 0, acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0, claims = 0,
-           claims_beside_a_plan = 0, orphans_expired = 0, orphans_in_the_way = 0;
+  uint64_t compactions = 0, streamed = 0, drops = 0, plans_upon_ack = 0, commits_beside_a_plan = 0,
+           grants = 0, uneven = 0, acks = 0, closes = 0, deaths = 0, goodbyes = 0, expiries = 0,
+           claims = 0, claims_beside_a_plan = 0, orphans_expired = 0, orphans_in_the_way = 0,
+           given_up = 0, regained = 0, parks = 0, unparks = 0, asked_back = 0, relieved = 0,
+           waits = 0, parked_claims = 0, offers = 0, swaps_out = 0, swaps_in = 0,
+           swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -27,14 +30,22 @@ class Episode {
       : random_(seed),
         coverage_(coverage),
         page_tokens_(std::array<uint32_t, 4>{1, 2, 4, 8}[Pick(4)]),
-        pages_(8 + Pick(90)),
+        greedy_(OneIn(2)),
+        pages_(8 + Pick(greedy_ ? 40 : 90)),
         orphan_seconds_(OneIn(4) ? 0 : 1 + Pick(60)),
+        grace_seconds_(OneIn(3) ? 0 : Pick(20)),
+        admission_(OneIn(3) ? Admission::kReserve : Admission::kOptimistic),
+        swap_slots_(OneIn(6) ? 0 : Pick(2 * pages_)),
         harness_({.pages = pages_,
                   .layers = 1 + Pick(3),
                   .kv_heads = 1 + Pick(2),
                   .page_tokens = page_tokens_,
-                  .orphan_ttl = absl::Seconds(orphan_seconds_)}),
-        model_(harness_.geometry, pages_, &harness_.board, orphan_seconds_) {}
+                  .orphan_ttl = absl::Seconds(orphan_seconds_),
+                  .orphan_grace = absl::Seconds(grace_seconds_),
+                  .admission = admission_,
+                  .swap_slots = swap_slots_}),
+        model_(harness_.geometry, pages_, &harness_.board, orphan_seconds_, grace_seconds_,
+               admission_, swap_slots_) {}
 
   // "" or what was wrong.
   std::string Run(uint64_t steps);
@@ -61,6 +72,8 @@ class Episode {
   std::string Renew();
   // An orphan more often than not.
   std::string Claim();
+  // The worker that claimed a sequence is lost at once, and so is the next one.
+  std::string LoseInVain(ClaimRequest request);
   // Parameters that fit the small sequences of an episode.
   void SetParameters(policy::PolicySpec& spec);
   policy::KvCrushSpec RandomCrush();
@@ -81,12 +94,20 @@ class Episode {
   std::string Commit();
   std::string Ack();
   std::string Close();
+  // Parks, more often than not, a sequence that was asked back.
+  std::string Park();
+  std::string Unpark();
+  std::string Attend(WorkerId worker);
+  WorkerAbilities RandomAbilities();
 
   std::mt19937_64 random_;
   Coverage& coverage_;
   const uint32_t page_tokens_;
+  const bool greedy_;  // short prompts may have long answers, so that the pool runs dry
   const uint32_t pages_;
-  const int64_t orphan_seconds_;
+  const int64_t orphan_seconds_, grace_seconds_;
+  const Admission admission_;
+  const uint32_t swap_slots_;
   Harness harness_;
   CacheModel model_;
 };

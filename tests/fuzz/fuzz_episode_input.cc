@@ -40,9 +40,16 @@ policy::KvCrushSpec Episode::RandomCrush() {
 
 OpenRequest Episode::RandomOpen() {
   const uint32_t p = page_tokens_;
+  const bool grows = greedy_ && !OneIn(4);
+  const uint32_t prompt = grows ? 1 + Pick(3 * p) : 1 + Pick((OneIn(4) ? 30 : 8) * p);
   OpenRequest request =
-      Request(AnyWorker(), OneIn(50) ? 0 : 1 + Pick(8 * p), Pick(10 * p), FullCache());
+      Request(AnyWorker(), OneIn(50) ? 0 : prompt, Pick((grows ? 60 : 10) * p), FullCache());
   if (!OneIn(3)) request.metadata.resume_token = OneIn(9) ? "another" : "mine";
+  request.abilities = RandomAbilities();
+  request.waits_for_room = !OneIn(3);
+  request.tenant = std::string(1, static_cast<char>('a' + Pick(3)));
+  request.urgency = {.priority = OneIn(2) ? 0 : static_cast<int32_t>(Pick(3)) - 1,
+                     .waited = absl::Seconds(Pick(20))};
   if (OneIn(40)) request.max_new_tokens = TokenCount(UINT32_MAX - Pick(100));
   const uint32_t sink = Pick(3);
   const uint32_t recent = Pick(3);
@@ -61,6 +68,8 @@ OpenRequest Episode::RandomOpen() {
       coverage_.uneven += pages * p != request.cache.layer_budgets[0].value() ? 1 : 0;
     }
   }
+  request.cache.compaction = static_cast<policy::Compaction>(Pick(3));
+  request.cache.compaction_stride = TokenCount(OneIn(40) ? Pick(3) : (1 + Pick(5)) * p);
   if (OneIn(40)) request.cache.budget += TokenCount(1);
   if (OneIn(60)) request.cache.recent += TokenCount(1);
   return request;
@@ -74,11 +83,12 @@ CommitRequest Episode::GoodCommit(SequenceId id) {
   commit.lease_epoch = s.lease;
   uint64_t tokens = 0;
   if (s.logical < s.prompt) {
-    tokens = Pick(static_cast<uint32_t>(s.prompt - s.logical) + 1);
+    const uint64_t most = std::min(s.StopBehind(s.logical) - s.logical, model_.Room(s));
+    tokens = OneIn(3) ? most : Pick(static_cast<uint32_t>(most) + 1);
   } else {
     const uint64_t left = s.prompt + s.max_new - s.logical;
     const uint64_t most = std::min({left, model_.Room(s), uint64_t{2} * page_tokens_ + 1});
-    tokens = OneIn(4) ? Pick(static_cast<uint32_t>(most) + 1) : std::min<uint64_t>(1, most);
+    tokens = OneIn(2) ? Pick(static_cast<uint32_t>(most) + 1) : std::min<uint64_t>(1, most);
     commit.filled = model_.Filled(s, tokens);
   }
   const uint64_t length = s.logical + tokens;
