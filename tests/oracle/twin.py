@@ -23,10 +23,14 @@ LAYERS, HEADS, KV_HEADS, DIM, HIDDEN, FFN = 30, 9, 3, 64, 576, 1536
 THETA, EPS = 100000.0, 1e-5
 
 
+def cases():
+    """The oracle's generations."""
+    return json.loads((HERE / "generation.json").read_text())
+
+
 def full_cases():
-    """The generations without eviction."""
-    cases = json.loads((HERE / "generation.json").read_text())
-    return [case for case in cases if case["policy"] == "full"]
+    """Those without eviction."""
+    return [case for case in cases() if case["policy"] == "full"]
 
 
 def stored(values):
@@ -39,9 +43,9 @@ def rotate(x, cos, sin):
 
 
 def attend(q, k, v):
-    """Causal; q is [tokens, HEADS, DIM], k and v are [tokens, KV_HEADS, DIM]."""
+    """Causal; q is [tokens, HEADS, DIM], k and v are [tokens, KV_HEADS, DIM] and may begin earlier."""
     out = np.empty_like(q)
-    hidden = np.triu(np.ones((len(q), len(q)), bool), 1)
+    hidden = np.triu(np.ones((len(q), len(k)), bool), 1 + len(k) - len(q))
     for head in range(HEADS):
         kv = head // (HEADS // KV_HEADS)
         share = q[:, head] @ k[:, kv].T / q.dtype.type(np.sqrt(DIM))
@@ -72,8 +76,8 @@ class Twin:
         chosen = logits[np.arange(len(tokens)), tokens] - np.log(np.exp(logits).sum(-1))
         return np.array([chosen, best[:, 1] - best[:, 0]])
 
-    def hidden(self, ids, order, dtype, store, eps):
-        """After the last norm."""
+    def hidden(self, ids, order=None, dtype=np.float32, store=stored, eps=EPS, first=0, attention=None):
+        """After the last norm. `first` is the position of the first token; `attention` takes the layer too."""
         random = np.random.default_rng(order)
         here = np.arange(HIDDEN) if order is None else random.permutation(HIDDEN)
 
@@ -82,10 +86,13 @@ class Twin:
             return x / scale * self.weights[name][here].astype(dtype)
 
         def weight(name, rows=slice(None), columns=slice(None)):
+            if order is None:
+                return self.weights[name + ".weight"].astype(dtype, copy=False).T
             return np.ascontiguousarray(self.weights[name + ".weight"][rows][:, columns].astype(dtype).T)
 
         inverse = (1 / THETA ** (np.arange(0, DIM, 2, dtype=np.float32) / DIM)).astype(np.float32)
-        angles = np.tile(np.arange(len(ids), dtype=np.float32)[:, None] * inverse, 2)[:, None]
+        positions = np.arange(first, first + len(ids), dtype=np.float32)
+        angles = np.tile(positions[:, None] * inverse, 2)[:, None]
         cos, sin = np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
         x = self.weights["model.embed_tokens.weight"][ids][:, here].astype(dtype)
         for layer in range(LAYERS):
@@ -95,7 +102,8 @@ class Twin:
             q, k, v = (
                 (h @ weight(f"{at}self_attn.{role}_proj", columns=here)).reshape(len(ids), -1, DIM) for role in "qkv"
             )
-            attended = attend(rotate(q, cos, sin), store(rotate(k, cos, sin)), store(v))
+            own = rotate(q, cos, sin), store(rotate(k, cos, sin)), store(v)
+            attended = attend(*own) if attention is None else attention(layer, *own)
             x = x + attended @ weight(at + "self_attn.o_proj", rows=here)
             h = norm(x, at + "post_attention_layernorm.weight")
             gate = h @ weight(at + "mlp.gate_proj", ffn, here)
