@@ -36,6 +36,14 @@ struct Matrix {
   T* row(size_t r) const { return data + r * stride; }
 };
 
+// One rank's swap memory, which has room for copies of pages and of their scores. It is memory of
+// the host, also where the pages are on a GPU.
+struct SwapView {
+  std::byte* memory = nullptr;  // pages [slot], then float[channel][token][kv_head] [slot]
+  uint32_t num_slots = 0;
+  float* board = nullptr;  // the pool's score board, at its address on the host
+};
+
 // One rank's pages and the score board that all ranks share, as they are mapped in this process.
 struct PoolView {
   std::byte* pages = nullptr;  // [page][K, V][kv_head][token][head_dim] bf16, the rank's heads
@@ -44,6 +52,7 @@ struct PoolView {
   CacheGeometry geometry;         // of the rank
   uint32_t all_kv_heads = 0;      // columns of the board, or 0 if this rank has all heads
   uint32_t first_board_head = 0;  // the rank's first column; its others follow
+  SwapView swap = {};             // beside the pages
 
   // [kv_head][token][head_dim] of one page.
   bf16* keys(uint32_t page) const {
@@ -58,6 +67,13 @@ struct PoolView {
   float* page_scores(uint32_t page, uint32_t channel = 0) const {
     const size_t row = (size_t{channel} * num_pages + page) * geometry.page_tokens;
     return scores + row * score_stride() + first_board_head;
+  }
+  std::byte* swap_page(uint32_t slot) const {
+    return swap.memory + size_t{slot} * geometry.page_bytes();
+  }
+  float* swap_scores(uint32_t slot) const {
+    return reinterpret_cast<float*>(swap.memory + size_t{swap.num_slots} * geometry.page_bytes()) +
+           slot * geometry.score_board_floats(1);
   }
 };
 

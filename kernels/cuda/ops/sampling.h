@@ -34,8 +34,10 @@ struct SampleRow {
 
 struct SampledToken {
   uint32_t token = 0;
-  float logprob = 0;    // natural log, of the model's own distribution; with top_logprobs >= 0
-  uint32_t finite = 1;  // 0 if a logit is not finite, and then the other fields mean nothing
+  float logprob = 0;  // natural log, of the model's own distribution; with top_logprobs >= 0
+  // 0 if a logit is not finite. The token is then 0, which a step that is under way already may
+  // feed, and the log-probability means nothing.
+  uint32_t finite = 1;
 };
 
 struct TopLogprob {

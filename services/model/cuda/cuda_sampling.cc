@@ -36,9 +36,12 @@ void SampledStep::Fill(StepOutput& output) const {
   const auto* tokens = tokens_.as<SampledToken>();
   for (const Wanted& wanted : wanted_) {
     const SampledToken& sampled = tokens[wanted.result];
-    if (sampled.finite == 0) output.status.Update(NotFinite(wanted.next));
     SegmentOutput& out = output.outputs.emplace_back();
     out.slot = wanted.slot;
+    if (sampled.finite == 0) {
+      out.status = NotFinite(wanted.next);
+      continue;
+    }
     out.token = TokenId(sampled.token);
     if (wanted.top_logprobs < 0) continue;
     out.logprob = sampled.logprob;

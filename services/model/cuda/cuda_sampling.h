@@ -19,7 +19,7 @@ namespace folio::model {
 // SampledStep is a step's results on their way to the host. It must live until they are collected.
 class SampledStep {
  public:
-  // Fills in the outputs of a step that is done.
+  // Fills in the outputs of a step that is done, each with a status of its own.
   void Fill(StepOutput& output) const;
 
  private:
