@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/model/executor_harness.h"
+#include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
 namespace {
@@ -63,6 +64,13 @@ TEST_P(ExecutorTest, FeedsWhatItSampled) {
     ASSERT_EQ(outputs.size(), 2u);
     EXPECT_EQ(outputs[0].token, outputs[1].token);
     token = outputs[0].token.value();
+  }
+}
+
+TEST_P(ExecutorTest, SwappedPagesAreTheSame) {
+  for (const auto score : {kernels::ScoreKind::kNormRatio, kernels::ScoreKind::kValueNorm}) {
+    ExecutorHarness harness(GetParam());
+    EXPECT_EQ(PlaySwap(harness.executor(), harness.pool(), harness.pool().view(), score), "");
   }
 }
 
@@ -182,7 +190,7 @@ TEST_P(ExecutorTest, AnEmptyStepIsNoStep) {
   EXPECT_TRUE(harness.Run({}).empty());
 }
 
-TEST_P(ExecutorTest, ALogitThatIsNotFiniteIsAFault) {
+TEST_P(ExecutorTest, ALogitThatIsNotFiniteFailsItsSegment) {
   RandomModel model(TinyConfig(), 1);
   // Finite weights whose products are not.
   model.SetMatrix(Role::kOutput, 0,
@@ -194,8 +202,10 @@ TEST_P(ExecutorTest, ALogitThatIsNotFiniteIsAFault) {
   StepBatch batch;
   batch.segments = {Greedy(slot, {1, 2, 3}, 0, true)};
   const StepOutput output = executor->Collect(executor->Enqueue(batch));
-  EXPECT_EQ(output.status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(output.status.message()), HasSubstr("not finite at position 2"));
+  EXPECT_TRUE(output.status.ok()) << output.status;
+  const absl::Status& failed = output.outputs.at(0).status;
+  EXPECT_EQ(failed.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("at position 2,"));
 }
 
 using ExecutorDeathTest = ExecutorTest;

@@ -1,5 +1,6 @@
 #include "tests/model/random_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -100,6 +101,8 @@ TestPool::TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_
   pages_.assign(num_pages * geometry.page_bytes(), std::byte{0xff});  // NaN in bf16
   scores_.assign(geometry.score_board_floats(num_pages), std::numeric_limits<float>::quiet_NaN());
   view_ = {pages_.data(), scores_.data(), num_pages, geometry};
+  swap_.assign(kSwapSlots * geometry.swap_slot_bytes() / sizeof(float), 0.0F);
+  view_.swap = {reinterpret_cast<std::byte*>(swap_.data()), kSwapSlots, scores_.data()};
 }
 
 std::vector<std::vector<PageRef>> TestPool::Take(uint32_t count) {
@@ -113,6 +116,11 @@ std::vector<std::vector<PageRef>> TestPool::Take(uint32_t count) {
     }
   }
   return taken;
+}
+
+void TestPool::Damage(PageId page) {
+  const size_t bytes = view_.geometry.page_bytes();
+  std::fill_n(pages_.begin() + page.value() * bytes, bytes, std::byte{0xff});
 }
 
 }  // namespace folio::model::testing

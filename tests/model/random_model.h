@@ -47,17 +47,22 @@ class RandomModel final : public ModelSource {
 // Pages and scores in ordinary memory, filled with NaN, so that a read of unwritten memory shows.
 class TestPool {
  public:
+  static constexpr uint32_t kSwapSlots = 64;
+
   TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_tokens = 16);
 
   const kernels::PoolView& view() const { return view_; }
   // `count` pages for each layer, never given out before.
   std::vector<std::vector<PageRef>> Take(uint32_t count);
+  // Fills a page with NaN, as broken memory might.
+  void Damage(PageId page);
   // Makes all pages available again, with their old contents.
   void TakeBackAll() { next_ = 0; }
 
  private:
   std::vector<std::byte> pages_;
   std::vector<float> scores_;
+  std::vector<float> swap_;
   kernels::PoolView view_;
   uint32_t next_ = 0;
 };

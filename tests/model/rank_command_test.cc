@@ -39,6 +39,9 @@ std::string AllCommands() {
   AppendCommand(CompactCommand{SequenceSlot(4),
                                {{{TokenSlot(0), TokenSlot(5)}, {}}, {PageCount(1), PageCount(2)}}},
                 bytes);
+  AppendCommand(
+      SwapCommand{{.out = true, .pages = {{PageId(7), SwapSlot(1)}, {PageId(5), SwapSlot(0)}}}},
+      bytes);
   AppendCommand(DropEdit{SequenceSlot(4), {{BlockIndex(2), std::nullopt}}}, bytes);
   AppendCommand(Step(), bytes);
   AppendCommand(ReleaseEdit{SequenceSlot(4)}, bytes);
@@ -50,7 +53,7 @@ std::string AllCommands() {
 TEST(RankCommand, ReadsWhatWasWritten) {
   const auto commands = ReadCommands(AllCommands());
   ASSERT_TRUE(commands.ok()) << commands.status();
-  ASSERT_EQ(commands->size(), 9u);
+  ASSERT_EQ(commands->size(), 10u);
   const auto& acquire = std::get<AcquireEdit>((*commands)[0]);
   EXPECT_EQ(acquire.slot, SequenceSlot(4));
   EXPECT_EQ(acquire.score, ScoreKind::kUnrotatedDifference);
@@ -66,9 +69,12 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(compact.compact.keep,
             (std::vector<std::vector<TokenSlot>>{{TokenSlot(0), TokenSlot(5)}, {}}));
   EXPECT_EQ(compact.compact.spare, (std::vector<PageCount>{PageCount(1), PageCount(2)}));
-  const auto& drop = std::get<DropEdit>((*commands)[4]);
+  EXPECT_EQ(
+      std::get<SwapCommand>((*commands)[4]).swaps,
+      (PageSwaps{.out = true, .pages = {{PageId(7), SwapSlot(1)}, {PageId(5), SwapSlot(0)}}}));
+  const auto& drop = std::get<DropEdit>((*commands)[5]);
   EXPECT_EQ(drop.drop.block, (std::vector<std::optional<BlockIndex>>{BlockIndex(2), std::nullopt}));
-  const auto& step = std::get<StepCommand>((*commands)[5]);
+  const auto& step = std::get<StepCommand>((*commands)[6]);
   EXPECT_EQ(step.digest, 0x0123456789abcdefu);
   ASSERT_EQ(step.batch.segments.size(), 2u);
   const StepSegment& prompt = step.batch.segments[1];
@@ -79,9 +85,9 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(prompt.window.neighbours, 3u);
   EXPECT_EQ(prompt.window.channel, 1u);
   EXPECT_TRUE(step.batch.segments[0].score_resident);
-  EXPECT_EQ(std::get<ReleaseEdit>((*commands)[6]).slot, SequenceSlot(4));
-  EXPECT_TRUE(std::holds_alternative<CollectCommand>((*commands)[7]));
-  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[8]));
+  EXPECT_EQ(std::get<ReleaseEdit>((*commands)[7]).slot, SequenceSlot(4));
+  EXPECT_TRUE(std::holds_alternative<CollectCommand>((*commands)[8]));
+  EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[9]));
   EXPECT_TRUE(ReadCommands("")->empty());
 }
 
@@ -94,7 +100,7 @@ TEST(RankCommand, NothingIsReadBeyondTheEnd) {
     refused += !ReadCommands(cut).ok();
   }
   // Only ends of commands can be read.
-  EXPECT_EQ(refused, whole.size() - 9);
+  EXPECT_EQ(refused, whole.size() - 10);
   EXPECT_THAT(std::string(ReadCommands(whole.substr(0, 5)).status().message()),
               HasSubstr("at byte 4 of 5"));
 }
@@ -111,7 +117,7 @@ TEST(RankCommand, DamageIsRefusedOrReadAsSomethingElse) {
   AppendCommand(ExtendEdit{SequenceSlot(0), {}}, longest);
   longest.back() = '\x7f';  // a list of two thousand million
   EXPECT_FALSE(ReadCommands(longest).ok());
-  EXPECT_FALSE(ReadCommands(std::string("\x09\0\0\0", 4)).ok());  // no such command
+  EXPECT_FALSE(ReadCommands(std::string("\x0a\0\0\0", 4)).ok());  // no such command
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/model/source_reading.h"
 #include "tests/testing/hf_image.h"
 #include "tests/testing/scratch_directory.h"
@@ -27,6 +28,22 @@ struct HfDamage {
   const char* words;
   ::folio::testing::TinyOptions model = {};
 };
+
+// Lists in lists, as a text, because nlohmann's dump would use up the stack.
+inline std::string Nested(size_t levels) {
+  return std::string(levels, '[') + std::string(levels, ']');
+}
+
+// Gives `key` that value in the outer object of a file, in place of any that it has.
+inline EditFiles SetJson(const char* file, const char* key, const std::string& value) {
+  return [=](Files& files) {
+    nlohmann::json object = nlohmann::json::parse(files[file]);
+    object.erase(key);
+    const std::string rest = object.dump();
+    files[file] =
+        "{\"" + std::string(key) + "\": " + value + (rest == "{}" ? "" : ",") + rest.substr(1);
+  };
+}
 
 inline HfDamage InImage(const char* name, EditImage edit, absl::StatusCode code,
                         const char* words) {

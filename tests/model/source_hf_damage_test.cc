@@ -152,6 +152,34 @@ std::vector<HfDamage> TokenizerDamage() {
   };
 }
 
+// Each of these ended the process when an error message or a search walked the value.
+std::vector<HfDamage> DepthDamage() {
+  const std::string deep = Nested(200'000);
+  const char* words = ".json: JSON nested deeper than 64 levels";
+  const auto damage = [&](const char* name, const char* file, const char* key,
+                          const std::string& value) {
+    return InFiles(name, SetJson(file, key, value), kInvalidArgument, words);
+  };
+  return {
+      damage("Architectures", "config.json", "architectures", deep),
+      damage("Activation", "config.json", "hidden_act", deep),
+      damage("RopeType", "config.json", "rope_scaling", "{\"rope_type\": " + deep + "}"),
+      damage("PostProcessor", "tokenizer.json", "post_processor", "{\"processors\": " + deep + "}"),
+      damage("TokenizerConfig", "tokenizer_config.json", "bos_token", deep),
+      damage("LevelBeyondTheLimit", "config.json", "anything", Nested(64)),
+  };
+}
+
+TEST(JsonDepth, TheLimitItselfIsRead) {
+  const ::folio::testing::ScratchDirectory scratch;
+  Files files = ::folio::testing::TinyModel().Hf(StorageType::kBF16).Files();
+  SetJson("config.json", "anything", Nested(63))(files);
+  for (const auto& [name, contents] : files) {
+    ::folio::testing::WriteFile(scratch.File(name), contents);
+  }
+  EXPECT_TRUE(Load(scratch.path()).ok()) << Load(scratch.path());
+}
+
 class HfFiles : public ::testing::TestWithParam<HfDamage> {};
 
 TEST_P(HfFiles, IsRefusedByName) { CheckRefused(GetParam()); }
@@ -159,6 +187,7 @@ TEST_P(HfFiles, IsRefusedByName) { CheckRefused(GetParam()); }
 const auto kName = [](const ::testing::TestParamInfo<HfDamage>& info) { return info.param.name; };
 
 INSTANTIATE_TEST_SUITE_P(Config, HfFiles, ::testing::ValuesIn(ConfigDamage()), kName);
+INSTANTIATE_TEST_SUITE_P(Depth, HfFiles, ::testing::ValuesIn(DepthDamage()), kName);
 INSTANTIATE_TEST_SUITE_P(Tokenizer, HfFiles, ::testing::ValuesIn(TokenizerDamage()), kName);
 
 }  // namespace

@@ -50,7 +50,13 @@ std::vector<HfDamage> WeightDamage() {
           "HeaderNoJson", [](Files& f) { f[kWeights][8] = 'x'; }, kDataLoss, "header: bad JSON"),
       InFiles(
           "DeepHeader", [](Files& f) { f[kWeights] = Safetensors(std::string(1 << 20, '['), ""); },
-          kDataLoss, "header: bad JSON"),
+          kInvalidArgument, "header: JSON nested deeper than 64 levels"),
+      InFiles(
+          "DeepEntry",
+          [](Files& f) {
+            f[kWeights] = Safetensors("{\"a\": {\"shape\": " + Nested(200'000) + "}}", "");
+          },
+          kInvalidArgument, "header: JSON nested deeper than 64 levels"),
       InFiles(
           "OneByteMissing", [](Files& f) { f[kWeights].pop_back(); }, kDataLoss, "truncated?"),
       InFiles(

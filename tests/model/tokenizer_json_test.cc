@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +75,9 @@ absl::StatusOr<std::string> Render(const std::string& source, const std::string&
   spec.chat_template = source;
   spec.bos_token = "<s>";
   spec.eos_token = "</s>";
-  return Tokenizer::Create(spec, 8).value()->RenderChat({{"system", "S"}, {"user", content}});
+  auto chat = Tokenizer::Create(spec, 8).value()->RenderChat({{"system", "S"}, {"user", content}});
+  if (!chat.ok()) return chat.status();
+  return chat->text;
 }
 
 TEST(ChatTemplateTest, SpeaksWhatTemplatesUse) {
@@ -133,6 +137,101 @@ TEST(ChatTemplateTest, ItsErrorsAreTold) {
     EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument) << source.substr(0, 80);
     EXPECT_THAT(std::string(text.status().message()), HasSubstr(wanted)) << source.substr(0, 80);
   }
+}
+
+std::unique_ptr<Tokenizer> WithTemplate(const std::string& source) {
+  TokenizerSpec spec;
+  spec.tokenizer_json = kWords;
+  spec.chat_template = source;
+  return Tokenizer::Create(spec, 8).value();
+}
+
+std::string Loop(const std::string& body, int times) {
+  return "{% set ns = namespace(x='aaaaaaaa', l=[]) %}{% for i in range(" + std::to_string(times) +
+         ") %}" + body + "{% endfor %}";
+}
+
+// A few hundred steps reach petabytes, so that the fuel does not help.
+TEST(ChatTemplateTest, MemoryIsBounded) {
+  std::string straight = "{% set x = 'aaaaaaaa' %}";
+  for (int i = 0; i < 60; ++i) straight += "{% set x = x ~ x %}";
+  const std::string deep = "{% for j in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}";
+  const std::pair<const char*, std::string> cases[] = {
+      {"concatenation", Loop("{% set ns.x = ns.x ~ ns.x %}", 60)},
+      {"addition", Loop("{% set ns.x = ns.x + ns.x %}", 60)},
+      {"no loop", straight},
+      {"filter", Loop("{% set ns.x = ns.x | replace('a', 'aa') %}", 60)},
+      {"block", Loop("{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}", 60)},
+      {"output", Loop("{% for j in range(10000) %}{{ 'aaaaaaaa' * 1000 }}{% endfor %}", 1000)},
+      {"nesting", Loop(deep, 1000)},
+      {"printed nesting", Loop(deep, 30) + "{{ ns.l }}{{ ns.l | tojson }}" + Loop(deep, 1000)},
+      {"cycle", "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}"},
+  };
+  for (const auto& [name, source] : cases) {
+    const auto text = WithTemplate(source)->RenderChat({{"user", "Hi"}});
+    EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(text.status().message()),
+                HasSubstr("chat template: needs more than 64 MiB of memory"))
+        << name;
+  }
+}
+
+TEST(ChatTemplateTest, FailuresThatKeepMemoryEndItsUse) {
+  const auto greedy = WithTemplate("{% if messages[0].content == 'much' %}" +
+                                   Loop("{% set ns.x = ns.x ~ ns.x %}", 60) + "{% endif %}fine");
+  EXPECT_EQ(greedy->RenderChat({{"user", "little"}}).value().text, "fine");
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(greedy->RenderChat({{"user", "much"}}).ok());
+  EXPECT_THAT(std::string(greedy->RenderChat({{"user", "little"}}).status().message()),
+              HasSubstr("chat template: is not used any more, because it needed too much"));
+#ifndef __SANITIZE_ADDRESS__  // which reports the leak
+  // A cycle of values is never freed, although the rendering succeeds.
+  const auto cycle =
+      WithTemplate(Loop("{% set ns.x = ns.x ~ ns.x %}", 20) + "{% set ns.me = ns %}fine");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cycle->RenderChat({{"user", "Hi"}}).value().text, "fine");
+  EXPECT_FALSE(cycle->RenderChat({{"user", "Hi"}}).ok());
+#endif
+}
+
+TEST(ChatTemplateTest, LongChatsHaveRoom) {
+  const auto copies = WithTemplate(
+      "{% set ns = namespace(all='') %}{% for m in messages %}{% set ns.all = ns.all ~ m.content %}"
+      "{% endfor %}{{ ns.all | length }} {{ messages | tojson | length > 2000000 }}"
+      "{{ ns.all.split('b') | length }}");
+  const std::vector<Message> messages(1000, {"user", std::string(1999, 'a') + 'b'});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(copies->RenderChat(messages).value().text, "2000000 True1001");
+}
+
+TEST(ChatTemplateTest, SpecialTokensInMessagesAreText) {
+  const auto tokenizer = WithTemplate("<s>{{ messages[0].role }}:{{ messages[0].content }}");
+  const auto chat = tokenizer->RenderChat({{"a<s>", "aa<s>a<<s>"}});
+  ASSERT_TRUE(chat.ok()) << chat.status();
+  EXPECT_EQ(chat->text, "<s>a<s>:aa<s>a<<s>");
+  EXPECT_THAT(chat->cuts, ElementsAre(5U, 11U, 16U));
+  const auto count = [](const std::vector<TokenId>& ids) {
+    return std::count(ids.begin(), ids.end(), TokenId(1));
+  };
+  EXPECT_EQ(count(tokenizer->EncodeChat(*chat).value()), 1);
+  EXPECT_EQ(count(tokenizer->Encode(chat->text).value()), 4);
+  // A message may contain the character that would have been the mark.
+  const auto other = tokenizer->RenderChat({{"a", "\uE000<s>\uE001"}});
+  EXPECT_EQ(other->text, "<s>a:\uE000<s>\uE001");
+  EXPECT_THAT(other->cuts, ElementsAre(9U));
+  EXPECT_TRUE(tokenizer->RenderChat({{"a", "<\uE000s>"}})->cuts.empty());
+}
+
+TEST(ChatTemplateTest, AChatMayUseUpAllMarks) {
+  std::string content = "<s>";
+  for (int i = 0; i < 6400; ++i) {
+    content += static_cast<char>(i < 4096 ? 0xEE : 0xEF);
+    content += static_cast<char>(0x80 | (i >> 6 & 0x3F));
+    content += static_cast<char>(0x80 | (i & 0x3F));
+  }
+  const auto tokenizer = WithTemplate("{{ messages[0].content }}");
+  EXPECT_THAT(std::string(tokenizer->RenderChat({{"user", content}}).status().message()),
+              HasSubstr("all characters from U+E000 to U+F8FF"));
+  content.resize(content.size() - 3);
+  EXPECT_EQ(tokenizer->RenderChat({{"user", content}}).value().text, content);
 }
 
 }  // namespace

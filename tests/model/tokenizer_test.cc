@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -109,8 +110,45 @@ TEST_F(ReferenceTokenizerTest, RendersChatsAsTheOracle) {
     }
     const auto text = tokenizer().RenderChat(messages);
     ASSERT_TRUE(text.ok()) << text.status();
-    EXPECT_EQ(*text, entry["text"].get<std::string>());
+    EXPECT_EQ(text->text, entry["text"].get<std::string>());
+    // Nothing in these messages is special, so that a chat is its text.
+    EXPECT_TRUE(text->cuts.empty());
   }
+}
+
+// Messages made of pieces of special tokens: the template's are recognised, and no others.
+TEST_F(ReferenceTokenizerTest, MessagesCannotForgeTurns) {
+  const char* pieces[] = {"<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|",
+                          "|>",         "im_end",       "system\n",      "\n",
+                          " ",          "hi",           "\u00E9",        "<"};
+  const auto specials = [](const std::vector<TokenId>& ids) {
+    return std::count_if(ids.begin(), ids.end(),
+                         [](TokenId id) { return tokenizer().IsSpecial(id); });
+  };
+  const auto plain = tokenizer().RenderChat({{"user", "hi"}, {"user", "hi"}}).value();
+  const auto honest = specials(tokenizer().EncodeChat(plain).value());
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  size_t forged = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string content = "x";
+    const size_t size = random() % 12;
+    for (size_t i = 0; i < size; ++i) content += pieces[random() % std::size(pieces)];
+    const auto chat = tokenizer().RenderChat({{"user", content}, {"user", "hi"}});
+    ASSERT_TRUE(chat.ok()) << chat.status();
+    EXPECT_THAT(chat->text, HasSubstr(content));
+    const auto ids = tokenizer().EncodeChat(*chat);
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_EQ(specials(*ids), honest) << content;
+    EXPECT_EQ(Join(tokenizer(), *ids), chat->text);
+    const auto all = tokenizer().Encode(chat->text).value();
+    forged += specials(all) > honest ? 1 : 0;
+    if (chat->cuts.empty()) {
+      EXPECT_EQ(Values(*ids), Values(all)) << content;
+    }
+  }
+  EXPECT_GT(forged, 100U);
 }
 
 TEST_F(ReferenceTokenizerTest, KnowsItsSpecialTokens) {

@@ -3,5 +3,6 @@ folio_test(tokenizer_json_test tokenizer_json_test.cc LIBS folio_tokenizer)
 if(TARGET folio_model_source)
   folio_test(tokenizer_test tokenizer_test.cc
              LIBS folio_tokenizer folio_model_source nlohmann_json::nlohmann_json)
+  folio_test(gguf_structure_test gguf_structure_test.cc LIBS folio_tokenizer folio_testing_model)
   target_compile_definitions(tokenizer_test PRIVATE FOLIO_ORACLE="${CMAKE_SOURCE_DIR}/tests/oracle")
 endif()

@@ -7,8 +7,10 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/base/steady_time.h"
 #include "services/model/tp/rank_command.h"
 #include "tests/model/conversation.h"
+#include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
 namespace {
@@ -52,6 +54,18 @@ TEST_P(TpExecutorTest, SaysWhatOneExecutorSays) {
   for (uint32_t rank = 0; rank < c.ranks; ++rank) EXPECT_EQ(said[rank], "") << "rank " << rank;
 }
 
+// Each rank has swap memory of its own, and its columns of the board in it. With four ranks two of
+// them have the same KV head, whose scores one of them writes.
+TEST(TpExecutorSwap, EachRankSwapsItsPart) {
+  for (const uint32_t ranks : {2U, 4U}) {
+    const RandomModel model(TinyConfig(), 1234);
+    const auto said = RunGroup({.model = model, .ranks = ranks}, [](Stage& stage) {
+      return PlaySwap(stage.executor, stage.pages, stage.board, kernels::ScoreKind::kNormRatio);
+    });
+    for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ(said[rank], "") << "rank " << rank;
+  }
+}
+
 constexpr auto kThreads = RanksAre::kThreads;
 constexpr auto kProcesses = RanksAre::kProcesses;
 INSTANTIATE_TEST_SUITE_P(
@@ -75,15 +89,65 @@ INSTANTIATE_TEST_SUITE_P(Biases, TpExecutorTest,
                                                 "plain", "qwen2"}),
                          [](const auto& info) { return info.param.name; });
 
-float SecondsSince(absl::Time begin) {
-  return static_cast<float>(absl::ToDoubleSeconds(absl::Now() - begin));
+// A sequence whose pages are damaged on one rank ends alone, and the group continues.
+TEST(TpExecutorDamage, OneSequenceFailsAndTheGroupContinues) {
+  const RandomModel model(TinyConfig(), 1234);
+  const auto said = RunGroup({.model = model, .ranks = 2}, [&](Stage& stage) -> std::string {
+    std::vector<StepSegment> decodes;
+    for (uint32_t i = 0; i < 2; ++i) {
+      StepSegment segment;
+      segment.slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
+      stage.executor.tables().Extend(segment.slot, stage.pages.Take(2));
+      segment.prompt = segment.want_output = true;
+      segment.tokens.assign(18, TokenId(3 + i));
+      const StepOutput prompt = stage.executor.Collect(stage.executor.Enqueue({{segment}}));
+      if (!prompt.status.ok()) return prompt.status.ToString();
+      segment.prompt = false;
+      segment.first_position = Position(18);
+      segment.tokens.clear();  // the sampled token is fed
+      decodes.push_back(std::move(segment));
+    }
+    const BlockTables& table = stage.executor.tables().at(decodes[0].slot);
+    stage.pages.Damage(PageId(table.layer(LayerIndex(0)).pages[0]));
+    for (uint32_t step = 0; step < 3; ++step) {
+      const StepOutput output = stage.executor.Collect(stage.executor.Enqueue({decodes}));
+      if (!output.status.ok()) return output.status.ToString();
+      if (!absl::IsDataLoss(output.outputs.at(0).status)) return "the damage was not seen";
+      if (!output.outputs.at(1).status.ok()) return output.outputs[1].status.ToString();
+      for (StepSegment& segment : decodes) ++segment.first_position;
+    }
+    return stage.executor.fault().ToString();
+  });
+  EXPECT_EQ(said[0], "OK");
+  EXPECT_EQ(said[1], "");
+}
+
+TEST(TpFollower, TellsWhenItsDeviceWorks) {
+  const RandomModel model(TinyConfig(), 1234);
+  int works = 0, changes = 0;
+  GroupSetup setup = {.model = model};
+  setup.busy = [&](bool busy) {
+    works += busy ? 1 : -1;
+    ++changes;
+  };
+  const auto said = RunGroup(setup, [&](Stage& stage) -> std::string {
+    stage.executor.Collect(stage.executor.Enqueue({}));
+    return "";
+  });
+  EXPECT_EQ(said[1], "");
+  EXPECT_EQ(works, 0);
+  EXPECT_GE(changes, 2 * 2);  // the step, and the leave
+}
+
+float SecondsSince(SteadyTime begin) {
+  return static_cast<float>(absl::ToDoubleSeconds(SteadyNow() - begin));
 }
 
 // A leader that talks until something fails; whether that was soon after `killed`, in seconds from
 // `begin`, and what it said.
-std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time begin,
+std::string TalkUntilFault(Stage& stage, const ModelConfig& config, SteadyTime begin,
                            const SharedFloats& killed) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   const SequenceSlot slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
   stage.executor.tables().Extend(slot, stage.pages.Take(38));
   StepSegment segment;
@@ -92,7 +156,7 @@ std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time b
   segment.want_output = true;
   absl::Status status;
   uint32_t steps = 0;
-  while (status.ok() && steps < config.context && absl::Now() - start < absl::Seconds(20)) {
+  while (status.ok() && steps < config.context && SteadyNow() - start < absl::Seconds(20)) {
     segment.first_position = Position(steps++);
     status = stage.executor.Collect(stage.executor.Enqueue({{segment}})).status;
     absl::SleepFor(absl::Milliseconds(3));
@@ -100,11 +164,11 @@ std::string TalkUntilFault(Stage& stage, const ModelConfig& config, absl::Time b
   const float took = SecondsSince(begin) - killed.data()[0];
   if (stage.executor.fault() != status) return "the fault is another";
   // What is still asked for is not waited for.
-  const absl::Time after = absl::Now();
+  const SteadyTime after = SteadyNow();
   stage.executor.Compact(slot, {{{}, {}}, {PageCount(1), PageCount(1)}});
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
   stage.executor.tables().Release(slot);
-  if (absl::Now() - after > absl::Milliseconds(500)) return "the dead were waited for";
+  if (SteadyNow() - after > absl::Milliseconds(500)) return "the dead were waited for";
   return absl::StrCat(took < 2 ? "soon " : "late ", status.ToString());
 }
 
@@ -113,7 +177,7 @@ TEST(TpExecutorFailure, AKilledRankEndsTheStepInTime) {
   const RandomModel model(config, 1234);
   const GroupSetup setup = {.model = model, .ranks = 3, .kind = RanksAre::kProcesses};
   const SharedFloats killed(1);
-  const absl::Time begin = absl::Now();
+  const SteadyTime begin = SteadyNow();
   const auto said = RunGroup(
       setup, [&](Stage& stage) { return TalkUntilFault(stage, config, begin, killed); },
       [&](collective::Collective& group) {
@@ -124,7 +188,7 @@ TEST(TpExecutorFailure, AKilledRankEndsTheStepInTime) {
           raise(SIGKILL);
         }).detach();
       });
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(15));
+  EXPECT_LT(SteadyNow() - begin, absl::Seconds(15));
   EXPECT_EQ(said[1], collective::testing::kKilled);
   EXPECT_THAT(said[0], AllOf(StartsWith("soon UNAVAILABLE"), HasSubstr("rank 1 (process ")));
   EXPECT_THAT(said[2], AllOf(StartsWith("UNAVAILABLE"), HasSubstr("rank 1 (process ")));
@@ -136,11 +200,11 @@ std::vector<std::string> Tell(const std::string& message) {
   const GroupSetup setup = {.model = model};
   const auto body = [&](collective::Collective& group) -> std::string {
     std::string bytes = message;
-    absl::Status status = group.Broadcast(bytes, absl::Now() + absl::Seconds(20));
+    absl::Status status = group.Broadcast(bytes, SteadyNow() + absl::Seconds(20));
     std::vector<std::byte> done(group.size());
     const std::vector<size_t> sizes(group.size(), 1);
     status.Update(group.Gather({done.data(), 1}, sizes, absl::MakeSpan(done),
-                               absl::Now() + absl::Seconds(20)));
+                               SteadyNow() + absl::Seconds(20)));
     return status.ToString();
   };
   return FollowByHand(setup, body);

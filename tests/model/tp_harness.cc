@@ -40,7 +40,7 @@ std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
                          const std::function<void(collective::Collective&)>& meddle) {
   if (!group.leads()) {
     if (meddle) meddle(group);
-    const absl::Status status = RunRankFollower(*own, group);
+    const absl::Status status = RunRankFollower(*own, group, setup.busy);
     return status.ok() ? "" : status.ToString();
   }
   const auto executor = MakeTpExecutor(std::move(own), &group, setup.options);
@@ -77,9 +77,11 @@ struct RankParts {
       : shards(*ShardForAll(setup.model.config(), setup.ranks)),
         source(setup.model, shards[group.rank().value()]),
         pages(source.config(), setup.pages, kPageTokens) {
-    const kernels::PoolView view =
+    kernels::PoolView view =
         ShardPool(shards[group.rank().value()], pages.view().pages, board.data(), setup.pages,
                   pages.view().geometry, setup.model.config().kv_heads);
+    view.swap = pages.view().swap;
+    view.swap.board = board.data();
     executor = MakeExecutor(setup, source, view, {shards, &group, setup.options.timeout});
   }
 

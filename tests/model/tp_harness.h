@@ -50,6 +50,7 @@ struct GroupSetup {
   uint32_t pages = 400;
   uint32_t max_rows = 256;
   TpExecutorOptions options = {.timeout = absl::Seconds(30), .compare_tables = true};
+  std::function<void(bool)> busy = nullptr;  // of the followers
 };
 
 // The geometry of all ranks together.

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/cpu/ops.h"
+#include "services/base/steady_time.h"
 #include "services/collective/collective.h"
 #include "services/model/cpu/activation_buffer.h"
 #include "services/model/family/model_config.h"
@@ -56,7 +57,7 @@ class CpuCommunicator {
 
  private:
   const Shard& shard() const { return group_.shards[group_.collective->rank().value()]; }
-  absl::Time deadline() const { return absl::Now() + group_.timeout; }
+  SteadyTime deadline() const { return SteadyNow() + group_.timeout; }
 
   const CpuGroup group_;
   const uint32_t head_bytes_;  // of one head's query

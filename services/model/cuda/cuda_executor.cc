@@ -55,6 +55,7 @@ class CudaExecutor final : public Executor {
   StepTicket Enqueue(const StepBatch& batch) override;
   StepOutput Collect(StepTicket ticket) override;
   void Compact(SequenceSlot slot, const CompactAction& compact) override;
+  void Swap(const PageSwaps& swaps) override;
   absl::Status fault() const override { return fault_; }
   const GraphCounts& graph_counts() const { return graphs_.counts(); }
   ExecutorTimes times() const override {
@@ -76,6 +77,7 @@ class CudaExecutor final : public Executor {
   // Enqueues the part of a step that a graph may hold, from fed tokens to sampled tokens.
   absl::Status Compute(const StepInputs& laid, const CudaTransformer::Plans& plans,
                        const SampledStep& sampled);
+  absl::Status SwapOnDevice(const PageSwaps& swaps);
   absl::Status CompactOnDevice(const BlockTables& table, const CompactAction& compact);
   absl::Status Await(const cuda::Event& done) const {
     return state_->communicator == nullptr ? done.Wait() : state_->communicator->Await(done);
@@ -136,6 +138,31 @@ void CudaExecutor::Compact(SequenceSlot slot, const CompactAction& compact) {
   // tables say.
   fault_.Update(Note(status));
   table.Compact(compact);
+}
+
+absl::Status CudaExecutor::SwapOnDevice(const PageSwaps& swaps) {
+  const cuda::Stream stream = state_->stream.get();
+  const kernels::PoolView& pool = state_->pool.view;
+  const size_t bytes = pool.geometry.page_bytes();
+  for (const PageSwap& swap : swaps.pages) {
+    // The board is in memory of the host. All steps that wrote these scores are done, and none that
+    // reads them is enqueued, so that the host can copy them now.
+    CopyScores(pool, swaps.out, swap);
+    std::byte* slot = pool.swap_page(swap.slot.value());
+    void* page = pool.keys(swap.page.value());
+    absl::Status status = swaps.out ? cuda::CopyToHost(stream, slot, page, bytes)
+                                    : cuda::CopyToDevice(stream, page, slot, bytes);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void CudaExecutor::Swap(const PageSwaps& swaps) {
+  const ScopedTimer timer(seconds_);
+  absl::Status status = cuda::BindDevice(state_->device);
+  if (status.ok()) status = SwapOnDevice(swaps);
+  // A failure ends the executor, as one of Compact does.
+  fault_.Update(Note(status));
 }
 
 StepTicket CudaExecutor::Enqueue(const StepBatch& batch) {

@@ -9,12 +9,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
+#include "services/base/steady_wait.h"
 #include "services/model/cuda/cuda_transformer.h"
 #include "services/model/cuda/nccl_group.h"
 
@@ -74,9 +74,9 @@ class NcclCommunicator final : public CudaCommunicator {
   absl::StatusOr<GroupQueries> GatherQueries(cuda::Stream stream, const Tensor& q) override;
 
   absl::Status Await(const cuda::Event& done) override {
-    SetWaiting(absl::Now());
+    SetWaiting(SteadyNow());
     absl::Status status = done.Wait();
-    SetWaiting(absl::InfiniteFuture());
+    SetWaiting(SteadyTime::InfiniteFuture());
     status.Update(group_->Health());
     return status;
   }
@@ -87,7 +87,7 @@ class NcclCommunicator final : public CudaCommunicator {
   bool SharesHeads(const Shard& other) const {
     return other.kv_heads == shards_[rank_.value()].kv_heads;
   }
-  void SetWaiting(absl::Time since) {
+  void SetWaiting(SteadyTime since) {
     const absl::MutexLock lock(&waiting_mutex_);
     waiting_since_ = since;
   }
@@ -96,13 +96,13 @@ class NcclCommunicator final : public CudaCommunicator {
   absl::Status Progress(const collective::Collective& host) {
     if (absl::Status status = host.Health(); !status.ok()) return status;
     const absl::MutexLock lock(&waiting_mutex_);
-    if (absl::Now() - waiting_since_ <= timeout_) return absl::OkStatus();
+    if (SteadyNow() - waiting_since_ <= timeout_) return absl::OkStatus();
     return absl::DeadlineExceededError(absl::StrCat(
         "a step has not ended within ", absl::FormatDuration(timeout_), " on all ranks' GPUs"));
   }
   void Watch(const collective::Collective& host) {
     cuda::BindDevice(model_->device()).IgnoreError();  // aborting NCCL needs the device
-    while (!closing_.WaitForNotificationWithTimeout(kWatchInterval)) {
+    while (!closing_.WaitFor(kWatchInterval)) {
       if (absl::Status status = Progress(host); !status.ok()) return group_->Abort(status);
     }
   }
@@ -124,8 +124,8 @@ class NcclCommunicator final : public CudaCommunicator {
   std::vector<size_t> sizes_;
 
   absl::Mutex waiting_mutex_;
-  absl::Time waiting_since_ ABSL_GUARDED_BY(waiting_mutex_) = absl::InfiniteFuture();
-  absl::Notification closing_;
+  SteadyTime waiting_since_ ABSL_GUARDED_BY(waiting_mutex_) = SteadyTime::InfiniteFuture();
+  SteadyNotification closing_;
   std::thread watch_;
 };
 
@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> JoinNccl(collective::Collective
     options.id = *std::move(id);
   }
   options.check = [&host] { return host.Health(); };
-  absl::Status told = host.Broadcast(options.id, absl::Now() + options.timeout);
+  absl::Status told = host.Broadcast(options.id, SteadyNow() + options.timeout);
   if (!told.ok()) return told;
   return cuda::NcclGroup::Join(options);
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 
 // Symmetric memory came with NCCL 2.27.
 #define FOLIO_NCCL_WINDOWS (NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0))
@@ -114,7 +115,7 @@ struct NcclGroup::State {
   // Until NCCL has taken what `call` gave it.
   absl::Status Settle(absl::string_view call, ncclResult_t result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn) {
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyNow();
     while (result == ncclInProgress) {
       if (ended.load()) return Ready();
       if (absl::Status told = joined || !options.check ? absl::OkStatus() : options.check();
@@ -124,7 +125,7 @@ struct NcclGroup::State {
       const ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
       if (asked != ncclSuccess) return Fail(Failed(call, asked, comm));
       if (result != ncclInProgress) break;
-      const absl::Duration waited = absl::Now() - start;
+      const absl::Duration waited = SteadyNow() - start;
       if (waited > options.timeout) {
         return Fail(absl::DeadlineExceededError(
             absl::StrCat("NCCL: ", call, ": not all ", options.ranks, " ranks came within ",

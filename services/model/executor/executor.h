@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/model/executor/page_swap.h"
 #include "services/model/executor/sequence_tables.h"
 
 namespace folio::model {
@@ -55,6 +56,9 @@ struct StepBatch {
 
 struct SegmentOutput {
   SequenceSlot slot;
+  // DATA_LOSS if a logit is not finite. Rows of a step do not depend on each other, so this is the
+  // end of one sequence and the step's other outputs are right. The fields below then mean nothing.
+  absl::Status status;
   TokenId token;  // sampled, or the target
   // With top_logprobs >= 0: natural logarithms of the model's own distribution, before sampling
   // parameters change it.
@@ -90,6 +94,11 @@ class Executor {
   // Moves the surviving tokens of each layer to the front of its pages, and does the same in the
   // tables: see BlockTables::Compact. This is a call to the device, because it moves K and V.
   virtual void Compact(SequenceSlot slot, const CompactAction& compact) = 0;
+
+  // Copies pages to the pool's swap memory or back. That is done when the next step that is
+  // enqueued was collected, and at once where pipeline_depth is 0. No step in flight may touch the
+  // pages.
+  virtual void Swap(const PageSwaps& swaps) = 0;
 
   // OK, or why the device cannot run steps any more. Calls made since may then have had no effect.
   virtual absl::Status fault() const { return absl::OkStatus(); }

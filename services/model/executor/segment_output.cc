@@ -9,15 +9,19 @@
 namespace folio::model {
 
 absl::Status NotFinite(Position next) {
-  return absl::InternalError(
-      absl::StrCat("the model gave a logit that is not finite at position ", next.value() - 1));
+  return absl::DataLossError(absl::StrCat(
+      "the model computed a number that is not finite for this sequence, at position ",
+      next.value() - 1,
+      ", because its pages are damaged or its input makes the model overflow; ask again from the "
+      "start"));
 }
 
-absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
-                        SegmentOutput& output) {
+void FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
+                SegmentOutput& output) {
   output.slot = segment.slot;
   if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
-    return NotFinite(next);
+    output.status = NotFinite(next);
+    return;
   }
   output.token =
       segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, next);
@@ -26,7 +30,6 @@ absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<co
     output.logprob = static_cast<float>(logits[output.token.value()] - log_sum);
     output.top = TopLogprobs(logits, log_sum, segment.top_logprobs);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace folio::model

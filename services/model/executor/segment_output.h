@@ -1,5 +1,5 @@
 // FillOutput turns a segment's last row of logits into its output: a token and, where requested,
-// log-probabilities.
+// log-probabilities. Logits that are not finite make it an error of that segment alone.
 #ifndef FOLIO_SERVICES_MODEL_EXECUTOR_SEGMENT_OUTPUT_H_
 #define FOLIO_SERVICES_MODEL_EXECUTOR_SEGMENT_OUTPUT_H_
 
@@ -9,12 +9,15 @@
 
 namespace folio::model {
 
-// `next` is the logical position of the token to choose. INTERNAL if a logit is not finite. Any
-// thread.
-absl::Status FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
-                        SegmentOutput& output);
+// `next` is the logical position of the token to choose. If a logit is not finite, the output has
+// the status NotFinite and no token. Any thread.
+void FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
+                SegmentOutput& output);
 
-// The error for a logit that is not finite, at the position before `next`.
+// The error for a logit that is not finite, at the position before `next`. It is DATA_LOSS, because
+// the numbers of this one sequence are lost, in its pages or by overflow. INTERNAL would say that
+// the device failed for all. The SDKs resume after UNAVAILABLE alone, which is right here: another
+// worker would read the same pages and get the same number.
 absl::Status NotFinite(Position next);
 
 }  // namespace folio::model

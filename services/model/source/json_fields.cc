@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,11 @@ std::optional<uint32_t> Natural(const json& value) {
   return static_cast<uint32_t>(natural);
 }
 
+// Leaves the parser, which has no other way to stop early.
+struct TooDeep : std::length_error {
+  TooDeep() : std::length_error("too deep") {}
+};
+
 constexpr absl::string_view kNotNatural = "not an integer from 0 to 4294967295";
 
 }  // namespace
@@ -28,6 +34,9 @@ absl::StatusOr<json> ParseJsonObject(absl::string_view text, const std::string& 
   std::set<std::string> keys;
   std::string twice;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (opens && depth >= kMaxJsonDepth) throw TooDeep();
     if (depth == 1 && event == json::parse_event_t::key) {
       std::string key = parsed.get<std::string>();
       if (!keys.insert(key).second) twice = std::move(key);
@@ -37,6 +46,9 @@ absl::StatusOr<json> ParseJsonObject(absl::string_view text, const std::string& 
   json object;
   try {
     object = json::parse(text.begin(), text.end(), watch);
+  } catch (const TooDeep&) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": JSON nested deeper than ",
+                                                   kMaxJsonDepth, " levels, which no model needs"));
   } catch (const json::exception& error) {
     return absl::DataLossError(absl::StrCat(where, ": bad JSON: ", error.what()));
   }

@@ -16,7 +16,12 @@
 
 namespace folio::model {
 
-// A JSON object that names no key twice at its outer level. DATA_LOSS begins with `where`.
+// The deepest nesting of objects and lists that is read. Files of models need less than ten levels,
+// and code that walks a value calls itself for each, so that a deeper one could use up its stack.
+inline constexpr int kMaxJsonDepth = 64;
+
+// A JSON object that names no key twice at its outer level. DATA_LOSS for other text and
+// INVALID_ARGUMENT for one nested deeper than kMaxJsonDepth begin with `where`.
 absl::StatusOr<nlohmann::json> ParseJsonObject(absl::string_view text, const std::string& where);
 
 // Reads and parses a file. NOT_FOUND when there is none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "services/model/tokenizer/ffi/tokenizer_ffi.h"
+#include "services/model/tokenizer/special_texts.h"
 #include "services/text/utf8.h"
 
 namespace folio::model {
@@ -35,56 +37,90 @@ struct FreeVocabulary {
 };
 using Vocabulary = std::unique_ptr<folio_tok_vocabulary, FreeVocabulary>;
 
+struct FreeTemplate {
+  void operator()(folio_tok_template* chat) const { folio_tok_free_template(chat); }
+};
+using Template = std::unique_ptr<folio_tok_template, FreeTemplate>;
+
+// A template with an error leaves the rest of the tokenizer usable, so the error is kept.
+absl::StatusOr<Template> Compile(const TokenizerSpec& spec) {
+  if (spec.chat_template.empty()) {
+    return absl::FailedPreconditionError("the model has no chat template");
+  }
+  folio_tok_template* chat = nullptr;
+  folio_tok_bytes error{};
+  if (folio_tok_compile(View(spec.chat_template), View(spec.bos_token), View(spec.eos_token), &chat,
+                        &error) != 0) {
+    return InvalidArgument("chat template", error);
+  }
+  return Template(chat);
+}
+
 // Seconds since 1970 in local time, as a clock on the wall counts them.
 int64_t WallClockSeconds() {
   const absl::Time now = absl::Now();
   return absl::ToUnixSeconds(now) + absl::LocalTimeZone().At(now).offset;
 }
 
+std::vector<std::string> SpecialsOf(const folio_tok_vocabulary* vocabulary) {
+  std::vector<std::string> texts;
+  for (uint32_t id = 0; id < folio_tok_size(vocabulary); ++id) {
+    if (folio_tok_is_special(vocabulary, id) == 0) continue;
+    const folio_tok_view text = folio_tok_token(vocabulary, id);
+    texts.emplace_back(reinterpret_cast<const char*>(text.data), text.size);
+  }
+  return texts;
+}
+
 class CrateTokenizer final : public Tokenizer {
  public:
   CrateTokenizer(TokenizerSpec spec, uint32_t vocab, Vocabulary vocabulary)
-      : spec_(std::move(spec)), vocab_(vocab), vocabulary_(std::move(vocabulary)) {}
+      : spec_(std::move(spec)),
+        vocab_(vocab),
+        vocabulary_(std::move(vocabulary)),
+        specials_(SpecialsOf(vocabulary_.get())),
+        template_(Compile(spec_)) {}
 
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
-    folio_tok_ids ids{};
-    folio_tok_bytes error{};
-    if (folio_tok_encode(vocabulary_.get(), View(text), &ids, &error) != 0) {
-      return InvalidArgument("cannot be tokenized", error);
-    }
+    return EncodeChat({std::string(text), {}});
+  }
+
+  absl::StatusOr<std::vector<TokenId>> EncodeChat(const ChatText& chat) const override {
     std::vector<TokenId> tokens;
-    tokens.reserve(ids.size + 1);
-    if (spec_.add_bos && (ids.size == 0 || ids.data[0] != spec_.bos_id)) {
-      tokens.emplace_back(spec_.bos_id);
+    const absl::string_view text = chat.text;
+    size_t begin = 0;
+    for (size_t part = 0; part <= chat.cuts.size(); ++part) {
+      const size_t end = part < chat.cuts.size() ? chat.cuts[part] : text.size();
+      absl::Status status = Append(text.substr(begin, end - begin), tokens);
+      if (!status.ok()) return status;
+      begin = end;
     }
-    for (size_t i = 0; i < ids.size; ++i) tokens.emplace_back(ids.data[i]);
-    folio_tok_free_ids(ids);
+    if (spec_.add_bos && (tokens.empty() || tokens[0] != TokenId(spec_.bos_id))) {
+      tokens.insert(tokens.begin(), TokenId(spec_.bos_id));
+    }
     return tokens;
   }
 
-  absl::StatusOr<std::string> RenderChat(absl::Span<const Message> messages) const override {
-    if (!has_chat_template()) {
-      return absl::FailedPreconditionError("the model has no chat template");
-    }
+  absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages) const override {
+    if (!template_.ok()) return template_.status();
+    absl::StatusOr<std::string> mark = MarkFor(messages);
+    if (!mark.ok()) return mark.status();
+    const auto shown = [&](const std::string& text) {
+      return mark->empty() ? text : specials_.Marked(text, *mark);
+    };
     auto list = nlohmann::ordered_json::array();
-    for (size_t i = 0; i < messages.size(); ++i) {
-      for (const std::string* text : {&messages[i].role, &messages[i].content}) {
-        if (const auto bad = FirstInvalidUtf8(*text)) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("messages[", i, "] is not UTF-8 (byte ", *bad, ")"));
-        }
-      }
-      list.push_back({{"role", messages[i].role}, {"content", messages[i].content}});
+    for (const Message& message : messages) {
+      list.push_back({{"role", shown(message.role)}, {"content", shown(message.content)}});
     }
     const std::string json = list.dump();
-    const folio_tok_chat chat = {View(spec_.chat_template), View(json), View(spec_.bos_token),
-                                 View(spec_.eos_token), WallClockSeconds()};
     folio_tok_bytes text{};
     folio_tok_bytes error{};
-    if (folio_tok_render(&chat, &text, &error) != 0) {
+    if (folio_tok_render(template_->get(), View(json), WallClockSeconds(), &text, &error) != 0) {
       return InvalidArgument("chat template", error);
     }
-    return Take(text);
+    ChatText chat{Take(text), {}};
+    if (!mark->empty()) chat.cuts = RemoveMarks(*mark, chat.text);
+    return chat;
   }
 
   absl::StatusOr<std::string> TokenBytes(TokenId id) const override {
@@ -108,9 +144,46 @@ class CrateTokenizer final : public Tokenizer {
   uint32_t vocab_size() const override { return vocab_; }
 
  private:
+  // Appends the tokens of `text`.
+  absl::Status Append(absl::string_view text, std::vector<TokenId>& tokens) const {
+    folio_tok_ids ids{};
+    folio_tok_bytes error{};
+    if (folio_tok_encode(vocabulary_.get(), View(text), &ids, &error) != 0) {
+      return InvalidArgument("cannot be tokenized", error);
+    }
+    tokens.reserve(tokens.size() + ids.size + 1);
+    for (size_t i = 0; i < ids.size; ++i) tokens.emplace_back(ids.data[i]);
+    folio_tok_free_ids(ids);
+    return absl::OkStatus();
+  }
+
+  // Checks the messages. The mark for the special tokens that are written in them, or an empty text
+  // if there are none.
+  absl::StatusOr<std::string> MarkFor(absl::Span<const Message> messages) const {
+    bool special = false;
+    std::vector<absl::string_view> texts = {spec_.chat_template};
+    for (size_t i = 0; i < messages.size(); ++i) {
+      for (const std::string* text : {&messages[i].role, &messages[i].content}) {
+        if (const auto bad = FirstInvalidUtf8(*text)) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("messages[", i, "] is not UTF-8 (byte ", *bad, ")"));
+        }
+        texts.push_back(*text);
+        special = special || specials_.In(*text);
+      }
+    }
+    if (!special) return std::string();
+    std::optional<std::string> mark = UnusedMark(texts);
+    if (mark.has_value()) return *std::move(mark);
+    return absl::InvalidArgumentError(
+        "messages contain special tokens and all characters from U+E000 to U+F8FF");
+  }
+
   TokenizerSpec spec_;  // without tokenizer_json
   uint32_t vocab_;
   Vocabulary vocabulary_;
+  SpecialTexts specials_;
+  absl::StatusOr<Template> template_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #ifndef FOLIO_SERVICES_MODEL_TOKENIZER_TOKENIZER_H_
 #define FOLIO_SERVICES_MODEL_TOKENIZER_TOKENIZER_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,13 @@ struct Message {
   std::string content;
 };
 
+// ChatText is a chat as the model's template renders it.
+struct ChatText {
+  std::string text;
+  // Offsets in `text`, ascending, each inside the text of a special token that a message contains.
+  std::vector<size_t> cuts;
+};
+
 // Immutable and thread-safe.
 class Tokenizer {
  public:
@@ -36,7 +44,14 @@ class Tokenizer {
 
   // Renders the template with the generation prompt. FAILED_PRECONDITION without a template,
   // INVALID_ARGUMENT with the template's own error. Encoding the result does not add a second bos.
-  virtual absl::StatusOr<std::string> RenderChat(absl::Span<const Message> messages) const = 0;
+  // A template that needs 64 MiB and 64 times the messages' size fails, and is not used any more
+  // after the third time, because each such failure keeps its memory until the process ends.
+  virtual absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages) const = 0;
+
+  // As Encode, but special tokens that are written in messages are ordinary text, so that the
+  // author of a message cannot end its turn and begin another one. Those of the template count. A
+  // chat without such messages gives what Encode gives.
+  virtual absl::StatusOr<std::vector<TokenId>> EncodeChat(const ChatText& chat) const = 0;
 
   // The raw bytes that a token stands for, which may be a part of a character. Special tokens give
   // their text, ids that pad the model's vocabulary give nothing. INVALID_ARGUMENT for an id

@@ -33,6 +33,10 @@ class Writer {
     Field(ref.page);
     Field(ref.generation);
   }
+  void Field(const PageSwap& swap) {
+    Field(swap.page);
+    Field(swap.slot);
+  }
   void Field(const PositionRange& range) {
     Field(range.begin);
     Field(range.end);
@@ -101,6 +105,10 @@ class Reader {
     Field(ref.page);
     Field(ref.generation);
   }
+  void Field(PageSwap& swap) {
+    Field(swap.page);
+    Field(swap.slot);
+  }
   void Field(PositionRange& range) {
     Field(range.begin);
     Field(range.end);
@@ -155,16 +163,17 @@ struct CommandFields {
   template <typename Pass, typename Command>
   static void Go(Pass& pass, Command& command) {
     using Kind = std::remove_const_t<Command>;
-    if constexpr (!std::is_same_v<Kind, StepCommand> && !std::is_same_v<Kind, CollectCommand> &&
-                  !std::is_same_v<Kind, LeaveCommand>) {
-      pass.Field(command.slot);
-    }
+    if constexpr (requires { command.slot; }) pass.Field(command.slot);
     if constexpr (std::is_same_v<Kind, AcquireEdit>) pass.Field(command.score);
     if constexpr (std::is_same_v<Kind, ExtendEdit>) pass.Field(command.pages);
     if constexpr (std::is_same_v<Kind, RestoreEdit>) pass.Field(command.layers);
     if constexpr (std::is_same_v<Kind, CompactCommand>) {
       pass.Field(command.compact.keep);
       pass.Field(command.compact.spare);
+    }
+    if constexpr (std::is_same_v<Kind, SwapCommand>) {
+      pass.Field(command.swaps.out);
+      pass.Field(command.swaps.pages);
     }
     if constexpr (std::is_same_v<Kind, DropEdit>) pass.Field(command.drop.block);
     if constexpr (std::is_same_v<Kind, StepCommand>) {

@@ -1,7 +1,8 @@
 // RankCommand is one thing that the leader of a tensor-parallel group has the other ranks'
-// executors do: a table edit, a compaction or a step. Commands are sent as bytes, in the order of
-// the leader's own calls. All processes of a group have one version, so the format carries none:
-// numbers are 32-bit little-endian words, and lists have their length in front.
+// executors do: a table edit, a compaction, copies to or from swap memory, or a step. Commands are
+// sent as bytes, in the order of the leader's own calls. All processes of a group have one version,
+// so the format carries none: numbers are 32-bit little-endian words, and lists have their length
+// in front.
 #ifndef FOLIO_SERVICES_MODEL_TP_RANK_COMMAND_H_
 #define FOLIO_SERVICES_MODEL_TP_RANK_COMMAND_H_
 
@@ -22,6 +23,10 @@ struct CompactCommand {
   SequenceSlot slot;
   CompactAction compact;
 };
+// Each rank copies its own part of the pages.
+struct SwapCommand {
+  PageSwaps swaps;
+};
 // Sampling parameters and targets are not sent, because only the leader samples.
 struct StepCommand {
   StepBatch batch;
@@ -32,8 +37,8 @@ struct CollectCommand {};
 // The last command of a leader.
 struct LeaveCommand {};
 
-using RankCommand = std::variant<AcquireEdit, ExtendEdit, RestoreEdit, CompactCommand, DropEdit,
-                                 ReleaseEdit, StepCommand, CollectCommand, LeaveCommand>;
+using RankCommand = std::variant<AcquireEdit, ExtendEdit, RestoreEdit, CompactCommand, SwapCommand,
+                                 DropEdit, ReleaseEdit, StepCommand, CollectCommand, LeaveCommand>;
 
 void AppendCommand(const RankCommand& command, std::string& bytes);
 // Appends the edit as the command of the same kind.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 #include "services/model/tp/rank_command.h"
 
 namespace folio::model {
@@ -28,6 +28,10 @@ class Follower {
   }
   absl::Status Do(const CompactCommand& command) {
     own_.Compact(command.slot, command.compact);
+    return absl::OkStatus();
+  }
+  absl::Status Do(const SwapCommand& command) {
+    own_.Swap(command.swaps);
     return absl::OkStatus();
   }
   absl::Status Do(const StepCommand& command) {
@@ -83,21 +87,25 @@ absl::Status DoAll(Follower& follower, absl::string_view message) {
 
 }  // namespace
 
-absl::Status RunRankFollower(Executor& own, collective::Collective& group) {
+absl::Status RunRankFollower(Executor& own, collective::Collective& group,
+                             const std::function<void(bool)>& busy) {
   Follower follower(own, group);
   const std::vector<size_t> sizes(group.size(), 1);
   while (!follower.leaves()) {
     std::string message;
     // No deadline: without requests from clients there may be nothing to do for days.
-    absl::Status status = group.Broadcast(message, absl::InfiniteFuture());
+    absl::Status status = group.Broadcast(message, SteadyTime::InfiniteFuture());
     if (!status.ok()) return status;
-    if (status = DoAll(follower, message); !status.ok()) {
+    if (busy) busy(true);
+    status = DoAll(follower, message);
+    if (busy) busy(false);
+    if (!status.ok()) {
       group.Abort(status);
       return status;
     }
     if (!follower.Answers()) continue;
     const std::byte done{};
-    if (status = group.Gather({&done, 1}, sizes, {}, absl::Now() + kAnswer); !status.ok()) {
+    if (status = group.Gather({&done, 1}, sizes, {}, SteadyNow() + kAnswer); !status.ok()) {
       return status;
     }
   }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
 #include "services/model/tp/rank_command.h"
 
 namespace folio::model {
@@ -42,13 +42,20 @@ class TpExecutor final : public Executor {
     if (!behind()) Await();
   }
 
+  void Swap(const PageSwaps& swaps) override {
+    Note(SwapCommand{swaps});
+    if (!behind()) Tell();
+    own_->Swap(swaps);
+    if (!behind()) Await();
+  }
+
   // Between steps the death of a rank shows only in the collective.
   absl::Status fault() const override { return fault_.ok() ? group_->Health() : fault_; }
   bool depends_on_others() const override { return true; }
   ExecutorTimes times() const override { return own_->times(); }
 
  private:
-  absl::Time deadline() const { return absl::Now() + options_.timeout; }
+  SteadyTime deadline() const { return SteadyNow() + options_.timeout; }
   // Appends a command to the next message, after the table edits made before it. Once the group has
   // failed no rank reads messages, and edits are made on this rank alone.
   void Note(const RankCommand& command);

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 typedef struct folio_tok_vocabulary folio_tok_vocabulary;
+typedef struct folio_tok_template folio_tok_template;
 
 typedef struct {
   uint8_t* data;
@@ -52,16 +53,17 @@ folio_tok_view folio_tok_token(const folio_tok_vocabulary* vocabulary, uint32_t 
 /* 1 for an added token marked special. */
 int folio_tok_is_special(const folio_tok_vocabulary* vocabulary, uint32_t id);
 
-typedef struct {
-  folio_tok_view source;    /* Jinja, as in Hugging Face's chat_template */
-  folio_tok_view messages;  /* JSON: [{"role": .., "content": ..}, ..] */
-  folio_tok_view bos_token; /* texts */
-  folio_tok_view eos_token;
-  int64_t now; /* seconds since 1970, in the zone that strftime_now shall show */
-} folio_tok_chat;
+/* `source` is Jinja, as in Hugging Face's chat_template. The tokens are texts for it. */
+int folio_tok_compile(folio_tok_view source, folio_tok_view bos_token, folio_tok_view eos_token,
+                      folio_tok_template** chat, folio_tok_bytes* error);
+void folio_tok_free_template(folio_tok_template* chat);
 
-/* The rendered template with the generation prompt. */
-int folio_tok_render(const folio_tok_chat* chat, folio_tok_bytes* text, folio_tok_bytes* error);
+/* The rendered template with the generation prompt. `messages` is JSON:
+   [{"role": .., "content": ..}, ..], and `now` is in seconds since 1970, in the zone that
+   strftime_now shall show. Memory and time of a rendering are bounded. One that passes a bound
+   fails and keeps that memory until the process ends, so after three of them all fail. */
+int folio_tok_render(const folio_tok_template* chat, folio_tok_view messages, int64_t now,
+                     folio_tok_bytes* text, folio_tok_bytes* error);
 
 void folio_tok_free_bytes(folio_tok_bytes bytes);
 void folio_tok_free_ids(folio_tok_ids ids);

@@ -1,29 +1,117 @@
 //! Renders chat templates as Hugging Face does, with trimmed blocks, Python's methods on values, and the
 //! few functions that templates expect.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
 use minijinja::value::{Kwargs, Value};
 use minijinja::{context, AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
+use crate::budget::{self, Limits, Outcome};
 use crate::Result;
 
-pub struct Request<'a> {
-    pub source: &'a str,
-    pub messages: &'a [u8], // JSON
-    pub bos_token: &'a str,
-    pub eos_token: &'a str,
-    pub now: i64, // seconds since 1970, local
+/// A compiled chat template. Threads may render it at once.
+pub struct Template {
+    shared: Arc<Shared>,
+    failures: AtomicU32, // renderings that keep memory forever
 }
+
+struct Shared {
+    environment: Environment<'static>,
+    bos_token: String,
+    eos_token: String,
+}
+
+const NAME: &str = "chat_template";
 
 /// The number of instructions that one rendering may take. It is enough for thousands of messages and
 /// stops nested loops that would never end.
 const FUEL: u64 = 20_000_000;
 
-pub fn render(request: &Request) -> Result<String> {
-    let messages: serde_json::Value =
-        serde_json::from_slice(request.messages).map_err(|e| format!("messages: {e}"))?;
-    let now = request.now;
+/// Templates hold a few copies of the messages and a few blocks for each of them. The rest is for honest
+/// templates that do more.
+const BYTES: usize = 64 << 20;
+const BYTES_EACH: usize = 64; // more for each byte of the messages or of the template
+const BLOCKS: usize = 100_000;
+const BYTES_OF_A_BLOCK: usize = 16; // one more block for so many bytes
+
+/// The fuel ends in seconds.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Bytes that a rendering may leave behind, such as caches of a thread.
+const LEFT_BEHIND: usize = 1 << 20;
+/// After so many failures that keep memory a template is not rendered any more.
+const MOST_FAILURES: u32 = 3;
+
+thread_local! {
+    // Seconds since 1970, local, for the rendering of this thread.
+    static NOW: Cell<i64> = const { Cell::new(0) };
+}
+
+fn limits(input: usize) -> Limits {
+    Limits {
+        bytes: BYTES + BYTES_EACH * input,
+        blocks: BLOCKS + input / BYTES_OF_A_BLOCK,
+        time: TIME,
+    }
+}
+
+fn too_much(input: usize) -> String {
+    format!("needs more than {} MiB of memory", limits(input).bytes >> 20)
+}
+
+impl Template {
+    pub fn compile(source: &str, bos_token: &str, eos_token: &str) -> Result<Self> {
+        let input = source.len();
+        let source = source.to_owned();
+        let compiled = budget::run(limits(input), move || environment(source));
+        let environment = match compiled {
+            Outcome::Done(environment, _) => environment?,
+            Outcome::OutOfMemory => return Err(too_much(input)),
+            Outcome::OutOfTime => return Err("cannot be compiled in time".to_owned()),
+        };
+        let shared = Shared {
+            environment,
+            bos_token: bos_token.to_owned(),
+            eos_token: eos_token.to_owned(),
+        };
+        Ok(Template { shared: Arc::new(shared), failures: AtomicU32::new(0) })
+    }
+
+    /// `messages` is JSON, and `now` is in seconds since 1970, local.
+    pub fn render(&self, messages: &[u8], now: i64) -> Result<String> {
+        if self.failures.load(Ordering::Relaxed) >= MOST_FAILURES {
+            return Err("is not used any more, because it needed too much memory or time \
+                        before; restart the worker to try again"
+                .to_owned());
+        }
+        let input = messages.len();
+        let messages = messages.to_owned();
+        let shared = Arc::clone(&self.shared);
+        match budget::run(limits(input), move || shared.render(&messages, now)) {
+            Outcome::Done(result, held) => {
+                if held > LEFT_BEHIND + result.as_ref().map_or(0, String::capacity) {
+                    self.failures.fetch_add(1, Ordering::Relaxed);
+                }
+                result
+            }
+            Outcome::OutOfMemory => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(too_much(input))
+            }
+            Outcome::OutOfTime => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(format!("did not end within {} s", TIME.as_secs()))
+            }
+        }
+    }
+}
+
+fn environment(source: String) -> Result<Environment<'static>> {
     let mut env = Environment::new();
     env.set_trim_blocks(true);
     env.set_lstrip_blocks(true);
@@ -33,20 +121,29 @@ pub fn render(request: &Request) -> Result<String> {
     env.set_fuel(Some(FUEL));
     env.add_filter("tojson", to_json);
     env.add_function("raise_exception", raise_exception);
-    env.add_function("strftime_now", move |format: &str| strftime(format, now));
-    env.add_template("chat_template", request.source).map_err(describe)?;
-    let template = env.get_template("chat_template").map_err(describe)?;
-    // Hugging Face passes `tools` and `documents` always, as None when there are none.
-    template
-        .render(context! {
-            messages => Value::from_serialize(&messages),
-            add_generation_prompt => true,
-            bos_token => request.bos_token,
-            eos_token => request.eos_token,
-            tools => (),
-            documents => (),
-        })
-        .map_err(describe)
+    env.add_function("strftime_now", |format: &str| strftime(format, NOW.get()));
+    env.add_template_owned(NAME, source).map_err(describe)?;
+    Ok(env)
+}
+
+impl Shared {
+    fn render(&self, messages: &[u8], now: i64) -> Result<String> {
+        NOW.set(now);
+        let messages: serde_json::Value =
+            serde_json::from_slice(messages).map_err(|e| format!("messages: {e}"))?;
+        let template = self.environment.get_template(NAME).map_err(describe)?;
+        // Hugging Face passes `tools` and `documents` always, as None when there are none.
+        template
+            .render(context! {
+                messages => Value::from_serialize(&messages),
+                add_generation_prompt => true,
+                bos_token => self.bos_token.as_str(),
+                eos_token => self.eos_token.as_str(),
+                tools => (),
+                documents => (),
+            })
+            .map_err(describe)
+    }
 }
 
 fn describe(error: Error) -> String {

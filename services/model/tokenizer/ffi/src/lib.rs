@@ -1,11 +1,14 @@
 //! This is the boundary to C. It takes and gives pointers and turns panics and errors into messages.
 //! tokenizer_ffi.h says what each function does, `vocabulary` and `chat` do the work.
 
+mod budget;
 mod chat;
 mod vocabulary;
 
+use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use chat::Template;
 use vocabulary::Vocabulary;
 
 type Result<T> = std::result::Result<T, String>;
@@ -27,15 +30,6 @@ pub struct OwnedIds {
 pub struct View {
     data: *const u8,
     size: usize,
-}
-
-#[repr(C)]
-pub struct Chat {
-    source: View,
-    messages: View,
-    bos_token: View,
-    eos_token: View,
-    now: i64,
 }
 
 impl View {
@@ -75,17 +69,19 @@ unsafe fn take<T>(data: *mut T, size: usize) {
     }
 }
 
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+}
+
 /// Runs `work` and writes its result to `out`, or a message to `error` if it fails or panics.
 /// Safety: both pointers are valid for writing.
 unsafe fn guarded<T>(out: *mut T, error: *mut OwnedBytes, work: impl FnOnce() -> Result<T>) -> i32 {
-    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
-        Err(format!("panic: {text}"))
-    });
+    let outcome = catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(format!("panic: {}", panic_text(&*panic))));
     match outcome {
         Ok(value) => {
             out.write(value);
@@ -157,22 +153,43 @@ pub unsafe extern "C" fn folio_tok_is_special(vocabulary: *const Vocabulary, id:
 /// # Safety
 /// As above.
 #[no_mangle]
+pub unsafe extern "C" fn folio_tok_compile(
+    source: View,
+    bos_token: View,
+    eos_token: View,
+    template: *mut *mut Template,
+    error: *mut OwnedBytes,
+) -> i32 {
+    guarded(template, error, || {
+        let compiled = Template::compile(
+            source.text("the template")?,
+            bos_token.text("the bos token")?,
+            eos_token.text("the eos token")?,
+        )?;
+        Ok(Box::into_raw(Box::new(compiled)))
+    })
+}
+
+/// # Safety
+/// As above.
+#[no_mangle]
+pub unsafe extern "C" fn folio_tok_free_template(template: *mut Template) {
+    if !template.is_null() {
+        drop(Box::from_raw(template));
+    }
+}
+
+/// # Safety
+/// As above.
+#[no_mangle]
 pub unsafe extern "C" fn folio_tok_render(
-    chat: *const Chat,
+    template: *const Template,
+    messages: View,
+    now: i64,
     text: *mut OwnedBytes,
     error: *mut OwnedBytes,
 ) -> i32 {
-    guarded(text, error, || {
-        let chat = &*chat;
-        let rendered = chat::render(&chat::Request {
-            source: chat.source.text("the template")?,
-            messages: chat.messages.bytes(),
-            bos_token: chat.bos_token.text("the bos token")?,
-            eos_token: chat.eos_token.text("the eos token")?,
-            now: chat.now,
-        })?;
-        Ok(give_text(rendered))
-    })
+    guarded(text, error, || Ok(give_text((*template).render(messages.bytes(), now)?)))
 }
 
 /// # Safety
