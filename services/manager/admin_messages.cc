@@ -1,6 +1,7 @@
 #include "services/manager/admin_messages.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "services/manager/cache_options.h"
@@ -19,6 +20,8 @@ v1::SequenceState StateToProto(cache::SequenceState state) {
       return v1::SEQUENCE_STATE_EVICTING;
     case cache::SequenceState::kOrphaned:
       return v1::SEQUENCE_STATE_ORPHANED;
+    case cache::SequenceState::kParked:
+      return v1::SEQUENCE_STATE_PARKED;
   }
   return v1::SEQUENCE_STATE_UNSPECIFIED;
 }
@@ -36,6 +39,17 @@ void WriteRanges(const std::vector<PositionRange>& ranges,
   }
 }
 
+void WriteFence(const WorkerReport& report, uint32_t orphans, v1::Fence* out) {
+  out->set_reason(std::string(report.why_fenced));
+  out->set_fenced_ms(Milliseconds(report.fenced_for));
+  out->set_silent_ms(Milliseconds(report.silent_for));
+  out->set_blocked_pages(report.blocked.value());
+  out->set_orphans(orphans);
+  if (report.kill_in.has_value()) out->set_kill_in_ms(Milliseconds(*report.kill_in));
+  out->set_killed(report.kill_tried && report.kill_error.ok());
+  if (!report.kill_error.ok()) out->set_kill_error(std::string(report.kill_error.message()));
+}
+
 }  // namespace
 
 v1::Device DeviceToProto(const DeviceState& state) {
@@ -49,11 +63,51 @@ v1::Device DeviceToProto(const DeviceState& state) {
   return out;
 }
 
+v1::Worker WorkerToProto(const WorkerReport& report, const cache::WorkerInfo* lease,
+                         const std::vector<cache::SequenceInfo>& sequences) {
+  v1::Worker out;
+  out.set_worker_id(WorkerName(report.id));
+  out.set_name(report.name);
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankProcess& from = report.ranks[rank];
+    v1::WorkerProcess* process = out.add_processes();
+    process->set_rank(static_cast<uint32_t>(rank));
+    process->set_pid(from.pid);
+    process->set_has_pages(from.fetched && !from.ended);
+    process->set_ended(from.ended);
+  }
+  uint32_t orphans = 0;
+  for (const cache::SequenceInfo& sequence : sequences) {
+    if (sequence.worker != report.id) continue;
+    if (sequence.state == cache::SequenceState::kOrphaned) {
+      ++orphans;
+      continue;
+    }
+    out.set_sequences(out.sequences() + 1);
+    out.set_held_pages(out.held_pages() + sequence.held_pages.value());
+    // It begins with 1, and each claim adds 1.
+    if (sequence.lease_epoch > LeaseEpoch(1)) {
+      out.set_claimed_sequences(out.claimed_sequences() + 1);
+    }
+    out.set_highest_lease_epoch(std::max(out.highest_lease_epoch(), sequence.lease_epoch.value()));
+  }
+  if (lease != nullptr) {
+    out.set_lease_remaining_ms(Milliseconds(lease->lease_remaining));
+    if (lease->progress.has_value()) {
+      out.set_steps_done(lease->progress->steps_done);
+      out.set_step_in_flight_ms(lease->progress->in_flight_ms);
+    }
+  }
+  if (report.fenced) WriteFence(report, orphans, out.mutable_fence());
+  return out;
+}
+
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry) {
   v1::Sequence out;
   out.set_sequence_id(info.id.value());
   out.set_worker_id(WorkerName(info.worker));
   out.set_label(info.label);
+  out.set_tenant(info.tenant);
   out.set_state(StateToProto(info.state));
   *out.mutable_cache() = CacheConfigToProto(info.cache);
   out.set_prompt_tokens(info.prompt_tokens.value());
@@ -69,6 +123,7 @@ v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometr
   out.set_age_ms(Milliseconds(info.age));
   out.set_orphan_ms(Milliseconds(info.orphan_left));
   out.set_lease_epoch(info.lease_epoch.value());
+  out.set_swap_slots(info.swap_slots);
   return out;
 }
 

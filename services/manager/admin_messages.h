@@ -3,14 +3,20 @@
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
 
+#include <vector>
+
 #include "folio/v1/admin.pb.h"
 #include "services/base/geometry.h"
 #include "services/cache/inspector.h"
+#include "services/manager/attached_worker.h"
 #include "services/manager/memory/page_memory.h"
 
 namespace folio::manager {
 
 v1::Device DeviceToProto(const DeviceState& state);
+// `sequences` are those of the whole pool. `lease` is null if the worker has none.
+v1::Worker WorkerToProto(const WorkerReport& report, const cache::WorkerInfo* lease,
+                         const std::vector<cache::SequenceInfo>& sequences);
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
 v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
                                       const CacheGeometry& geometry);

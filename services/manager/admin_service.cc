@@ -3,14 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "services/cache/inspector.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/admin_messages.h"
 #include "services/manager/cache_options.h"
+#include "services/manager/event_messages.h"
 #include "services/manager/worker_name.h"
+#include "services/runtime/logging.h"
 #include "services/runtime/version.h"
 
 namespace folio::manager {
@@ -19,6 +24,9 @@ namespace {
 // Ids count from 1; a manager has one pool.
 constexpr uint32_t kPoolId = 1;
 
+// A watch that waits for events looks so often whether its client is still there.
+constexpr absl::Duration kLookForClients = absl::Milliseconds(250);
+
 grpc::Status NotAttached(uint64_t sequence) {
   return ToGrpcStatus(absl::NotFoundError(
       absl::StrCat("sequence ", sequence, " is not open: no worker has attached")));
@@ -26,13 +34,20 @@ grpc::Status NotAttached(uint64_t sequence) {
 
 }  // namespace
 
-grpc::Status AdminService::ListPools(grpc::ServerContext* context,
-                                     const v1::ListPoolsRequest* request,
-                                     v1::ListPoolsResponse* response) {
+grpc::Status AdminService::Noted(const google::protobuf::Message& request,
+                                 const grpc::ServerContext& context, grpc::Status status) {
+  log::Debug("admin call ended", {{"request", request.GetDescriptor()->name()},
+                                  {"peer", context.peer()},
+                                  {"result", FromGrpcStatus(status)}});
+  return status;
+}
+
+grpc::Status AdminService::Answer(const v1::ListPoolsRequest& request,
+                                  v1::ListPoolsResponse* response) {
   for (const DeviceState& device : registry_->pages().Devices()) {
     *response->add_devices() = DeviceToProto(device);
   }
-  const Pool* pool = registry_->pool();
+  const std::shared_ptr<const Pool> pool = registry_->pool();
   if (pool == nullptr) return grpc::Status::OK;
   const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
   v1::Pool* out = response->add_pools();
@@ -48,28 +63,36 @@ grpc::Status AdminService::ListPools(grpc::ServerContext* context,
   out->set_huge_pages(pool->memory().huge_pages() != HugePages::kNone);
   out->set_sequences(info.sequences);
   out->set_orphans(info.orphans());
+  out->set_total_swap_slots(info.swap_slots);
+  out->set_used_swap_slots(info.swap_slots - info.free_swap_slots);
   for (uint32_t rank = 0; rank < pool->ranks(); ++rank) {
     const PagePlace& place = pool->memory().place(Rank(rank));
     v1::RankMemory* memory = out->add_rank_memory();
     memory->set_device(place.device);
     memory->set_bytes(place.bytes);
   }
+  std::map<WorkerId, pid_t> processes;
+  for (const WorkerReport& worker : registry_->Workers()) {
+    processes[worker.id] = worker.ranks[0].pid;
+  }
   for (const cache::WorkerInfo& worker : info.workers) {
     v1::AttachedWorker* attached = out->add_workers();
     attached->set_worker_id(WorkerName(worker.id));
     attached->set_name(worker.name);
-    attached->set_pid(registry_->ProcessOf(worker.id));
+    attached->set_pid(processes[worker.id]);
     attached->set_sequences(worker.sequences);
     const int64_t left = absl::ToInt64Milliseconds(worker.lease_remaining);
     attached->set_lease_remaining_ms(static_cast<uint32_t>(std::max<int64_t>(left, 0)));
+    if (!worker.progress.has_value()) continue;
+    attached->set_steps_done(worker.progress->steps_done);
+    attached->set_step_in_flight_ms(worker.progress->in_flight_ms);
   }
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ListSequences(grpc::ServerContext* context,
-                                         const v1::ListSequencesRequest* request,
-                                         v1::ListSequencesResponse* response) {
-  const Pool* pool = registry_->pool();
+grpc::Status AdminService::Answer(const v1::ListSequencesRequest& request,
+                                  v1::ListSequencesResponse* response) {
+  const std::shared_ptr<const Pool> pool = registry_->pool();
   if (pool == nullptr) return grpc::Status::OK;
   std::vector<cache::SequenceInfo> sequences = cache::Inspector(pool->coordinator()).sequences();
   std::sort(sequences.begin(), sequences.end(),
@@ -80,31 +103,36 @@ grpc::Status AdminService::ListSequences(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::GetSequence(grpc::ServerContext* context,
-                                       const v1::GetSequenceRequest* request,
-                                       v1::GetSequenceResponse* response) {
-  const Pool* pool = registry_->pool();
-  if (pool == nullptr) return NotAttached(request->sequence_id());
-  auto detail = cache::Inspector(pool->coordinator()).sequence(SequenceId(request->sequence_id()));
+grpc::Status AdminService::Answer(const v1::GetSequenceRequest& request,
+                                  v1::GetSequenceResponse* response) {
+  const std::shared_ptr<const Pool> pool = registry_->pool();
+  if (pool == nullptr) return NotAttached(request.sequence_id());
+  auto detail = cache::Inspector(pool->coordinator()).sequence(SequenceId(request.sequence_id()));
   if (!detail.ok()) return ToGrpcStatus(detail.status());
   *response = DetailToProto(*detail, pool->geometry());
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
-                                           const v1::ExplainEvictionRequest* request,
-                                           v1::ExplainEvictionResponse* response) {
-  const Pool* pool = registry_->pool();
-  if (pool == nullptr) return NotAttached(request->sequence_id());
-  const SequenceId id(request->sequence_id());
+grpc::Status AdminService::Answer(const v1::ExplainEvictionRequest& request,
+                                  v1::ExplainEvictionResponse* response) {
+  const std::shared_ptr<const Pool> pool = registry_->pool();
+  if (pool == nullptr) return NotAttached(request.sequence_id());
+  // A second call does not wait, because it would keep a thread that a worker's session may need.
+  if (explaining_.test_and_set()) {
+    return ToGrpcStatus(absl::ResourceExhaustedError(
+        "another ExplainEviction runs, and the manager answers one at a time; ask again"));
+  }
+  const absl::Cleanup done = [this] { explaining_.clear(); };
+  const SequenceId id(request.sequence_id());
   std::optional<policy::CacheConfig> cache;
-  if (request->has_cache()) {
+  if (request.has_cache()) {
     auto detail = cache::Inspector(pool->coordinator()).sequence(id);
     if (!detail.ok()) return ToGrpcStatus(detail.status());
-    const CacheRules rules = {pool->geometry().page_tokens, pool->geometry().num_layers, budgets_};
+    const CacheRules rules = {pool->geometry().page_tokens, pool->geometry().num_layers,
+                              settings_.budgets};
     const RequestShape shape = {detail->info.prompt_tokens.value(),
                                 detail->info.max_new_tokens.value(), 0};
-    auto config = CacheConfigFromProto(request->cache(), rules, shape);
+    auto config = CacheConfigFromProto(request.cache(), rules, shape);
     if (!config.ok()) return ToGrpcStatus(config.status());
     cache = *std::move(config);
   }
@@ -114,14 +142,63 @@ grpc::Status AdminService::ExplainEviction(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::GetManager(grpc::ServerContext* context,
-                                      const v1::GetManagerRequest* request,
-                                      v1::GetManagerResponse* response) {
+grpc::Status AdminService::Answer(const v1::GetManagerRequest& request,
+                                  v1::GetManagerResponse* response) {
   const auto up = std::chrono::steady_clock::now() - started_;
   response->set_build(BuildDescription());
   response->set_pid(static_cast<uint32_t>(getpid()));
   response->set_uptime_ms(std::chrono::duration_cast<std::chrono::milliseconds>(up).count());
   return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Answer(const v1::ListWorkersRequest& request,
+                                  v1::ListWorkersResponse* response) {
+  const auto milliseconds = [](absl::Duration time) {
+    return static_cast<uint32_t>(
+        std::clamp<int64_t>(absl::ToInt64Milliseconds(time), 0, UINT32_MAX));
+  };
+  response->set_lease_ttl_ms(milliseconds(settings_.lease_ttl));
+  response->set_kill_fenced_after_ms(milliseconds(settings_.kill_fenced_after));
+  const std::shared_ptr<const Pool> pool = registry_->pool();
+  if (pool == nullptr) return grpc::Status::OK;
+  const cache::Inspector inspector(pool->coordinator());
+  const std::vector<cache::WorkerInfo> leases = inspector.pool().workers;
+  const std::vector<cache::SequenceInfo> sequences = inspector.sequences();
+  for (const WorkerReport& report : registry_->Workers()) {
+    const auto lease = std::find_if(leases.begin(), leases.end(),
+                                    [&](const auto& one) { return one.id == report.id; });
+    const bool live = !report.fenced && lease != leases.end();
+    *response->add_workers() = WorkerToProto(report, live ? &*lease : nullptr, sequences);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Follow(grpc::ServerContext* context,
+                                  const v1::WatchEventsRequest& request,
+                                  grpc::ServerWriter<v1::WatchEventsResponse>* writer) {
+  const auto kinds = EventKindsFromProto(request);
+  if (!kinds.ok()) return ToGrpcStatus(kinds.status());
+  const auto watch = event_log_->Watch(*kinds, request.after());
+  if (!watch.ok()) return ToGrpcStatus(watch.status());
+  // Events that come meanwhile must not make a stream endless that does not follow.
+  const uint64_t end = request.follow() ? UINT64_MAX : event_log_->newest();
+  while (!context->IsCancelled()) {
+    const absl::Duration wait = request.follow() ? kLookForClients : absl::ZeroDuration();
+    const EventBatch batch = (*watch)->Next(SteadyNow() + wait);
+    v1::WatchEventsResponse response;
+    if (batch.lost > 0) {
+      response.mutable_lost()->set_events(batch.lost);
+      if (!writer->Write(response)) break;
+    }
+    for (const auto& event : batch.events) {
+      if (event->number > end) return grpc::Status::OK;
+      response.clear_content();
+      WriteEvent(*event, response.mutable_event());
+      if (!writer->Write(response)) return grpc::Status::CANCELLED;
+    }
+    if (batch.last || (!request.follow() && batch.events.empty())) return grpc::Status::OK;
+  }
+  return grpc::Status::CANCELLED;
 }
 
 }  // namespace folio::manager

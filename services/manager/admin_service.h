@@ -3,9 +3,14 @@
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 
+#include <google/protobuf/message.h>
+
+#include <atomic>
 #include <chrono>
 
+#include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
+#include "services/manager/event_log.h"
 #include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
 
@@ -14,25 +19,66 @@ namespace folio::manager {
 // Thread-safe.
 class AdminService final : public v1::Admin::Service {
  public:
-  // `registry` is borrowed. `budgets` also hold for the settings that ExplainEviction tries.
-  AdminService(const WorkerRegistry* registry, const policy::BudgetRules& budgets)
-      : registry_(registry), budgets_(budgets) {}
+  // Flags of the manager that operators are told.
+  struct Settings {
+    policy::BudgetRules budgets;  // also for the settings that ExplainEviction tries
+    absl::Duration lease_ttl;
+    absl::Duration kill_fenced_after;  // 0: never
+  };
+
+  // `registry` and `event_log` are borrowed.
+  AdminService(const WorkerRegistry* registry, EventLog* event_log, const Settings& settings)
+      : registry_(registry), event_log_(event_log), settings_(settings) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
-                         v1::ListPoolsResponse* response) override;
+                         v1::ListPoolsResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
   grpc::Status ListSequences(grpc::ServerContext* context, const v1::ListSequencesRequest* request,
-                             v1::ListSequencesResponse* response) override;
+                             v1::ListSequencesResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
   grpc::Status GetSequence(grpc::ServerContext* context, const v1::GetSequenceRequest* request,
-                           v1::GetSequenceResponse* response) override;
+                           v1::GetSequenceResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
   grpc::Status ExplainEviction(grpc::ServerContext* context,
                                const v1::ExplainEvictionRequest* request,
-                               v1::ExplainEvictionResponse* response) override;
+                               v1::ExplainEvictionResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
   grpc::Status GetManager(grpc::ServerContext* context, const v1::GetManagerRequest* request,
-                          v1::GetManagerResponse* response) override;
+                          v1::GetManagerResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
+                           v1::ListWorkersResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
+  // Holds its thread until the stream ends. EventLog bounds how many do.
+  grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest* request,
+                           grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
+    return Noted(*request, *context, Follow(context, *request, writer));
+  }
 
  private:
+  grpc::Status Answer(const v1::ListPoolsRequest& request, v1::ListPoolsResponse* response);
+  grpc::Status Answer(const v1::ListSequencesRequest& request, v1::ListSequencesResponse* response);
+  grpc::Status Answer(const v1::GetSequenceRequest& request, v1::GetSequenceResponse* response);
+  grpc::Status Answer(const v1::ExplainEvictionRequest& request,
+                      v1::ExplainEvictionResponse* response);
+  grpc::Status Answer(const v1::GetManagerRequest& request, v1::GetManagerResponse* response);
+  grpc::Status Answer(const v1::ListWorkersRequest& request, v1::ListWorkersResponse* response);
+  grpc::Status Follow(grpc::ServerContext* context, const v1::WatchEventsRequest& request,
+                      grpc::ServerWriter<v1::WatchEventsResponse>* writer);
+  // Writes a line of level debug about a call that has ended, with its peer and its result.
+  static grpc::Status Noted(const google::protobuf::Message& request,
+                            const grpc::ServerContext& context, grpc::Status status);
+
   const WorkerRegistry* const registry_;
-  const policy::BudgetRules budgets_;
+  EventLog* const event_log_;
+  const Settings settings_;
+  std::atomic_flag explaining_;  // set while a call computes an explanation
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

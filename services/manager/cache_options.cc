@@ -32,6 +32,37 @@ absl::StatusOr<policy::EvictionMode> ModeFromProto(v1::EvictionMode mode) {
   }
 }
 
+absl::Status CompactionFromProto(const v1::CacheOptions& options, uint32_t page_tokens,
+                                 policy::CacheConfig* config) {
+  switch (options.compaction()) {
+    case v1::COMPACTION_UNSPECIFIED:
+      config->compaction = policy::Compaction::kAutomatic;
+      break;
+    case v1::COMPACTION_WHOLE:
+      config->compaction = policy::Compaction::kWhole;
+      break;
+    case v1::COMPACTION_STREAMED:
+      config->compaction = policy::Compaction::kStreamed;
+      break;
+    default:
+      return InvalidArgument("cache.compaction: unknown value ",
+                             static_cast<int>(options.compaction()),
+                             "; use COMPACTION_WHOLE or COMPACTION_STREAMED");
+  }
+  const uint32_t stride = options.compaction_stride_tokens();
+  if (stride > 0) {
+    if (config->compaction != policy::Compaction::kStreamed) {
+      return InvalidArgument("compaction_stride_tokens ", stride,
+                             " is for compaction streamed: ask for that too, or leave it out");
+    }
+    config->compaction_stride = TokenCount(stride);
+    return absl::OkStatus();
+  }
+  const uint32_t wanted = policy::kDefaultStride.value();
+  config->compaction_stride = TokenCount((wanted + page_tokens - 1) / page_tokens * page_tokens);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<policy::BudgetRequest> BudgetFromProto(const v1::CacheOptions& options) {
   policy::BudgetRequest budget;
   budget.share = options.budget_share();
@@ -79,6 +110,7 @@ absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions&
   auto mode = ModeFromProto(options.eviction_mode());
   if (!mode.ok()) return mode.status();
   config.mode = *mode;
+  if (absl::Status s = CompactionFromProto(options, rules.page_tokens, &config); !s.ok()) return s;
   // ResolveBudget asks the policy how much a share of the prompt must hold at least.
   auto policy = policy::ChosenPolicy::Make(spec);
   if (!policy.ok()) return policy.status();
@@ -104,6 +136,9 @@ v1::CacheOptions CacheConfigToProto(const policy::CacheConfig& config) {
   options.set_eviction_mode(config.mode == policy::EvictionMode::kSynchronous
                                 ? v1::EVICTION_MODE_SYNCHRONOUS
                                 : v1::EVICTION_MODE_PIPELINED);
+  const bool streamed = config.compaction == policy::Compaction::kStreamed;
+  options.set_compaction(streamed ? v1::COMPACTION_STREAMED : v1::COMPACTION_WHOLE);
+  if (streamed) options.set_compaction_stride_tokens(config.compaction_stride.value());
   return options;
 }
 

@@ -19,7 +19,8 @@ const prometheus::Histogram::BucketBoundaries kDecisionBuckets = {
     1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1};
 
 // Reasons for which a worker is fenced, as labels.
-constexpr const char* kFenceReasons[] = {"session_ended", "lease_ran_out", "process_ended"};
+constexpr const char* kFenceReasons[] = {"session_ended", "lease_ran_out", "process_ended",
+                                         "attached_again"};
 
 template <size_t... Index>
 std::vector<policy::PolicyTraits> TraitsOfAll(std::index_sequence<Index...> /*of*/) {
@@ -57,12 +58,33 @@ EventMetrics::EventMetrics()
       claimed_(Counters(*registry_, "folio:sequences_claimed_total",
                         "Orphans that another worker took over.")
                    .Add({})),
+      given_up_(Counters(*registry_, "folio:sequences_given_up_total",
+                         "Sequences that ended because two workers in a row claimed them and were "
+                         "lost before they made progress.")
+                    .Add({})),
       orphans_ended_(Counters(*registry_, "folio:orphans_ended_total",
                               "Orphans that ended because no worker took them over in time, or "
                               "because others needed their pages.")
-                         .Add({})) {
+                         .Add({})),
+      killed_(Counters(*registry_, "folio:killed_processes_total",
+                       "Processes of fenced workers that the manager ended because they still "
+                       "blocked pages after --kill_fenced_after.")
+                  .Add({})),
+      parked_(Counters(*registry_, "folio:sequences_parked_total",
+                       "Times that a sequence gave all its pages back, to continue later.")
+                  .Add({})),
+      swapped_out_(Counters(*registry_, "folio:sequences_swapped_out_total",
+                            "Times that a sequence that gave its pages back kept their contents "
+                            "in swap memory. All others are computed again.")
+                       .Add({})),
+      swapped_in_(Counters(*registry_, "folio:sequences_swapped_in_total",
+                           "Times that a sequence got pages for its contents in swap memory.")
+                      .Add({})),
+      swapped_pages_(Counters(*registry_, "folio:swapped_pages_total",
+                              "Pages copied to swap memory or back, by direction.")) {
   for (const policy::PolicyTraits& policy : AllPolicies()) SeriesOf(policy.name, policy.evicts);
   refused_.Add({{"code", absl::StatusCodeToString(absl::StatusCode::kResourceExhausted)}});
+  for (const char* direction : {"out", "in"}) swapped_pages_.Add({{"direction", direction}});
   for (const char* reason : kFenceReasons) fenced_.Add({{"reason", reason}});
 }
 
@@ -90,6 +112,8 @@ void EventMetrics::OnOrphaned(uint32_t sequences) { orphaned_.Increment(sequence
 
 void EventMetrics::OnClaimed() { claimed_.Increment(); }
 
+void EventMetrics::OnGivenUp(uint32_t sequences) { given_up_.Increment(sequences); }
+
 void EventMetrics::OnOrphansEnded(uint32_t sequences) { orphans_ended_.Increment(sequences); }
 
 void EventMetrics::OnDecided(const std::string& policy, absl::Duration took) {
@@ -100,6 +124,15 @@ void EventMetrics::OnEvicted(const std::string& policy, uint64_t pages) {
   const PolicySeries series = SeriesOf(policy);
   series.evictions->Increment();
   series.evicted_pages->Increment(static_cast<double>(pages));
+}
+
+void EventMetrics::OnParking(cache::ParkingEvent event, uint64_t swapped_pages) {
+  if (event != cache::ParkingEvent::kSwappedIn) parked_.Increment();
+  if (event == cache::ParkingEvent::kDropped) return;
+  const bool out = event == cache::ParkingEvent::kSwappedOut;
+  (out ? swapped_out_ : swapped_in_).Increment();
+  swapped_pages_.Add({{"direction", out ? "out" : "in"}})
+      .Increment(static_cast<double>(swapped_pages));
 }
 
 void EventMetrics::OnFenced(absl::string_view why) {

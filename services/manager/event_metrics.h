@@ -1,5 +1,5 @@
 // EventMetrics counts what the manager does, for Prometheus: sequences opened, refused, orphaned
-// and claimed, decisions and evictions of each policy, and fenced workers.
+// and claimed, decisions and evictions of each policy, fenced workers, and processes that it ended.
 //
 // The contents of the pool are in pool_metrics.h. docs/monitoring.md explains each metric.
 #ifndef FOLIO_SERVICES_MANAGER_EVENT_METRICS_H_
@@ -37,11 +37,15 @@ class EventMetrics : public cache::CoordinatorObserver {
   void OnRefused(const absl::Status& why) override;
   void OnOrphaned(uint32_t sequences) override;
   void OnClaimed() override;
+  void OnGivenUp(uint32_t sequences) override;
   void OnOrphansEnded(uint32_t sequences) override;
   void OnDecided(const std::string& policy, absl::Duration took) override;
   void OnEvicted(const std::string& policy, uint64_t pages) override;
+  void OnParking(cache::ParkingEvent event, uint64_t swapped_pages) override;
   // `why` is one of the reasons that the log has, such as "lease ran out".
   void OnFenced(absl::string_view why);
+  // The manager has ended a process of a fenced worker.
+  void OnKilled() { killed_.Increment(); }
 
  private:
   // The series of one policy. All but the first are null if it evicts nothing.
@@ -66,7 +70,14 @@ class EventMetrics : public cache::CoordinatorObserver {
   prometheus::Family<prometheus::Histogram>& decisions_;
   prometheus::Counter& orphaned_;
   prometheus::Counter& claimed_;
+  prometheus::Counter& given_up_;
   prometheus::Counter& orphans_ended_;
+  prometheus::Counter& killed_;
+  prometheus::Counter& parked_;
+  // The pages of a swap have the label direction, "out" or "in".
+  prometheus::Counter& swapped_out_;
+  prometheus::Counter& swapped_in_;
+  prometheus::Family<prometheus::Counter>& swapped_pages_;
   absl::Mutex mu_;
   std::map<std::string, PolicySeries> policies_ ABSL_GUARDED_BY(mu_);
 };

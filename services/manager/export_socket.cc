@@ -30,15 +30,19 @@ absl::StatusOr<std::unique_ptr<ExportSocket>> ExportSocket::Start(const std::str
   if (UniqueFd socket = inherited.Find(absl::StrCat("unix:", path)); socket.valid()) {
     return std::unique_ptr<ExportSocket>(new ExportSocket("", std::move(socket), registry));
   }
-  auto listening = ListenUnix(path);
+  auto listening = ListenUnix(path, 0600, SOCK_SEQPACKET | SOCK_NONBLOCK);
   if (!listening.ok()) return listening.status();
   return std::unique_ptr<ExportSocket>(new ExportSocket(path, *std::move(listening), registry));
 }
 
 ExportSocket::ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry)
     : path_(std::move(path)),
+      listening_(std::move(listening)),
       registry_(registry),
-      acceptor_(std::move(listening), [this](UniqueFd connection) { Serve(connection.get()); }) {}
+      // Callers are served one after the other, so they need no limit.
+      acceptor_(
+          {listening_.get()}, [this](UniqueFd connection) { Serve(connection.get()); },
+          /*limit=*/nullptr) {}
 
 ExportSocket::~ExportSocket() {
   // The socket closes after this, and callers in between see the connection end.
@@ -57,8 +61,9 @@ void ExportSocket::Serve(int connection) {
     return;
   }
   const PoolExport& memory = grant->pool->memory();
+  const int swap = grant->maps_swap ? memory.swap_fd(grant->rank) : -1;
   const absl::Status sent =
-      SendPoolDescriptors(connection, memory.pool_fd(grant->rank), memory.score_board_fd());
+      SendPoolDescriptors(connection, memory.pool_fd(grant->rank), memory.score_board_fd(), swap);
   if (!sent.ok()) log::Warning("export failed", {{"reason", sent}});
 }
 
@@ -69,7 +74,7 @@ absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, const std::stri
   UniqueFd kept(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!kept.valid()) return absl::ErrnoToStatus(errno, "cannot keep the connection");
   return registry_->RedeemExportToken(
-      token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept)});
+      token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept), peer->uid});
 }
 
 }  // namespace folio::manager

@@ -42,6 +42,7 @@ class ExportSocket {
   absl::StatusOr<ExportGrant> Redeem(int connection, const std::string& token);
 
   const std::string path_;  // of the file to remove; empty for an inherited socket
+  const UniqueFd listening_;
   WorkerRegistry* const registry_;
   SocketAcceptor acceptor_;
 };

@@ -12,14 +12,15 @@
 #include "services/base/default_addresses.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/metrics/listen_flag.h"
+#include "services/runtime/byte_size.h"
+#include "services/runtime/connection_flag.h"
+#include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/health_flag.h"
 #include "services/runtime/listen_address.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
-ABSL_FLAG(std::vector<std::string>, health_listen, {},
-          "addresses like those of --listen that serve grpc.health.v1 and nothing else, for the "
-          "probes of an orchestrator, such as 0.0.0.0:7001");
 ABSL_FLAG(
     std::string, export_socket, "",
     "Unix socket that hands pool memory to workers; if empty, export.sock beside the first Unix "
@@ -32,6 +33,9 @@ ABSL_FLAG(
     folio::manager::PoolSize, pool_bytes, {},
     "memory for the pages of all ranks together, such as 2GiB, or a share of the free memory, "
     "such as 80%; 0 means 25%");
+ABSL_FLAG(bool, prefault, false,
+          "take all memory of a pool in host memory when the first worker attaches, so that no "
+          "worker ends later because the machine has none left; needs that much free memory");
 ABSL_FLAG(
     std::string, default_budget, "",
     "budget of requests that give none and whose policy evicts, in tokens, such as 1024, or as a "
@@ -40,17 +44,45 @@ ABSL_FLAG(int, max_budget, 0,
           "most tokens that a sequence may hold in a layer, a multiple of the page size; 0 means "
           "no limit");
 ABSL_FLAG(
+    std::string, default_compaction, "auto",
+    "when prompts above their budget are compacted, if their requests do not say. whole: at their "
+    "end, so the pool must have room for all of them. streamed: also while they are computed, so "
+    "none holds more than its budget and a stride, if the policy can. auto: whole where the whole "
+    "pool has room for the prompt, else streamed");
+ABSL_FLAG(
+    std::string, admission, "optimistic",
+    "how many pages a sequence is promised when it starts. optimistic: those of its prompt, and "
+    "when the pool runs dry the sequence that came last waits and is computed again. reserve: all "
+    "that it can ever need, so that nothing is computed twice, but fewer sequences run at a time");
+ABSL_FLAG(folio::ByteSize, host_swap_bytes, {},
+          "memory of the host for sequences that wait because the pool has run dry, such as 8GiB, "
+          "for all ranks together. Their pages are copied there and back, and what finds no room "
+          "is computed again. 0: all of them are computed again");
+ABSL_FLAG(
     absl::Duration, lease_ttl, absl::Seconds(10),
     "how long a worker that sends nothing keeps its sequences, from 100ms to 1h, such as 10s");
 ABSL_FLAG(
     absl::Duration, orphan_ttl, absl::Seconds(60),
     "how long a sequence whose worker was lost keeps its pages, so that another worker can "
     "continue it, unless other sequences need them; from 0 (it ends at once) to 24h, such as 60s");
+ABSL_FLAG(absl::Duration, orphan_grace, absl::Seconds(15),
+          "how long such a sequence keeps its pages even if other sequences need them, from the "
+          "moment when another worker may continue it; from 0 to 24h, such as 15s");
+ABSL_FLAG(absl::Duration, kill_fenced_after, absl::Seconds(10),
+          "how long a lost worker's process may block pages before the manager ends it with "
+          "SIGKILL, from 0 to 24h, such as 10s. Clients must look for another worker for longer "
+          "than this and --lease_ttl together. Give more than the longest step takes, and 0 to "
+          "kill none, for example while you debug a worker");
 ABSL_FLAG(
     absl::Duration, drain_timeout, absl::Seconds(30),
     "how long running sequences may take to finish after SIGTERM, from 0 to 24h, such as 30s");
 
 namespace folio::manager {
+
+const char* AdmissionName(cache::Admission admission) {
+  return admission == cache::Admission::kOptimistic ? "optimistic" : "reserve";
+}
+
 namespace {
 
 absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& listen) {
@@ -74,22 +106,6 @@ absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& l
   return parsed->unix_path;
 }
 
-absl::StatusOr<std::vector<ListenAddress>> ReadHealthListen(
-    const std::vector<ListenAddress>& listen) {
-  const std::vector<std::string> given = absl::GetFlag(FLAGS_health_listen);
-  if (given.empty()) return std::vector<ListenAddress>();
-  auto parsed = ParseListenFlag("health_listen", given);
-  if (!parsed.ok()) return parsed.status();
-  for (const ListenAddress& address : *parsed) {
-    for (const ListenAddress& other : listen) {
-      if (address.port == 0 && !address.is_unix()) continue;
-      if (address.ToString() != other.ToString()) continue;
-      return BadFlag("health_listen", address.ToString(), "is a --listen address; choose another");
-    }
-  }
-  return parsed;
-}
-
 absl::StatusOr<std::vector<int>> ReadDevices() {
   const std::vector<std::string> given = absl::GetFlag(FLAGS_device);
   if (given == std::vector<std::string>{"cpu"}) return std::vector<int>();
@@ -106,6 +122,29 @@ absl::StatusOr<std::vector<int>> ReadDevices() {
   }
   if (devices.empty()) return BadFlag("device", "", "give cpu, or a GPU such as cuda:0");
   return devices;
+}
+
+absl::StatusOr<policy::Compaction> ReadCompaction() {
+  const std::string given = absl::GetFlag(FLAGS_default_compaction);
+  if (given == "auto") return policy::Compaction::kAutomatic;
+  if (given == "whole") return policy::Compaction::kWhole;
+  if (given == "streamed") return policy::Compaction::kStreamed;
+  return BadFlag("default_compaction", given, "give auto, whole or streamed");
+}
+
+absl::StatusOr<cache::Admission> ReadAdmission() {
+  const std::string given = absl::GetFlag(FLAGS_admission);
+  for (const cache::Admission known : {cache::Admission::kOptimistic, cache::Admission::kReserve}) {
+    if (given == AdmissionName(known)) return known;
+  }
+  return BadFlag("admission", given, "give optimistic or reserve");
+}
+
+absl::StatusOr<uint64_t> ReadHostSwap(cache::Admission admission) {
+  const ByteSize given = absl::GetFlag(FLAGS_host_swap_bytes);
+  if (given.bytes == 0 || admission == cache::Admission::kOptimistic) return given.bytes;
+  return BadFlag("host_swap_bytes", FormatByteSize(given),
+                 "is of use with --admission=optimistic alone, as no pool runs dry with reserve");
 }
 
 PoolSize ReadPoolSize() {
@@ -154,22 +193,46 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   auto export_socket = ReadExportSocket(flags.server.listen);
   if (!export_socket.ok()) return export_socket.status();
   flags.server.export_socket = *std::move(export_socket);
+  const auto max_connections = ReadMaxConnections(DescriptorLimit());
+  if (!max_connections.ok()) return max_connections.status();
+  flags.server.max_connections = *max_connections;
   auto devices = ReadDevices();
   if (!devices.ok()) return devices.status();
   flags.devices = *std::move(devices);
+  flags.prefault = absl::GetFlag(FLAGS_prefault);
+  if (flags.prefault && !flags.devices.empty()) {
+    return BadFlag("prefault", "true",
+                   "is for pages in host memory; the memory of a GPU is always taken at once");
+  }
   flags.server.pool_size = ReadPoolSize();
   auto budgets = ReadBudgets();
   if (!budgets.ok()) return budgets.status();
   flags.server.budgets = *budgets;
-  flags.server.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
-  flags.server.orphan_ttl = absl::GetFlag(FLAGS_orphan_ttl);
+  auto compaction = ReadCompaction();
+  if (!compaction.ok()) return compaction.status();
+  flags.server.rules.default_compaction = *compaction;
+  auto admission = ReadAdmission();
+  if (!admission.ok()) return admission.status();
+  flags.server.rules.admission = *admission;
+  auto swap = ReadHostSwap(*admission);
+  if (!swap.ok()) return swap.status();
+  flags.server.rules.host_swap_bytes = *swap;
+  flags.server.rules.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
+  flags.server.rules.orphan_ttl = absl::GetFlag(FLAGS_orphan_ttl);
+  flags.server.rules.orphan_grace = absl::GetFlag(FLAGS_orphan_grace);
+  flags.server.kill_fenced_after = absl::GetFlag(FLAGS_kill_fenced_after);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
-  for (const absl::Status& status : {CheckFlagRange("lease_ttl", flags.server.lease_ttl,
-                                                    absl::Milliseconds(100), absl::Hours(1)),
-                                     CheckFlagRange("orphan_ttl", flags.server.orphan_ttl,
-                                                    absl::ZeroDuration(), absl::Hours(24)),
-                                     CheckFlagRange("drain_timeout", flags.drain_timeout,
-                                                    absl::ZeroDuration(), absl::Hours(24))}) {
+  for (const absl::Status& status :
+       {CheckFlagRange("lease_ttl", flags.server.rules.lease_ttl, absl::Milliseconds(100),
+                       absl::Hours(1)),
+        CheckFlagRange("orphan_ttl", flags.server.rules.orphan_ttl, absl::ZeroDuration(),
+                       absl::Hours(24)),
+        CheckFlagRange("orphan_grace", flags.server.rules.orphan_grace, absl::ZeroDuration(),
+                       absl::Hours(24)),
+        CheckFlagRange("kill_fenced_after", flags.server.kill_fenced_after, absl::ZeroDuration(),
+                       absl::Hours(24)),
+        CheckFlagRange("drain_timeout", flags.drain_timeout, absl::ZeroDuration(),
+                       absl::Hours(24))}) {
     if (!status.ok()) return status;
   }
   return flags;

@@ -13,8 +13,12 @@ namespace folio::manager {
 struct ManagerFlags {
   ServerOptions server;      // `clock` and `pages` are not set
   std::vector<int> devices;  // numbers of the GPUs that pages are on, empty for host memory
+  bool prefault = false;     // of pages in host memory
   absl::Duration drain_timeout;
 };
+
+// The value of --admission, "optimistic" or "reserve".
+const char* AdmissionName(cache::Admission admission);
 
 // Fills in defaults too. INVALID_ARGUMENT names the flag and the fix.
 absl::StatusOr<ManagerFlags> ReadFlags();

@@ -8,6 +8,16 @@
 #include "services/wire/session.h"
 
 namespace folio::manager {
+namespace {
+
+// A worker that was fenced hears CANCELLED, whether the stream is cancelled first or its next
+// request is refused, so that it knows that it may attach again.
+grpc::Status EndOfSession(const absl::Status& why) {
+  const bool fenced = absl::IsFailedPrecondition(why) || absl::IsNotFound(why);
+  return ToGrpcStatus(fenced ? absl::CancelledError(why.message()) : why);
+}
+
+}  // namespace
 
 grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
                                             const v1::DescribePoolRequest* request,
@@ -24,31 +34,41 @@ grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
 grpc::Status KvManagerService::Attach(grpc::ServerContext* context,
                                       const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
-  auto attached = registry_->Attach(*request);
+  auto attached = registry_->Attach(*request, context->peer());
   if (!attached.ok()) return ToGrpcStatus(attached.status());
   *response = *std::move(attached);
   return grpc::Status::OK;
+}
+
+bool KvManagerService::ReadHello(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream,
+    v1::SessionRequest* request) {
+  const HelloWatch::Waiting waiting(&hellos_,
+                                    [context](const absl::Status& why) { EndCall(context, why); });
+  return stream->Read(request) && request->has_hello();
 }
 
 grpc::Status KvManagerService::Session(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream) {
   v1::SessionRequest request;
-  if (!stream->Read(&request) || !request.has_hello()) {
+  if (!ReadHello(context, stream, &request)) {
     return {grpc::StatusCode::INVALID_ARGUMENT,
             "hello: the first request of a session must carry it"};
   }
-  auto worker = registry_->BeginSession(request.hello(), [context] { context->TryCancel(); });
-  if (!worker.ok()) return ToGrpcStatus(worker.status());
-  const absl::Cleanup end = [this, &worker] { registry_->EndSession(*worker); };
+  auto session = registry_->BeginSession(request.hello(), [context] { context->TryCancel(); });
+  if (!session.ok()) return ToGrpcStatus(session.status());
+  const absl::Cleanup end = [this, &session] { registry_->EndSession(session->worker); };
 
-  const Pool& pool = *registry_->pool();
+  const Pool& pool = *session->pool;
   const CacheRules rules = {pool.geometry().page_tokens, pool.geometry().num_layers, budgets_};
-  SessionTranslator translator(pool.coordinator(), *worker, rules,
-                               [this] { return registry_->MayOpen(); });
+  SessionTranslator translator(
+      pool.coordinator(), session->worker, rules, [this] { return registry_->MayOpen(); },
+      event_log_);
   do {
     auto reply = translator.Translate(wire::FromProto(request));
-    if (!reply.ok()) return ToGrpcStatus(reply.status());
+    if (!reply.ok()) return EndOfSession(reply.status());
     if (!stream->Write(wire::ToProto(*reply)) || !stream->Read(&request)) break;
     if (request.has_hello()) {
       return {grpc::StatusCode::INVALID_ARGUMENT,

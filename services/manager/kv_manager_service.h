@@ -4,6 +4,9 @@
 #define FOLIO_SERVICES_MANAGER_KV_MANAGER_SERVICE_H_
 
 #include "folio/v1/kv_manager.grpc.pb.h"
+#include "services/base/clock.h"
+#include "services/manager/event_log.h"
+#include "services/manager/hello_watch.h"
 #include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
 
@@ -12,9 +15,14 @@ namespace folio::manager {
 // Thread-safe.
 class KvManagerService final : public v1::KvManager::Service {
  public:
-  // `registry` is borrowed. `budgets` are the operator's rules for every sequence.
-  KvManagerService(WorkerRegistry* registry, const policy::BudgetRules& budgets)
-      : registry_(registry), budgets_(budgets) {}
+  // `registry`, `clock` and `event_log` are borrowed. `budgets` are the operator's rules for every
+  // sequence.
+  KvManagerService(WorkerRegistry* registry, const policy::BudgetRules& budgets, const Clock* clock,
+                   EventLog* event_log)
+      : registry_(registry), budgets_(budgets), event_log_(event_log), hellos_(clock, {}) {}
+
+  // Ends sessions whose hello is late. Somebody must call it now and then.
+  void EndMuteSessions() { hellos_.EndLate(); }
 
   grpc::Status DescribePool(grpc::ServerContext* context, const v1::DescribePoolRequest* request,
                             v1::DescribePoolResponse* response) override;
@@ -25,8 +33,15 @@ class KvManagerService final : public v1::KvManager::Service {
       grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream) override;
 
  private:
+  // False if the stream has ended, or begins with something else.
+  bool ReadHello(grpc::ServerContext* context,
+                 grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream,
+                 v1::SessionRequest* request);
+
   WorkerRegistry* const registry_;
   const policy::BudgetRules budgets_;
+  EventLog* const event_log_;
+  HelloWatch hellos_;
 };
 
 }  // namespace folio::manager

@@ -4,11 +4,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "services/base/clock.h"
 #include "services/manager/flags.h"
 #include "services/manager/memory/device_memory.h"
 #include "services/manager/memory/host_memory.h"
+#include "services/manager/memory/machine_memory.h"
 #include "services/manager/server.h"
+#include "services/runtime/byte_size.h"
+#include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/listen_address.h"
 #include "services/runtime/logging.h"
@@ -32,32 +36,54 @@ absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
   return folio::MakeSocketDirectory(options.export_socket);
 }
 
+// INVALID_ARGUMENT names the flag whose memory the machine does not have. Swap memory is taken as
+// it is written, so a size beyond the free memory is only worth a warning.
+absl::Status CheckMemory(const folio::manager::ServerOptions& options,
+                         const folio::manager::PageSource& pages) {
+  const folio::manager::PoolSize& pool = options.pool_size;
+  if (absl::Status status = pages.CheckSize(pool); !status.ok()) {
+    return folio::BadFlag("pool_bytes", folio::manager::FormatPoolSize(pool), status.message());
+  }
+  const uint64_t swap = options.rules.host_swap_bytes;
+  const folio::manager::MachineMemory machine = folio::manager::ReadMachineMemory();
+  if (machine.total != 0 && swap > machine.total) {
+    return folio::BadFlag("host_swap_bytes", folio::FormatByteSize({swap}),
+                          absl::StrCat("is more than the memory of the machine or the cgroup, ",
+                                       machine.total, " bytes"));
+  }
+  if (machine.total != 0 && swap > machine.available) {
+    folio::log::Warning("--host_swap_bytes is more than the memory that is free now",
+                        {{"host_swap_bytes", swap}, {"free_bytes", machine.available}});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<folio::manager::PageSource>> MakePageSource(
-    const std::vector<int>& devices) {
-  if (devices.empty()) return std::make_unique<folio::manager::HostMemory>();
-  return folio::manager::DeviceMemory::Open(devices, {});
+    const folio::manager::ManagerFlags& flags) {
+  if (flags.devices.empty()) return std::make_unique<folio::manager::HostMemory>(flags.prefault);
+  return folio::manager::DeviceMemory::Open(flags.devices, {});
 }
 
 int Run() {
+  const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::manager::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
   const folio::manager::PoolSize& pool_size = flags->server.pool_size;
   folio::TerminationSignals signals;  // before any thread starts, and drivers start some
+  folio::log::WriteInBackground();
   auto inherited = folio::InheritedSockets::Take();
   if (!inherited.ok()) {
     folio::log::Error("cannot start", {{"reason", inherited.status()}});
     return 1;
   }
   flags->server.inherited = &*inherited;
-  const auto pages = MakePageSource(flags->devices);
+  const auto pages = MakePageSource(*flags);
   if (!pages.ok()) {
     folio::log::Error("cannot start", {{"reason", pages.status()}});
     return 1;
   }
-  if (absl::Status status = (*pages)->CheckSize(pool_size); !status.ok()) {
-    folio::ExitBadFlag(
-        "folio-manager",
-        folio::BadFlag("pool_bytes", folio::manager::FormatPoolSize(pool_size), status.message()));
+  if (absl::Status status = CheckMemory(flags->server, **pages); !status.ok()) {
+    folio::ExitBadFlag("folio-manager", status);
   }
   flags->server.pages = pages->get();
   const folio::log::Field size_field =
@@ -76,12 +102,19 @@ int Run() {
     folio::log::Error("cannot start", {{"reason", server.status()}});
     return 1;
   }
-  folio::log::Info("folio-manager started", {{"version", folio::BuildDescription()},
-                                             {"device", (*pages)->device()},
-                                             size_field,
-                                             {"lease_ttl", flags->server.lease_ttl},
-                                             {"orphan_ttl", flags->server.orphan_ttl},
-                                             {"export_socket", flags->server.export_socket}});
+  folio::log::Info("folio-manager started",
+                   {{"version", folio::BuildDescription()},
+                    {"device", (*pages)->device()},
+                    size_field,
+                    {"admission", folio::manager::AdmissionName(flags->server.rules.admission)},
+                    {"host_swap_bytes", flags->server.rules.host_swap_bytes},
+                    {"lease_ttl", flags->server.rules.lease_ttl},
+                    {"orphan_ttl", flags->server.rules.orphan_ttl},
+                    {"orphan_grace", flags->server.rules.orphan_grace},
+                    {"kill_fenced_after", flags->server.kill_fenced_after},
+                    {"descriptors", descriptors},
+                    {"max_connections", flags->server.max_connections},
+                    {"export_socket", flags->server.export_socket}});
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});
   }

@@ -2,9 +2,10 @@
 
 #include <cstddef>
 
+#include "services/base/fair_turns.h"
 #include "services/base/invalid_argument.h"
 #include "services/base/protocol.h"
-#include "services/wire/sampling.h"
+#include "services/wire/sampling_check.h"
 
 namespace folio::manager {
 namespace {
@@ -17,6 +18,9 @@ constexpr size_t kMaxOutputBytes = 16384;
 absl::Status CheckSizes(const OpenSequence& open) {
   if (open.label.size() > kMaxLabelBytes) {
     return InvalidArgument("label: has ", open.label.size(), " bytes; at most ", kMaxLabelBytes);
+  }
+  if (open.tenant.size() > kMaxTenantBytes) {
+    return InvalidArgument("tenant: has ", open.tenant.size(), " bytes; at most ", kMaxTenantBytes);
   }
   const size_t token = open.resume_token.size();
   if (token != 0 && (token < kMinResumeToken || token > kMaxResumeToken)) {
@@ -31,9 +35,16 @@ absl::Status CheckSizes(const OpenSequence& open) {
 
 }  // namespace
 
+// The ids of the prompt are not judged, and neither is the length against a model's context: the
+// manager has no model and knows neither vocabulary nor context. It only keeps the ids for a worker
+// that claims the sequence, and that worker checks them (services/worker/engine/claim_record.h).
 absl::StatusOr<cache::OpenRequest> MakeOpenRequest(const OpenSequence& open, WorkerId worker,
                                                    const CacheRules& rules) {
   if (absl::Status status = CheckSizes(open); !status.ok()) return status;
+  if (open.urgency.priority < -kMaxPriority || open.urgency.priority > kMaxPriority) {
+    return InvalidArgument("priority: is ", open.urgency.priority, "; give a number from -",
+                           kMaxPriority, " to ", kMaxPriority);
+  }
   auto sampling = wire::CheckSampling(open.sampling);
   if (!sampling.ok()) return sampling.status();
   v1::CacheOptions options;
@@ -50,7 +61,14 @@ absl::StatusOr<cache::OpenRequest> MakeOpenRequest(const OpenSequence& open, Wor
                             .metadata = {.sampling = *sampling,
                                          .label = open.label,
                                          .resume_token = open.resume_token,
-                                         .output = open.output}};
+                                         .output = open.output},
+                            .waits_for_room = open.waits_for_room,
+                            .abilities = {.prefill_ahead = open.prefill_ahead,
+                                          .parks = open.may_be_parked,
+                                          .streams = open.compacts_in_prefill,
+                                          .swaps = open.may_be_swapped},
+                            .urgency = open.urgency,
+                            .tenant = open.tenant};
 }
 
 }  // namespace folio::manager

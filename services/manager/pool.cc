@@ -10,20 +10,38 @@
 #include "services/wire/layout.h"
 
 namespace folio::manager {
+namespace {
+
+// How many pages the swap memory holds. Fewer than one for each layer hold no sequence.
+absl::StatusOr<uint32_t> SwapSlotsIn(uint64_t bytes, const std::vector<CacheGeometry>& ranks) {
+  if (bytes == 0) return 0;
+  uint64_t slot_bytes = 0;
+  for (const CacheGeometry& rank : ranks) slot_bytes += rank.swap_slot_bytes();
+  const uint64_t slots = PagesIn(bytes, slot_bytes);
+  const uint64_t least = ranks.front().num_layers;
+  if (slots >= least) return static_cast<uint32_t>(slots);
+  return absl::FailedPreconditionError(
+      absl::StrCat("--host_swap_bytes=", FormatByteSize({bytes}), " holds ", slots, " pages of ",
+                   slot_bytes, " bytes with their scores, and a sequence has at least ", least,
+                   "; give it ", FormatByteSize({least * slot_bytes}), " or more, or 0"));
+}
+
+}  // namespace
 
 Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks,
-           uint64_t page_bytes, PoolExport memory)
+           uint64_t page_bytes, uint32_t swap_slots, PoolExport memory)
     : layout_(std::move(layout)),
       geometry_(geometry),
       ranks_(ranks),
       page_bytes_(page_bytes),
+      swap_slots_(swap_slots),
       memory_(std::move(memory)) {}
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout,
                                                    const PageSource& source, const PoolSize& size,
-                                                   absl::Duration lease_ttl,
-                                                   absl::Duration orphan_ttl, const Clock* clock,
-                                                   cache::CoordinatorObserver* observer) {
+                                                   const PoolRules& rules, const Clock* clock,
+                                                   cache::CoordinatorObserver* observer,
+                                                   cache::LastIds last_ids) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   const CacheGeometry geometry = wire::GeometryOf(layout);
   const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
@@ -43,24 +61,31 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
                      FormatByteSize({least * page_bytes}), " or more"));
   }
   const PageCount num_pages(static_cast<uint32_t>(*fitting));
-  auto memory = PoolExport::Create(source, geometry, ranks, num_pages);
+  const auto swap_slots = SwapSlotsIn(rules.host_swap_bytes, ranks);
+  if (!swap_slots.ok()) return swap_slots.status();
+  auto memory = PoolExport::Create(source, geometry, ranks, num_pages, *swap_slots);
   if (!memory.ok()) return memory.status();
 
   std::unique_ptr<Pool> pool(new Pool(layout, geometry, static_cast<uint32_t>(ranks.size()),
-                                      page_bytes, *std::move(memory)));
+                                      page_bytes, *swap_slots, *std::move(memory)));
   cache::CoordinatorOptions options;
   options.geometry = geometry;
   options.num_pages = num_pages;
-  options.lease_ttl = lease_ttl;
-  options.orphan_ttl = orphan_ttl;
+  options.lease_ttl = rules.lease_ttl;
+  options.orphan_ttl = rules.orphan_ttl;
+  options.orphan_grace = rules.orphan_grace;
+  options.admission = rules.admission;
+  options.default_compaction = rules.default_compaction;
+  options.swap_slots = *swap_slots;
   options.score_board = pool->memory_.score_board();
+  options.last_ids = last_ids;
   options.clock = clock;
   options.observer = observer;
   pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
   return pool;
 }
 
-v1::PoolLayout Pool::Describe() const {
+v1::PoolLayout Pool::Describe(bool maps_swap) const {
   v1::PoolLayout layout;
   layout.set_num_pages(cache::Inspector(*coordinator_).pool().total.value());
   layout.set_page_bytes(page_bytes_);
@@ -72,6 +97,7 @@ v1::PoolLayout Pool::Describe() const {
     memory->set_device_uuid(place.device_uuid);
     memory->set_bytes(place.bytes);
   }
+  if (maps_swap) layout.set_swap_slots(swap_slots_);
   return layout;
 }
 

@@ -12,7 +12,7 @@ namespace folio::manager {
 absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
                                               const CacheGeometry& geometry,
                                               absl::Span<const CacheGeometry> ranks,
-                                              PageCount num_pages) {
+                                              PageCount num_pages, uint32_t swap_slots) {
   const size_t board_bytes = geometry.score_board_floats(num_pages.value()) * sizeof(float);
   if (board_bytes == 0 || ranks.empty() || geometry.page_bytes() == 0) {
     return absl::InvalidArgumentError("a pool needs at least one page");
@@ -27,8 +27,28 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
   }
   auto board = SealedMemory::Make("folio-scores", board_bytes, PROT_READ, 0);
   if (!board.ok()) return board.status();
+  if (source.prefaults()) {
+    absl::Status status = board->TakeAll([](size_t) {});
+    if (!status.ok()) return status;
+  }
   made.board_ = *std::move(board);
+  for (const CacheGeometry& rank : ranks) {
+    if (swap_slots == 0) break;
+    auto swap = SealedMemory::Make("folio-swap", swap_slots * rank.swap_slot_bytes(), PROT_NONE, 0);
+    if (!swap.ok()) return swap.status();
+    if (source.prefaults()) {
+      absl::Status status = swap->TakeAll([](size_t) {});
+      if (!status.ok()) return status;
+    }
+    made.swap_.push_back(*std::move(swap));
+  }
   return made;
+}
+
+size_t PoolExport::swap_bytes() const {
+  size_t bytes = 0;
+  for (const SealedMemory& swap : swap_) bytes += swap.bytes();
+  return bytes;
 }
 
 HugePages PoolExport::huge_pages() const {

@@ -1,6 +1,7 @@
 // PoolExport is the memory of a pool: page memory for each tensor-parallel rank and one score board
 // for all of them. The board is a sealed memfd of the host even if the pages are on GPUs, because
-// the manager reads it for every decision and never touches a GPU's memory.
+// the manager reads it for every decision and never touches a GPU's memory. If sequences may be
+// swapped, each rank also has swap memory, a sealed memfd of the host that workers alone touch.
 #ifndef FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 #define FOLIO_SERVICES_MANAGER_POOL_EXPORT_H_
 
@@ -22,10 +23,11 @@ namespace folio::manager {
 class PoolExport {
  public:
   // Allocates num_pages * page_bytes from `source` for each of `ranks`, and a board of the whole
-  // geometry's score_board_floats(num_pages). The errors are those of PageSource::Allocate.
+  // geometry's score_board_floats(num_pages). Each rank gets swap_slots * swap_slot_bytes of swap
+  // memory. The errors are those of PageSource::Allocate.
   static absl::StatusOr<PoolExport> Create(const PageSource& source, const CacheGeometry& geometry,
                                            absl::Span<const CacheGeometry> ranks,
-                                           PageCount num_pages);
+                                           PageCount num_pages, uint32_t swap_slots = 0);
   // The same for a pool of one rank.
   static absl::StatusOr<PoolExport> Create(const PageSource& source, const CacheGeometry& geometry,
                                            PageCount num_pages) {
@@ -39,6 +41,9 @@ class PoolExport {
   int pool_fd(Rank rank = Rank(0)) const { return pools_[rank.value()]->fd(); }
   const PagePlace& place(Rank rank = Rank(0)) const { return pools_[rank.value()]->place(); }
   int score_board_fd() const { return board_.fd(); }
+  // -1 without swap memory.
+  int swap_fd(Rank rank) const { return swap_.empty() ? -1 : swap_[rank.value()].fd(); }
+  size_t swap_bytes() const;                         // of all ranks
   size_t pool_bytes() const { return pool_bytes_; }  // the pages of all ranks
   size_t score_board_bytes() const { return board_.bytes(); }
   // The least of all ranks' page memory.
@@ -53,6 +58,7 @@ class PoolExport {
 
   std::vector<std::unique_ptr<PageMemory>> pools_;  // by rank
   SealedMemory board_;
+  std::vector<SealedMemory> swap_;  // by rank, or empty
   size_t pool_bytes_ = 0;
 };
 

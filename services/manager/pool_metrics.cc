@@ -4,6 +4,7 @@
 
 #include "services/cache/inspector.h"
 #include "services/manager/pool.h"
+#include "services/manager/worker_name.h"
 #include "services/metrics/families.h"
 
 namespace folio::manager {
@@ -16,7 +17,7 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
   families.push_back(GaugeFamily("folio:draining",
                                  "1 while the manager drains and opens no more sequences, else 0.",
                                  {{registry_->MayOpen().ok() ? 0.0 : 1.0, {}}}));
-  const Pool* pool = registry_->pool();
+  const std::shared_ptr<const Pool> pool = registry_->pool();
   if (pool == nullptr) {
     families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.", {{0, {}}}));
     return families;
@@ -37,7 +38,8 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
                                  {pages("free", info.free), pages("held", info.held),
                                   pages("quarantined", info.quarantined)}));
   gauge("folio:pool_reserved_pages",
-        "Free pages that are promised to running sequences for the rest of their lives.",
+        "Free pages that are promised to running sequences, for their prompts or, with "
+        "--admission=reserve, for the rest of their lives.",
         info.reserved.value());
   gauge("folio:pool_bytes", "Memory of the pool, in bytes, of all ranks together.",
         static_cast<double>(pool->memory().pool_bytes()));
@@ -45,13 +47,34 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
         static_cast<double>(pool->page_bytes()));
   gauge("folio:kv_cache_usage_perc", "Share of the pool's pages that are not free, from 0 to 1.",
         1.0 - static_cast<double>(info.free.value()) / info.total.value());
+  const auto slots = [&](const char* state, uint32_t count) {
+    return metrics::Sample{static_cast<double>(count), With(model, "state", state)};
+  };
+  const uint32_t unused = info.free_swap_slots + info.quarantined_swap_slots;
+  families.push_back(
+      GaugeFamily("folio:swap_slots",
+                  "Slots of the swap memory, by state. Together they are all, and "
+                  "each has room for a page.",
+                  {slots("free", info.free_swap_slots), slots("held", info.swap_slots - unused),
+                   slots("quarantined", info.quarantined_swap_slots)}));
+  gauge("folio:swap_bytes", "Swap memory of the host, in bytes, of all ranks together.",
+        static_cast<double>(pool->memory().swap_bytes()));
   families.push_back(GaugeFamily("folio:sequences", "Open sequences, by state.",
                                  {sequences("prefill", cache::SequenceState::kPrefill),
                                   sequences("decode", cache::SequenceState::kDecode),
                                   sequences("evicting", cache::SequenceState::kEvicting),
-                                  sequences("orphaned", cache::SequenceState::kOrphaned)}));
+                                  sequences("orphaned", cache::SequenceState::kOrphaned),
+                                  sequences("parked", cache::SequenceState::kParked)}));
   families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.",
                                  {{static_cast<double>(info.workers.size()), {}}}));
+  std::vector<metrics::Sample> leases;
+  for (const cache::WorkerInfo& worker : info.workers) {
+    leases.push_back({absl::ToDoubleSeconds(worker.lease_remaining),
+                      With(With(model, "worker", WorkerName(worker.id)), "name", worker.name)});
+  }
+  families.push_back(GaugeFamily(
+      "folio:worker_lease_seconds",
+      "Time left of a worker's lease, which each of its messages renews for --lease_ttl.", leases));
   return families;
 }
 

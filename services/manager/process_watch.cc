@@ -1,6 +1,7 @@
 #include "services/manager/process_watch.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -70,11 +71,39 @@ void ProcessWatch::Watch(WorkerProcess process, ProcessEnd end) {
   Wake();
 }
 
+// The thread may be polling a descriptor that closes here; it looks the process up again before it
+// believes a result.
+void ProcessWatch::Unwatch(WorkerProcess process) {
+  absl::MutexLock lock(&mu_);
+  watched_.erase(process);
+}
+
 void ProcessWatch::Unwatch(WorkerId worker) {
-  // The thread may be polling a descriptor that closes here; it looks the process up again before
-  // it believes a result.
   absl::MutexLock lock(&mu_);
   std::erase_if(watched_, [worker](const auto& one) { return one.first.worker == worker; });
+}
+
+absl::Status ProcessWatch::Kill(WorkerProcess process) {
+  absl::MutexLock lock(&mu_);
+  const auto it = watched_.find(process);
+  if (it == watched_.end()) return absl::NotFoundError("the process has ended");
+  if (!it->second.is_pidfd) {
+    return absl::FailedPreconditionError("the kernel does not show the process to the manager");
+  }
+  if (syscall(SYS_pidfd_send_signal, it->second.fd.get(), SIGKILL, nullptr, 0) == 0) {
+    return absl::OkStatus();
+  }
+  switch (errno) {
+    case ESRCH:
+      return absl::NotFoundError("the process has ended");
+    case EPERM:
+      return absl::PermissionDeniedError("the process runs as another user");
+    case EINVAL:
+      return absl::FailedPreconditionError(
+          "the process is in a PID namespace that is not below the manager's");
+    default:
+      return absl::ErrnoToStatus(errno, "pidfd_send_signal");
+  }
 }
 
 void ProcessWatch::Run() {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "services/base/ids.h"
@@ -47,6 +48,7 @@ struct ExportPeer {
   pid_t pid = 0;  // 0 if it is in another PID namespace
   absl::StatusOr<UniqueFd> pidfd;
   UniqueFd connection;  // a duplicate of our end
+  uid_t uid = 0;        // the user of the process, as our user namespace numbers it
 };
 
 // Thread-safe. It calls `ended` on a thread of its own, once per watched process and without
@@ -59,8 +61,14 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   void Watch(WorkerProcess process, ProcessEnd end);
-  // Forgets all processes of the worker. A call of `ended` may already be under way.
+  // Forgets the process, or all processes of the worker. A call of `ended` may already be under
+  // way.
+  void Unwatch(WorkerProcess process);
   void Unwatch(WorkerId worker);
+  // Ends the process with SIGKILL, which `ended` then reports. NOT_FOUND if it is not watched or
+  // has ended. FAILED_PRECONDITION if it is watched by its connection, or if its PID namespace is
+  // neither ours nor below ours. PERMISSION_DENIED if it runs as another user.
+  absl::Status Kill(WorkerProcess process);
 
  private:
   void Run();

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "services/manager/pool_metrics.h"
+#include "services/metrics/connection_metrics.h"
 #include "services/runtime/logging.h"
+#include "services/wire/session_limits.h"
 
 namespace folio::manager {
 namespace {
@@ -13,13 +14,36 @@ namespace {
 // How long running calls may take to finish by themselves. Sessions never do.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(100);
 
+// How long operators who watch may take to read the last events.
+constexpr absl::Duration kWatchersGrace = absl::Seconds(1);
+
+// A call of a synchronous service holds a thread while it lasts. A worker has one Session, and few
+// short calls.
+constexpr int kMaxCalls = 128;
+
+// Such an answer holds a thread too. Clients that read theirs have them within milliseconds.
+constexpr size_t kMaxUnreadAnswers = 64;
+
+// With shorter leases a busy machine would be taken for a manager that stands still.
+constexpr absl::Duration kLeastStandstill = absl::Seconds(1);
+
 }  // namespace
 
 Server::Server(const ServerOptions& options)
-    : registry_({options.pages, options.pool_size, options.lease_ttl, options.orphan_ttl,
-                 options.export_socket, options.clock, &events_}),
-      kv_manager_(&registry_, options.budgets),
-      admin_(&registry_, options.budgets) {}
+    : registry_({.pages = options.pages,
+                 .pool_size = options.pool_size,
+                 .rules = options.rules,
+                 .kill_fenced_after = options.kill_fenced_after,
+                 .export_socket = options.export_socket,
+                 .clock = options.clock,
+                 .events = &events_,
+                 .event_log = &event_log_}),
+      kv_manager_(&registry_, options.budgets, options.clock, &event_log_),
+      admin_(&registry_, &event_log_,
+             {options.budgets, options.rules.lease_ttl, options.kill_fenced_after}),
+      connections_(options.max_connections),
+      expiry_watch_(std::max(options.rules.lease_ttl, kLeastStandstill),
+                    [this](bool continues) { OnExpiry(continues); }) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(options));
@@ -34,34 +58,40 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc.services = {&server->kv_manager_, &server->admin_};
   grpc.health_names = {v1::KvManager::service_full_name(), v1::Admin::service_full_name()};
   grpc.inherited = &inherited;
+  grpc.connections = &server->connections_;
+  grpc.max_calls = kMaxCalls;
+  grpc.max_unread_answers = kMaxUnreadAnswers;
+  grpc.max_receive_bytes = static_cast<int>(wire::kMaxSessionRequestBytes);
   auto started = GrpcServer::Start(grpc);
   if (!started.ok()) return started.status();
   server->grpc_ = *std::move(started);
-  if (!options.health_listen.empty()) {
-    grpc.listen = options.health_listen;
-    grpc.services.clear();
-    auto health = GrpcServer::Start(grpc);
-    if (!health.ok()) return health.status();
-    server->health_ = *std::move(health);
-  }
+  auto health = HealthServer::Start(grpc, options.health_listen);
+  if (!health.ok()) return health.status();
+  server->health_ = *std::move(health);
   if (!options.metrics_listen.empty()) {
     auto metrics = metrics::MetricsServer::Start(
         options.metrics_listen, "folio-manager",
-        {server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_)});
+        {server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_),
+         std::make_shared<metrics::ConnectionMetrics>(&server->connections_)});
     if (!metrics.ok()) return metrics.status();
     server->metrics_ = *std::move(metrics);
   }
   if (absl::Status status = inherited.CheckAllUsed(); !status.ok()) return status;
 
-  absl::Duration period = options.lease_ttl;
-  if (options.orphan_ttl > absl::ZeroDuration()) period = std::min(period, options.orphan_ttl);
+  absl::Duration period = options.rules.lease_ttl;
+  if (options.rules.orphan_ttl > absl::ZeroDuration())
+    period = std::min(period, options.rules.orphan_ttl);
   period = std::clamp(period / 10, absl::Milliseconds(10), absl::Seconds(1));
+  server->expiry_watch_.Start();
   server->expiry_ = std::thread([raw = server.get(), period] { raw->ExpiryLoop(period); });
   return server;
 }
 
 Server::~Server() {
   // First no new workers, then the sessions, which end in the registry, then the lease expiry.
+  // Operators who watch are told the rest of the events and the end.
+  event_log_.Close(kWatchersGrace);
+  expiry_watch_.Stop();
   export_socket_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
   health_.reset();
@@ -70,30 +100,52 @@ Server::~Server() {
   if (expiry_.joinable()) expiry_.join();
 }
 
-std::vector<ListenAddress> Server::health_addresses() const {
-  return health_ == nullptr ? std::vector<ListenAddress>() : health_->addresses();
-}
-
 std::vector<ListenAddress> Server::metrics_addresses() const {
   return metrics_ == nullptr ? std::vector<ListenAddress>() : metrics_->addresses();
 }
 
 void Server::ExpiryLoop(absl::Duration period) {
-  while (!stop_.WaitForNotificationWithTimeout(period)) registry_.ExpireLeases();
+  while (!stop_.WaitFor(period)) {
+    registry_.ExpireLeases();
+    kv_manager_.EndMuteSessions();
+    expiry_watch_.OnTurn();
+  }
+}
+
+void Server::OnExpiry(bool continues) {
+  if (continues) {
+    log::Info("leases are checked again, the manager is healthy");
+  } else {
+    log::Warning("no lease was checked for the time of one, the registry of workers is stuck");
+  }
+  const absl::MutexLock lock(&health_mu_);
+  expires_ = continues;
+  TellHealth();
+}
+
+void Server::TellHealth() {
+  const bool serving = expires_ && !draining_;
+  grpc_->SetServing(serving);
+  health_->SetServing(serving);
 }
 
 bool Server::Drain(absl::Duration timeout,
                    const std::function<bool(absl::Duration)>& should_abort) {
   registry_.StartDraining();
-  grpc_->SetServing(false);
-  if (health_ != nullptr) health_->SetServing(false);
-  log::Info("draining", {{"sequences", registry_.RunningSequences()}, {"timeout", timeout}});
-  const absl::Time deadline = absl::Now() + timeout;
+  {
+    const absl::MutexLock lock(&health_mu_);
+    draining_ = true;
+    TellHealth();
+  }
   uint32_t left = registry_.RunningSequences();
-  while (left != 0 && absl::Now() < deadline && !should_abort(absl::Milliseconds(20))) {
+  log::Info("draining", {{"sequences", left}, {"timeout", timeout}});
+  event_log_.Append({.kind = EventKind::kDraining, .sequences = left});
+  const SteadyTime deadline = SteadyNow() + timeout;
+  while (left != 0 && SteadyNow() < deadline && !should_abort(absl::Milliseconds(20))) {
     left = registry_.RunningSequences();
   }
   log::Info("drained", {{"sequences_left", left}});
+  event_log_.Append({.kind = EventKind::kDrained, .sequences = left});
   return left == 0;
 }
 

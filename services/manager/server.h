@@ -9,20 +9,27 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "services/base/clock.h"
+#include "services/base/steady_wait.h"
 #include "services/grpc/grpc_server.h"
+#include "services/grpc/health_server.h"
 #include "services/manager/admin_service.h"
+#include "services/manager/event_log.h"
 #include "services/manager/event_metrics.h"
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
+#include "services/manager/turn_watch.h"
 #include "services/manager/worker_registry.h"
 #include "services/metrics/metrics_server.h"
 #include "services/policy/budget.h"
+#include "services/runtime/connection_flag.h"
+#include "services/runtime/connection_limit.h"
 #include "services/runtime/listen_address.h"
 
 namespace folio::manager {
@@ -35,13 +42,15 @@ struct ServerOptions {
   InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
   const PageSource* pages = nullptr;         // borrowed
   PoolSize pool_size;
-  absl::Duration lease_ttl = absl::Seconds(10);
-  absl::Duration orphan_ttl;     // 0 if sequences end with their worker
-  const Clock* clock = nullptr;  // borrowed, for leases
+  PoolRules rules;
+  absl::Duration kill_fenced_after = absl::ZeroDuration();  // 0: never
+  const Clock* clock = nullptr;                             // borrowed, for leases
   policy::BudgetRules budgets;
+  int max_connections = kDefaultMaxConnections;  // on all addresses of `listen` together
 };
 
-// Thread-safe.
+// Health is SERVING unless the server drains, or the loop that ends leases makes no turn for a
+// lease (at least a second). A thread that keeps the registry's lock stops that loop. Thread-safe.
 class Server {
  public:
   // The server answers when this returns. The errors are those of GrpcServer::Start and
@@ -58,24 +67,33 @@ class Server {
   bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& should_abort);
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
-  std::vector<ListenAddress> health_addresses() const;
+  std::vector<ListenAddress> health_addresses() const { return health_->addresses(); }
   std::vector<ListenAddress> metrics_addresses() const;
   const WorkerRegistry& registry() const { return registry_; }
 
  private:
   explicit Server(const ServerOptions& options);
   void ExpiryLoop(absl::Duration period);
+  // The loop that ends leases stands still, or continues.
+  void OnExpiry(bool continues);
+  void TellHealth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mu_);
 
   EventMetrics events_;
+  EventLog event_log_;
   WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;
+  ConnectionLimit connections_;
   std::unique_ptr<ExportSocket> export_socket_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<GrpcServer> health_;               // null without health_listen
+  std::unique_ptr<HealthServer> health_;
   std::unique_ptr<metrics::MetricsServer> metrics_;  // null without metrics_listen
-  absl::Notification stop_;
+  SteadyNotification stop_;
   std::thread expiry_;
+  TurnWatch expiry_watch_;
+  absl::Mutex health_mu_;
+  bool draining_ ABSL_GUARDED_BY(health_mu_) = false;
+  bool expires_ ABSL_GUARDED_BY(health_mu_) = true;  // the loop makes its turns
 };
 
 }  // namespace folio::manager

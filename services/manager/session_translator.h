@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +19,7 @@
 #include "services/base/session_types.h"
 #include "services/cache/coordinator.h"
 #include "services/manager/cache_options.h"
+#include "services/manager/event_log.h"
 
 namespace folio::manager {
 
@@ -26,8 +28,10 @@ class SessionTranslator {
  public:
   // `coordinator` is borrowed, `worker` was added to it, and `rules` fit its geometry. `may_open`,
   // if given, is asked before each open and claim; an error that it returns is the answer.
+  // `event_log` is borrowed and may be null. It gets an event for what becomes of each sequence.
   SessionTranslator(cache::Coordinator& coordinator, WorkerId worker, const CacheRules& rules,
-                    std::function<absl::Status()> may_open = nullptr);
+                    std::function<absl::Status()> may_open = nullptr,
+                    EventLog* event_log = nullptr);
 
   // Renews the worker's lease and carries out the request. A failure of one sequence is part of the
   // reply and leaves that sequence as it was. An error ends the session, and then no part of the
@@ -41,13 +45,26 @@ class SessionTranslator {
   void Close(const CloseSequence& close, SessionReply& reply);
   OpenResult Open(const OpenSequence& open);
   ClaimResult Claim(const ClaimSequence& claim);
+  void Park(const ParkSequence& park, SessionReply& reply);
+  void Unpark(const UnparkSequence& unpark, SessionReply& reply);
+  // Adds what the worker is to be told beside the answers.
+  void Attend(SessionReply& reply);
+  // Orphans ended, because others need their pages.
+  void NoteEnded(const std::vector<SequenceId>& orphans);
+  // Notes what came of an open or a claim.
+  void RecordOpened(const OpenSequence& open, const cache::Opened& opened);
+  void RecordNotOpened(const OpenSequence& open, const OpenResult& result);
+  void RecordClaim(const ClaimSequence& claim, const absl::StatusOr<cache::Claimed>& claimed);
+  void Record(Event event);
   absl::Status MayOpen() const { return may_open_ ? may_open_() : absl::OkStatus(); }
 
   cache::Coordinator& coordinator_;
   const WorkerId worker_;
   const CacheRules rules_;
   const std::function<absl::Status()> may_open_;
+  EventLog* const event_log_;
   std::optional<uint64_t> last_step_;
+  std::string waiting_;  // resume token and label of the request whose wait was recorded last
 };
 
 }  // namespace folio::manager

@@ -6,14 +6,12 @@
 #include <array>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "services/base/check.h"
 #include "services/base/protocol.h"
+#include "services/base/secrets_match.h"
 #include "services/cache/inspector.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
@@ -28,16 +26,15 @@ std::string NewToken() {
   return absl::BytesToHexString(absl::string_view(bits.data(), bits.size()));
 }
 
-std::optional<WorkerId> ParseWorkerName(absl::string_view name) {
-  uint64_t number = 0;
-  if (!absl::ConsumePrefix(&name, "w") || !absl::SimpleAtoi(name, &number)) return std::nullopt;
-  return WorkerId(number);
-}
-
 }  // namespace
 
 WorkerRegistry::WorkerRegistry(Options options)
     : options_(std::move(options)),
+      pool_({.pages = options_.pages,
+             .size = options_.pool_size,
+             .rules = options_.rules,
+             .clock = options_.clock,
+             .observer = options_.events}),
       watch_([this](WorkerProcess process) { ProcessEnded(process); }) {}
 
 absl::Status WorkerRegistry::CheckDevice(const v1::AttachRequest& request) const {
@@ -53,26 +50,52 @@ absl::Status WorkerRegistry::CheckDevice(const v1::AttachRequest& request) const
       options_.pages->device(), "; start the manager with --device=cpu"));
 }
 
-absl::Status WorkerRegistry::CreateOrCompare(const v1::ModelLayout& layout) {
-  if (pool_ != nullptr) return wire::CompareLayouts(pool_->layout(), layout);
-  auto pool = Pool::Create(layout, *options_.pages, options_.pool_size, options_.lease_ttl,
-                           options_.orphan_ttl, options_.clock, options_.events);
-  if (!pool.ok()) return pool.status();
-  pool_ = *std::move(pool);
-  created_ = pool_.get();
-  const PoolExport& memory = pool_->memory();
-  log::Info("pool created", {{"model", layout.model()},
-                             {"pages", cache::Inspector(pool_->coordinator()).pool().total},
-                             {"page_bytes", pool_->page_bytes()},
-                             {"ranks", pool_->ranks()},
-                             {"pool_bytes", memory.pool_bytes()},
-                             {"device", options_.pages->device()},
-                             {"score_board_bytes", memory.score_board_bytes()},
-                             {"huge_pages", HugePagesName(memory.huge_pages())}});
+absl::Status WorkerRegistry::CheckReplaceable(const absl::Status& differs) const {
+  for (const auto& [id, worker] : workers_) {
+    const auto fetched = [](const RankProcess& rank) { return rank.fetched; };
+    if (worker.fenced || std::none_of(worker.ranks.begin(), worker.ranks.end(), fetched)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(differs.message(), "; end the workers of one model before those of another ",
+                     "attach, now ", WorkerName(id), " (process ", worker.pid(), ")"));
+  }
+  return pool_.CheckUnused();
+}
+
+void WorkerRegistry::ForgetAttachments() {
+  for (const auto& [id, worker] : workers_) {
+    log::Warning("attachment forgotten", {{"worker", WorkerName(id)},
+                                          {"name", worker.name},
+                                          {"why", "a worker of another model attaches"}});
+    Current().ConfirmExited(id);
+  }
+  workers_.clear();
+}
+
+absl::Status WorkerRegistry::MakePool(const v1::ModelLayout& layout) {
+  if (absl::Status status = pool_.Make(layout); !status.ok()) return status;
+  Record({.kind = EventKind::kPoolCreated,
+          .pages = cache::Inspector(Current()).pool().total,
+          .text = layout.model()});
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachRequest& request) {
+absl::Status WorkerRegistry::MakeOrCompare(const v1::ModelLayout& layout) {
+  std::shared_ptr<const Pool> pool = pool_.current();
+  if (pool == nullptr) return MakePool(layout);
+  const absl::Status differs = wire::CompareLayouts(pool->layout(), layout);
+  if (differs.ok()) return absl::OkStatus();
+  pool.reset();  // the pool is unused only if no caller has it
+  absl::Status status = CheckReplaceable(differs);
+  if (status.ok()) status = wire::CheckLayout(layout);
+  if (!status.ok()) return status;
+  ForgetAttachments();
+  return MakePool(layout);
+}
+
+absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachRequest& request,
+                                                          const std::string& peer) {
+  // It is over also if this attachment is refused.
+  if (request.has_previous_session()) EndPrevious(request.previous_session());
   if (draining_) return absl::UnavailableError("the manager is draining; attach to the next one");
   if (request.protocol_version() != kProtocolVersion) {
     return absl::FailedPreconditionError(absl::StrCat("protocol_version: the manager has ",
@@ -87,19 +110,27 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
 
   absl::MutexLock lock(&mu_);
   absl::Status status = CheckDevice(request);
-  if (status.ok()) status = CreateOrCompare(request.layout());
+  if (status.ok()) status = MakeOrCompare(request.layout());
   if (!status.ok()) {
-    log::Warning("attach refused", {{"name", request.worker_name()}, {"reason", status}});
+    log::Warning("attach refused",
+                 {{"name", request.worker_name()}, {"peer", peer}, {"reason", status}});
+    Record({.kind = EventKind::kAttachRefused,
+            .worker_name = request.worker_name(),
+            .code = status.code(),
+            .text = std::string(status.message())});
     return status;
   }
-  const WorkerId id = pool_->coordinator().AddWorker(request.worker_name());
-  Worker& worker = workers_[id];
+  const std::shared_ptr<const Pool> pool = pool_.current();
+  const WorkerId id = pool->coordinator().AddWorker(request.worker_name());
+  AttachedWorker& worker = workers_[id];
   worker.name = request.worker_name();
   worker.keeps_connection = request.keeps_export_connection();
-  worker.ranks.resize(pool_->ranks());
+  worker.maps_swap = request.maps_swap_memory();
+  worker.ranks.resize(pool->ranks());
   for (RankProcess& rank : worker.ranks) rank.export_token = NewToken();
   worker.session_token = NewToken();
-  log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}});
+  log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}, {"peer", peer}});
+  Record({.kind = EventKind::kWorkerAttached, .worker = id, .worker_name = worker.name});
 
   v1::AttachResponse response;
   response.set_worker_id(WorkerName(id));
@@ -109,8 +140,9 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   }
   response.set_session_token(worker.session_token);
   response.set_export_socket(options_.export_socket);
-  *response.mutable_pool() = pool_->Describe();
-  response.set_lease_ttl_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.lease_ttl)));
+  *response.mutable_pool() = pool->Describe(worker.maps_swap);
+  response.set_lease_ttl_ms(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.rules.lease_ttl)));
   return response;
 }
 
@@ -120,27 +152,33 @@ absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view 
   for (auto& [id, worker] : workers_) {
     for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
       RankProcess& process = worker.ranks[rank];
-      if (token.empty() || process.export_token != token || worker.fenced) continue;
+      if (!SecretsMatch(process.export_token, token) || worker.fenced) continue;
       process.export_token.clear();
       const bool by_pidfd = peer.pidfd.ok();
       if (!by_pidfd && !worker.keeps_connection) return peer.pidfd.status();
       process.fetched = true;
       process.pid = peer.pid;
+      for (const WorkerProcess& former : pool_.NoteMapped({id, Rank(rank)}, peer.pid)) {
+        watch_.Unwatch(former);
+      }
       watch_.Watch({id, Rank(rank)},
                    {by_pidfd ? *std::move(peer.pidfd) : std::move(peer.connection), by_pidfd});
       log::Info("pool descriptors handed out", {{"worker", WorkerName(id)},
+                                                {"name", worker.name},
                                                 {"rank", rank},
                                                 {"pid", peer.pid},
+                                                {"uid", peer.uid},
                                                 {"watched_by", by_pidfd ? "pidfd" : "connection"}});
-      return ExportGrant{pool_.get(), Rank(rank)};
+      return ExportGrant{pool_.current(), Rank(rank), worker.maps_swap};
     }
   }
-  return absl::PermissionDeniedError(
-      "export token: unknown or used; each Attach gives one for each rank, for one use");
+  return absl::NotFoundError(
+      "export token: unknown or used; each Attach gives one for each rank, for one use, until the "
+      "lease runs out or a worker of another model attaches");
 }
 
-absl::StatusOr<WorkerId> WorkerRegistry::BeginSession(const v1::SessionHello& hello,
-                                                      std::function<void()> cancel) {
+absl::StatusOr<BegunSession> WorkerRegistry::BeginSession(const v1::SessionHello& hello,
+                                                          std::function<void()> cancel) {
   const std::optional<WorkerId> id = ParseWorkerName(hello.worker_id());
   absl::MutexLock lock(&mu_);
   const auto it = id.has_value() ? workers_.find(*id) : workers_.end();
@@ -149,12 +187,12 @@ absl::StatusOr<WorkerId> WorkerRegistry::BeginSession(const v1::SessionHello& he
                                             "\" is not attached, or its lease ran out; "
                                             "attach again"));
   }
-  Worker& worker = it->second;
-  if (worker.session_token.empty()) {
+  AttachedWorker& worker = it->second;
+  if (worker.session_began) {
     return absl::FailedPreconditionError(absl::StrCat("hello.session_token: ", hello.worker_id(),
                                                       " has a session already; attach again"));
   }
-  if (hello.session_token() != worker.session_token) {
+  if (!SecretsMatch(worker.session_token, hello.session_token())) {
     return absl::PermissionDeniedError(absl::StrCat("hello.session_token: is not the token that ",
                                                     hello.worker_id(), " was given"));
   }
@@ -165,116 +203,14 @@ absl::StatusOr<WorkerId> WorkerRegistry::BeginSession(const v1::SessionHello& he
         " has not fetched the pool's descriptors; send its export token to ",
         options_.export_socket, " first"));
   }
-  worker.session_token.clear();
+  worker.session_began = true;
   worker.cancel = std::move(cancel);
   log::Info("session began", {{"worker", hello.worker_id()}, {"pid", worker.pid()}});
-  return *id;
-}
-
-void WorkerRegistry::EndSession(WorkerId id) {
-  absl::MutexLock lock(&mu_);
-  const auto it = workers_.find(id);
-  if (it == workers_.end()) return;
-  it->second.cancel = nullptr;
-  Fence(id, it->second, "session ended");
-  Sweep();
-}
-
-void WorkerRegistry::Fence(WorkerId id, Worker& worker, absl::string_view why) {
-  if (worker.fenced) return;
-  cache::Coordinator& coordinator = pool_->coordinator();
-  const cache::PoolInfo before = cache::Inspector(coordinator).pool();
-  coordinator.FenceWorker(id, /*quiesced=*/false);
-  worker.fenced = true;
-  ReportFenced(id, worker, why);
-  LogLeft(before);
-}
-
-void WorkerRegistry::ReportFenced(WorkerId id, const Worker& worker, absl::string_view why) {
-  log::Info(
-      "worker fenced",
-      {{"worker", WorkerName(id)}, {"name", worker.name}, {"pid", worker.pid()}, {"why", why}});
-  if (options_.events != nullptr) options_.events->OnFenced(why);
-}
-
-void WorkerRegistry::LogLeft(const cache::PoolInfo& before) {
-  const cache::PoolInfo now = cache::Inspector(pool_->coordinator()).pool();
-  if (now.orphans() > before.orphans()) {
-    log::Warning("sequences orphaned", {{"sequences", now.orphans() - before.orphans()},
-                                        {"orphans", now.orphans()},
-                                        {"orphan_ttl", options_.orphan_ttl}});
-  }
-  // A worker that closed its sequences leaves no pages behind.
-  if (now.quarantined == before.quarantined) return;
-  log::Warning("pages quarantined until the process ends",
-               {{"pages", now.quarantined.value() - before.quarantined.value()},
-                {"quarantined", now.quarantined}});
-}
-
-void WorkerRegistry::EndOrphans() {
-  for (const SequenceId id : pool_->coordinator().EndExpiredOrphans()) {
-    log::Info("orphan ended", {{"sequence", id}, {"why", "no worker claimed it in time"}});
-  }
-}
-
-void WorkerRegistry::ExpireLeases() {
-  absl::MutexLock lock(&mu_);
-  if (pool_ == nullptr) return;
-  EndOrphans();
-  cache::Coordinator& coordinator = pool_->coordinator();
-  const cache::PoolInfo before = cache::Inspector(coordinator).pool();
-  const std::vector<WorkerId> expired = coordinator.FenceExpired();
-  if (expired.empty()) return;
-  for (const WorkerId id : expired) {
-    const auto it = workers_.find(id);
-    if (it == workers_.end()) continue;
-    ReportFenced(id, it->second, "lease ran out");
-    it->second.fenced = true;
-    if (it->second.cancel) it->second.cancel();
-    // It never had the descriptors, so it never had pages.
-    if (it->second.gone()) coordinator.ConfirmExited(id);
-  }
-  LogLeft(before);
-  Sweep();
-}
-
-void WorkerRegistry::ProcessEnded(WorkerProcess process) {
-  absl::MutexLock lock(&mu_);
-  const auto it = workers_.find(process.worker);
-  if (it == workers_.end()) return;
-  Worker& worker = it->second;
-  Fence(process.worker, worker, "process ended");
-  worker.ranks[process.rank.value()].ended = true;
-  cache::Coordinator& coordinator = pool_->coordinator();
-  const uint32_t before = cache::Inspector(coordinator).pool().quarantined.value();
-  // While another rank lives it may still write pages.
-  const bool gone = worker.gone();
-  if (gone) coordinator.ConfirmExited(process.worker);
-  log::Info("process ended", {{"worker", WorkerName(process.worker)},
-                              {"name", worker.name},
-                              {"rank", process.rank.value()},
-                              {"pid", worker.ranks[process.rank.value()].pid},
-                              {"pages_returned",
-                               before - cache::Inspector(coordinator).pool().quarantined.value()}});
-  if (worker.cancel) worker.cancel();
-  if (gone) workers_.erase(it);
-}
-
-void WorkerRegistry::Sweep() {
-  cache::Coordinator& coordinator = pool_->coordinator();
-  for (auto it = workers_.begin(); it != workers_.end();) {
-    const WorkerId id = it->first;
-    const Worker& worker = it->second;
-    // Workers that end orderly, again and again in one process, must not pile up.
-    const bool withholds = !worker.gone() && coordinator.PagesBlockedBy(id).value() != 0;
-    if (!worker.fenced || worker.cancel || withholds) {
-      ++it;
-      continue;
-    }
-    coordinator.ConfirmExited(id);
-    watch_.Unwatch(id);
-    it = workers_.erase(it);
-  }
+  Record({.kind = EventKind::kSessionBegan,
+          .worker = id,
+          .worker_name = worker.name,
+          .pid = worker.pid()});
+  return BegunSession{*id, pool_.current()};
 }
 
 absl::Status WorkerRegistry::MayOpen() const {
@@ -282,14 +218,33 @@ absl::Status WorkerRegistry::MayOpen() const {
   return absl::UnavailableError("the manager is draining and takes on no more sequences");
 }
 
-pid_t WorkerRegistry::ProcessOf(WorkerId worker) const {
+std::vector<WorkerReport> WorkerRegistry::Workers() const {
+  std::vector<WorkerReport> reports;
   absl::MutexLock lock(&mu_);
-  const auto it = workers_.find(worker);
-  return it == workers_.end() ? 0 : it->second.pid();
+  const SteadyTime now = options_.clock->Now();
+  for (const auto& [id, worker] : workers_) {
+    WorkerReport& report = reports.emplace_back();
+    report.id = id;
+    report.name = worker.name;
+    report.ranks = worker.ranks;
+    for (RankProcess& rank : report.ranks) rank.export_token.clear();
+    report.fenced = worker.fenced;
+    if (!worker.fenced) continue;
+    report.why_fenced = worker.why_fenced;
+    report.fenced_for = now - worker.fenced_at;
+    report.silent_for = now - worker.silent_since;
+    report.blocked = Current().PagesBlockedBy(id);
+    report.kill_tried = worker.kill_tried;
+    report.kill_error = worker.kill_error;
+    const bool kills = options_.kill_fenced_after > absl::ZeroDuration() && !worker.kill_tried;
+    if (!kills || worker.gone() || report.blocked == PageCount(0)) continue;
+    report.kill_in = std::max(options_.kill_fenced_after - report.fenced_for, absl::ZeroDuration());
+  }
+  return reports;
 }
 
 uint32_t WorkerRegistry::RunningSequences() const {
-  const Pool* pool = created_;
+  const std::shared_ptr<const Pool> pool = pool_.current();
   if (pool == nullptr) return 0;
   const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
   return info.sequences - info.orphans();

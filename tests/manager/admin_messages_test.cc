@@ -18,7 +18,8 @@ TEST(Detail, ShowsTablesAndPositions) {
   detail.info.age = absl::Seconds(2);
   detail.layers.push_back({{{PageId(7), Generation(1)}},
                            TokenCount(10),
-                           {{Position(0), Position(4)}, {Position(20), Position(26)}}});
+                           {{Position(0), Position(4)}, {Position(20), Position(26)}},
+                           {}});
   const v1::GetSequenceResponse out = DetailToProto(detail, geometry);
   EXPECT_EQ(out.sequence().sequence_id(), 4U);
   EXPECT_EQ(out.sequence().worker_id(), "w2");

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -75,7 +76,7 @@ TEST(Attach, AnEqualWorkerSharesThePool) {
 TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
   ManagerHarness harness;
   TestWorker first(harness.address());
-  ASSERT_TRUE(first.Attach().ok());
+  first.Join();
   const struct {
     std::function<void(v1::ModelLayout&)> change;
     const char* words;
@@ -84,6 +85,8 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
        "layout.model: the pool has \"small\", the worker \"big\""},
       {[](auto& l) { l.set_fingerprint("aa"); },
        "layout.fingerprint: the pool has \"00ff\", the worker \"aa\""},
+      {[](auto& l) { l.set_model(std::string(100000, 'm')); },
+       "layout.model: the pool has \"small\", the worker one of 100000 bytes"},
       {[](auto& l) { l.set_num_layers(3); }, "layout.num_layers: the pool has 2, the worker 3"},
       {[](auto& l) { l.set_num_kv_heads(4); }, "layout.num_kv_heads: the pool has 1, the worker 4"},
       {[](auto& l) { l.set_head_dim(16); }, "layout.head_dim: the pool has 8, the worker 16"},
@@ -98,7 +101,7 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
     TestWorker other(harness.address());
     auto refused = other.Attach(layout);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << c.words;
-    EXPECT_EQ(Message(refused.status()), c.words);
+    EXPECT_THAT(Message(refused.status()), StartsWith(absl::StrCat(c.words, "; end the workers")));
   }
   v1::ModelLayout two = SmallLayout();
   two.set_num_layers(5);
@@ -106,6 +109,23 @@ TEST(Attach, ADifferentWorkerIsToldEachFieldWithBothValues) {
   EXPECT_THAT(Message(TestWorker(harness.address()).Attach(two).status()),
               AllOf(HasSubstr("num_layers"), HasSubstr("; "), HasSubstr("head_dim")));
   EXPECT_EQ(harness.PoolState().workers_size(), 1);
+}
+
+TEST(Attach, ALayoutThatNobodyFetchedKeepsNobodyOut) {
+  ManagerHarness harness;
+  v1::ModelLayout bogus = SmallLayout();
+  bogus.set_model("bogus");
+  bogus.set_num_layers(1);
+  TestWorker stranger(harness.address());
+  ASSERT_TRUE(stranger.Attach(bogus).ok());
+  EXPECT_EQ(harness.PoolState().layout().model(), "bogus");
+  TestWorker worker(harness.address());
+  worker.Join();
+  EXPECT_TRUE(worker.Open(SmallOpen(16, 16)).ok());
+  EXPECT_EQ(harness.PoolState().layout().model(), "small");
+  EXPECT_EQ(harness.PoolState().workers_size(), 1);
+  EXPECT_EQ(stranger.Fetch().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(stranger.Begin().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(Attach, OtherProtocolVersionsAreRefused) {
@@ -135,6 +155,10 @@ TEST(Attach, ALayoutNoPoolCanHaveIsRefusedAndCarvesNothing) {
       {[](auto& l) { l.set_data_type(v1::DATA_TYPE_UNSPECIFIED); }, "layout.data_type: 0"},
       {[](auto& l) { l.set_data_type(static_cast<v1::DataType>(77)); }, "layout.data_type: 77"},
       {[](auto& l) { l.clear_fingerprint(); }, "layout.fingerprint: must be set"},
+      {[](auto& l) { l.set_fingerprint(std::string(513, 'f')); },
+       "layout.fingerprint: has 513 bytes; at most 512"},
+      {[](auto& l) { l.set_model(std::string(1 << 20, 'm')); },
+       "layout.model: has 1048576 bytes; at most 512, so give the worker a shorter --model_name"},
   };
   for (const auto& c : kCases) {
     v1::ModelLayout layout = SmallLayout();

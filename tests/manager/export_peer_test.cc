@@ -51,7 +51,7 @@ class HiddenPeerTest : public ::testing::Test {
   std::atomic<bool> cancelled_ = false;
   manager::WorkerRegistry registry_{{.pages = &memory_,
                                      .pool_size = {.bytes = 128 * kSmallPageBytes},
-                                     .lease_ttl = absl::Seconds(60),
+                                     .rules = {.lease_ttl = absl::Seconds(60)},
                                      .export_socket = "none",
                                      .clock = &clock_}};
 };
@@ -64,9 +64,9 @@ TEST_F(HiddenPeerTest, HasEndedWhenItsConnectionEnds) {
   hello.set_session_token(attached.session_token());
   const auto worker = registry_.BeginSession(hello, [this] { cancelled_ = true; });
   ASSERT_TRUE(worker.ok()) << worker.status();
-  EXPECT_EQ(registry_.ProcessOf(*worker), 0);
+  EXPECT_EQ(PidOf(registry_, worker->worker), 0);
   cache::OpenRequest open;
-  open.worker = *worker;
+  open.worker = worker->worker;
   open.prompt = {TokenId(1), TokenId(2)};
   open.max_new_tokens = TokenCount(4);
   ASSERT_TRUE(registry_.pool()->coordinator().Open(open).ok());
@@ -79,7 +79,7 @@ TEST_F(HiddenPeerTest, HasEndedWhenItsConnectionEnds) {
 
   // A fenced worker's pages wait for its end, as those of a visible process do.
   const uint32_t held = pool().held.value();
-  registry_.EndSession(*worker);
+  registry_.EndSession(worker->worker);
   EXPECT_EQ(pool().quarantined.value(), held);
   workers_end_.Reset();
   EXPECT_TRUE(Eventually([&] { return pool().free == pool().total; }));

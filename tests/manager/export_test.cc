@@ -13,6 +13,7 @@
 
 #include "services/manager/export_socket.h"
 #include "services/manager/memory/host_memory.h"
+#include "services/manager/memory/machine_memory.h"
 #include "services/manager/pool_export.h"
 #include "services/runtime/unix_socket.h"
 #include "tests/manager/manager_harness.h"
@@ -69,6 +70,45 @@ TEST(PoolExport, HugePagesNeverChangeTheSize) {
   ExpectUnchangeableSize(memory->pool_fd());
 }
 
+// Bytes that the machine has given to the file.
+size_t TakenOf(int fd) {
+  struct stat info = {};
+  EXPECT_EQ(fstat(fd, &info), 0);
+  return static_cast<size_t>(info.st_blocks) * 512;
+}
+
+TEST(PoolExport, TakesItsMemoryAtOnceIfAsked) {
+  CacheGeometry geometry;
+  geometry.num_layers = 1;
+  geometry.num_kv_heads = 8;
+  geometry.head_dim = 128;
+  geometry.page_tokens = 16;  // 64 KiB a page
+  const PageCount pages(513);
+  auto lazy = manager::PoolExport::Create(manager::HostMemory(), geometry, pages);
+  ASSERT_TRUE(lazy.ok()) << lazy.status();
+  EXPECT_EQ(TakenOf(lazy->pool_fd()), 0U);
+  EXPECT_EQ(TakenOf(lazy->score_board_fd()), 0U);
+  auto whole = manager::PoolExport::Create(manager::HostMemory(true), geometry, pages);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_GE(TakenOf(whole->pool_fd()), whole->pool_bytes());
+  EXPECT_GE(TakenOf(whole->score_board_fd()), whole->score_board_bytes());
+  EXPECT_EQ(whole->score_board()[whole->score_board_bytes() / sizeof(float) - 1], 0.0F);
+}
+
+TEST(HostMemory, WarnsOfASizeAboveTheFreeMemoryAndRefusesItWithPrefault) {
+  // More than the machine has free, and not more than it has. Only the check is run.
+  const manager::MachineMemory machine = manager::ReadMachineMemory();
+  if (machine.huge_page_bytes != 0) GTEST_SKIP() << "reserved huge pages may hold any size";
+  const manager::PoolSize size = {.bytes = machine.total};
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(manager::HostMemory(false).CheckSize(size).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the pool is larger than the memory that is free"));
+  const absl::Status refused = manager::HostMemory(true).CheckSize(size);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--prefault takes all at once; give less"));
+}
+
 TEST(Export, HandsOutTheMemoryTheManagerReads) {
   ManagerHarness harness;
   TestWorker worker(harness.address());
@@ -93,11 +133,11 @@ TEST(Export, ATokenServesOnceAndOnlyTheRightOne) {
   for (const std::string& wrong :
        {std::string("guess"), worker.attached().session_token(), std::string(200, '0')}) {
     auto refused = FetchPoolDescriptors(harness.export_socket(), wrong);
-    EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied) << wrong;
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kNotFound) << wrong;
   }
   EXPECT_TRUE(worker.Fetch().ok());
   auto again = worker.Fetch();
-  EXPECT_EQ(again.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(again.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(again.message()), HasSubstr("export token: unknown or used"));
 }
 

@@ -123,7 +123,8 @@ TEST_F(ManagerBinary, LogsWhatBecomesOfAWorker) {
   ASSERT_NE(worker.ReadUntil("holding sequence"), "") << worker.output();
   worker.Signal(SIGKILL);
   EXPECT_NE(manager.ReadUntil("pool created model=small pages=128"), "") << manager.output();
-  EXPECT_NE(manager.ReadUntil("worker attached worker=w1"), "") << manager.output();
+  EXPECT_NE(manager.ReadUntil("worker attached worker=w1 name=test-worker peer=unix:"), "")
+      << manager.output();
   EXPECT_NE(manager.ReadUntil("session began worker=w1"), "") << manager.output();
   EXPECT_NE(manager.ReadUntil("worker fenced worker=w1"), "") << manager.output();
   EXPECT_THAT(manager.ReadUntil("pages quarantined"), HasSubstr(" pages=10 quarantined=10"));
@@ -183,6 +184,8 @@ TEST_F(ManagerBinary, BadFlagsEndWithCodeTwoAndNameTheFix) {
       {{"--lease_ttl=1ms"}, {"--lease_ttl=1ms", "100ms to 1h"}},
       {{"--lease_ttl=inf"}, {"--lease_ttl=inf", "100ms to 1h"}},
       {{"--drain_timeout=-1s"}, {"--drain_timeout=-1s", "0 to 24h"}},
+      {{"--kill_fenced_after=2d"}, {"--kill_fenced_after=2d", "10s"}},
+      {{"--kill_fenced_after=25h"}, {"--kill_fenced_after=25h", "0 to 24h"}},
       {{"--log_format=xml"}, {"--log_format=xml", "text or json"}},
       {{"--log_level=loud"}, {"--log_level=loud", "debug, info, warning or error"}},
       {{"--flagfile=/nonexistent"}, {"--flagfile=/nonexistent", "cannot read"}},

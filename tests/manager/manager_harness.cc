@@ -9,7 +9,7 @@
 
 namespace folio::testing {
 
-absl::Time ManualClock::Now() const {
+SteadyTime ManualClock::Now() const {
   absl::MutexLock lock(&mu_);
   return now_;
 }
@@ -73,6 +73,12 @@ TestWorker::~TestWorker() {
   (void)stream_->Finish();
 }
 
+void TestWorker::Follows(const v1::AttachResponse& previous) {
+  previous_.emplace();
+  previous_->set_worker_id(previous.worker_id());
+  previous_->set_session_token(previous.session_token());
+}
+
 absl::StatusOr<v1::AttachResponse> TestWorker::Attach(const v1::ModelLayout& layout,
                                                       uint32_t protocol_version) {
   v1::AttachRequest request;
@@ -80,6 +86,7 @@ absl::StatusOr<v1::AttachResponse> TestWorker::Attach(const v1::ModelLayout& lay
   request.set_worker_name("test-worker");
   *request.mutable_layout() = layout;
   request.set_device(device_);
+  if (previous_.has_value()) *request.mutable_previous_session() = *previous_;
   grpc::ClientContext context;
   absl::Status status = FromGrpcStatus(stub_->Attach(&context, request, &attached_));
   if (!status.ok()) return status;
@@ -181,8 +188,9 @@ ManagerHarness::ManagerHarness(const HarnessOptions& options) {
   server.export_socket = export_socket();
   server.pages = &memory_;
   server.pool_size = {.bytes = options.pool_bytes};
-  server.lease_ttl = options.lease_ttl;
-  server.orphan_ttl = options.orphan_ttl;
+  server.rules.lease_ttl = options.lease_ttl;
+  server.rules.orphan_ttl = options.orphan_ttl;
+  server.kill_fenced_after = options.kill_fenced_after;
   server.clock = options.clock != nullptr ? options.clock : &real_clock_;
   auto started = manager::Server::Start(server);
   FOLIO_CHECK(started.ok());
@@ -205,6 +213,13 @@ v1::GetSequenceResponse ManagerHarness::SequenceState(uint64_t id) {
   v1::GetSequenceResponse response;
   FOLIO_CHECK(admin_->GetSequence(&context, request, &response).ok());
   return response;
+}
+
+pid_t PidOf(const manager::WorkerRegistry& registry, WorkerId worker) {
+  for (const manager::WorkerReport& report : registry.Workers()) {
+    if (report.id == worker) return report.ranks[0].pid;
+  }
+  return 0;
 }
 
 std::string Show(const v1::Pool& pool) { return pool.ShortDebugString(); }

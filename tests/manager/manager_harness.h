@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,12 @@ namespace folio::testing {
 // Time that moves when told. Thread-safe.
 class ManualClock final : public Clock {
  public:
-  absl::Time Now() const override;
+  SteadyTime Now() const override;
   void Advance(absl::Duration by);
 
  private:
   mutable absl::Mutex mu_;
-  absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::UnixEpoch();
+  SteadyTime now_ ABSL_GUARDED_BY(mu_);
 };
 
 // Two layers, one head of 8, pages of 16 tokens and 512 bytes.
@@ -61,6 +62,8 @@ class TestWorker {
 
   // Sets the device that it says it computes on. At first this is the CPU.
   void ComputeOn(v1::DeviceKind device) { device_ = device; }
+  // Attach names this attachment's session as the previous one.
+  void Follows(const v1::AttachResponse& previous);
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::ModelLayout& layout = SmallLayout(),
                                             uint32_t protocol_version = kProtocolVersion);
@@ -95,6 +98,7 @@ class TestWorker {
  private:
   std::unique_ptr<v1::KvManager::Stub> stub_;
   v1::DeviceKind device_ = v1::DEVICE_KIND_CPU;
+  std::optional<v1::PreviousSession> previous_;
   v1::AttachResponse attached_;
   PoolDescriptors descriptors_;
   std::unique_ptr<grpc::ClientContext> context_;  // one per stream
@@ -106,6 +110,7 @@ struct HarnessOptions {
   uint64_t pool_bytes = 128 * kSmallPageBytes;
   absl::Duration lease_ttl = absl::Seconds(60);
   absl::Duration orphan_ttl = absl::ZeroDuration();
+  absl::Duration kill_fenced_after = absl::ZeroDuration();
   const Clock* clock = nullptr;  // null: real time
 };
 
@@ -130,6 +135,9 @@ class ManagerHarness {
   std::unique_ptr<manager::Server> server_;
   std::unique_ptr<v1::Admin::Stub> admin_;
 };
+
+// The process of the worker's rank 0, or 0 if it is unknown.
+pid_t PidOf(const manager::WorkerRegistry& registry, WorkerId worker);
 
 // A pool's one-line state in failure messages.
 std::string Show(const v1::Pool& pool);

@@ -80,6 +80,7 @@ TEST(Ranks, OthersCutsAreRefused) {
   ManagerHarness harness;
   TestWorker first(harness.address());
   ASSERT_TRUE(first.Attach(RankLayout({2, 1})).ok());
+  ASSERT_TRUE(first.Fetch().ok());
   TestWorker alone(harness.address());
   EXPECT_THAT(std::string(alone.Attach(RankLayout({})).status().message()),
               HasSubstr("layout.rank_kv_heads: the pool has \"2,1\", the worker \"\""));
@@ -96,18 +97,19 @@ TEST(Ranks, OthersCutsAreRefused) {
 class RankDeathTest : public ::testing::Test {
  protected:
   RankDeathTest() {
-    v1::AttachRequest request;
-    request.set_protocol_version(kProtocolVersion);
-    *request.mutable_layout() = SmallLayout();
-    request.mutable_layout()->add_rank_kv_heads(1);
-    request.mutable_layout()->add_rank_kv_heads(1);
-    const v1::AttachResponse attached = *registry_.Attach(request);
+    request_.set_protocol_version(kProtocolVersion);
+    *request_.mutable_layout() = SmallLayout();
+    request_.mutable_layout()->add_rank_kv_heads(1);
+    request_.mutable_layout()->add_rank_kv_heads(1);
+    const v1::AttachResponse attached = *registry_.Attach(request_);
     Redeem(attached.export_token());
     Redeem(attached.rank_export_tokens(0));
     v1::SessionHello hello;
     hello.set_worker_id(attached.worker_id());
     hello.set_session_token(attached.session_token());
-    worker_ = *registry_.BeginSession(hello, [this] { cancelled_ = true; });
+    request_.mutable_previous_session()->set_worker_id(attached.worker_id());
+    request_.mutable_previous_session()->set_session_token(attached.session_token());
+    worker_ = registry_.BeginSession(hello, [this] { cancelled_ = true; })->worker;
     cache::OpenRequest open;
     open.worker = worker_;
     open.prompt = {TokenId(1), TokenId(2)};
@@ -145,16 +147,17 @@ class RankDeathTest : public ::testing::Test {
   std::atomic<bool> cancelled_ = false;
   manager::WorkerRegistry registry_{{.pages = &memory_,
                                      .pool_size = {.bytes = 128 * kSmallPageBytes},
-                                     .lease_ttl = absl::Seconds(60),
+                                     .rules = {.lease_ttl = absl::Seconds(60)},
                                      .export_socket = "none",
                                      .clock = &clock_}};
+  v1::AttachRequest request_;  // for the next time
   WorkerId worker_;
   uint32_t held_ = 0;
   std::vector<std::unique_ptr<ChildProcess>> ranks_;
 };
 
 TEST_F(RankDeathTest, PagesWaitForTheLeader) {
-  EXPECT_EQ(registry_.ProcessOf(worker_), ranks_[0]->pid());
+  EXPECT_EQ(PidOf(registry_, worker_), ranks_[0]->pid());
   ExpectPagesWaitForBoth(1, 0);
 }
 
@@ -164,6 +167,16 @@ TEST_F(RankDeathTest, PagesWaitForBothAfterTheSession) {
   registry_.EndSession(worker_);
   cancelled_ = true;  // nobody calls it any more
   ExpectPagesWaitForBoth(1, 0);
+}
+
+// The leader names the session after all ranks have unmapped its pages.
+TEST_F(RankDeathTest, PagesReturnWhenTheRanksAttachAgain) {
+  registry_.EndSession(worker_);
+  EXPECT_EQ(quarantined(), held_);
+  ASSERT_TRUE(registry_.Attach(request_).ok());
+  EXPECT_EQ(quarantined(), 0u);
+  EXPECT_EQ(pool().free, pool().total);
+  EXPECT_EQ(PidOf(registry_, worker_), 0);  // it is forgotten
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ bool Talk(SessionTranslator& session, uint64_t& step, std::mt19937& random) {
 }
 
 // One worker, from its process's start to its end.
-void Live(WorkerRegistry& registry, std::mt19937& random) {
+void Live(WorkerRegistry& registry, EventLog& events, std::mt19937& random) {
   auto process =
       std::make_unique<testing::ChildProcess>(std::vector<std::string>{"/bin/sleep", "60"});
   v1::AttachRequest request;
@@ -78,12 +78,13 @@ void Live(WorkerRegistry& registry, std::mt19937& random) {
   hello.set_session_token(attached->session_token());
   // Ends before the session's end returns, or a late call would find it gone.
   auto cancelled = std::make_unique<std::atomic<bool>>(false);
-  const auto worker = registry.BeginSession(hello, [flag = cancelled.get()] { *flag = true; });
-  if (!worker.ok()) return;
-  EXPECT_EQ(registry.ProcessOf(*worker), process->pid());
+  const auto begun = registry.BeginSession(hello, [flag = cancelled.get()] { *flag = true; });
+  if (!begun.ok()) return;
+  EXPECT_EQ(testing::PidOf(registry, begun->worker), process->pid());
 
-  SessionTranslator session(pool->pool->coordinator(), *worker, CacheRules{16, 2, {}},
-                            [&] { return registry.MayOpen(); });
+  SessionTranslator session(
+      begun->pool->coordinator(), begun->worker, CacheRules{16, 2, {}},
+      [&] { return registry.MayOpen(); }, &events);
   uint64_t step = 0;
   const uint32_t sequences = random() % 6;
   for (uint32_t i = 0; i < sequences && Talk(session, step, random); ++i) {
@@ -99,7 +100,7 @@ void Live(WorkerRegistry& registry, std::mt19937& random) {
     default:  // a goodbye
       break;
   }
-  registry.EndSession(*worker);
+  registry.EndSession(begun->worker);
 }
 
 TEST(RegistryThreads, PagesComeHomeWhateverWorkersDo) {
@@ -107,18 +108,21 @@ TEST(RegistryThreads, PagesComeHomeWhateverWorkersDo) {
   SCOPED_TRACE(seed);
   const RealClock clock;
   const HostMemory memory;
+  EventLog events;
   WorkerRegistry registry({.pages = &memory,
                            .pool_size = {.bytes = 128 * testing::kSmallPageBytes},
-                           .lease_ttl = absl::Milliseconds(100),
+                           .rules = {.lease_ttl = absl::Milliseconds(100)},
+                           .kill_fenced_after = absl::Milliseconds(20),
                            .export_socket = "none",
-                           .clock = &clock});
+                           .clock = &clock,
+                           .event_log = &events});
   std::atomic<bool> done = false;
   std::vector<std::thread> workers;
   workers.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     workers.emplace_back([&, i] {
       std::mt19937 random(seed + i);
-      for (int round = 0; round < kRounds; ++round) Live(registry, random);
+      for (int round = 0; round < kRounds; ++round) Live(registry, events, random);
     });
   }
   std::thread reaper([&] {
@@ -130,14 +134,28 @@ TEST(RegistryThreads, PagesComeHomeWhateverWorkersDo) {
   std::thread observer([&] {
     while (!done) {
       registry.RunningSequences();
-      if (const Pool* pool = registry.pool(); pool != nullptr) {
+      for (const WorkerReport& report : registry.Workers()) EXPECT_EQ(report.ranks.size(), 1U);
+      if (const auto pool = registry.pool(); pool != nullptr) {
         EXPECT_EQ(cache::Inspector(pool->coordinator()).CheckInvariants(), absl::OkStatus());
       }
       absl::SleepFor(absl::Microseconds(200));
     }
   });
+  uint64_t attached = 0;
+  uint64_t gone = 0;
+  std::thread operators([&] {
+    const auto watch = *events.Watch(EventKindSet().set(), 0);
+    for (EventBatch batch; !batch.last;) {
+      batch = watch->Next(SteadyTime::InfiniteFuture());
+      EXPECT_EQ(batch.lost, 0U);
+      for (const auto& event : batch.events) {
+        attached += event->kind == EventKind::kWorkerAttached ? 1 : 0;
+        gone += event->kind == EventKind::kWorkerGone ? 1 : 0;
+      }
+    }
+  });
   for (std::thread& worker : workers) worker.join();
-  const Pool* pool = registry.pool();
+  const std::shared_ptr<const Pool> pool = registry.pool();
   EXPECT_TRUE(testing::Eventually([&] {
     const cache::PoolInfo now = cache::Inspector(pool->coordinator()).pool();
     return now.free == now.total && now.sequences == 0;
@@ -145,7 +163,12 @@ TEST(RegistryThreads, PagesComeHomeWhateverWorkersDo) {
   done = true;
   reaper.join();
   observer.join();
+  events.Close(absl::ZeroDuration());
+  operators.join();
   EXPECT_EQ(cache::Inspector(pool->coordinator()).CheckInvariants(), absl::OkStatus());
+  EXPECT_EQ(attached, uint64_t{kThreads} * kRounds);
+  EXPECT_LE(gone, attached);
+  EXPECT_EQ(attached - gone, registry.Workers().size()) << "each is told to be gone, or is there";
 }
 
 }  // namespace

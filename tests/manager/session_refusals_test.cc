@@ -38,6 +38,15 @@ TEST_F(SessionTranslatorTest, RefusedOpensNameTheFieldAndTakeNothing) {
        "budget_tokens 48 does not go with policy full"},
       {[](auto& o) { o.mutable_cache()->set_eviction_mode(static_cast<v1::EvictionMode>(9)); },
        "cache.eviction_mode: unknown value 9"},
+      {[](auto& o) { o.mutable_cache()->set_compaction(static_cast<v1::Compaction>(9)); },
+       "cache.compaction: unknown value 9"},
+      {[](auto& o) { o.mutable_cache()->set_compaction_stride_tokens(64); },
+       "compaction_stride_tokens 64 is for compaction streamed"},
+      {[](auto& o) {
+         o.mutable_cache()->set_compaction(v1::COMPACTION_STREAMED);
+         o.mutable_cache()->set_compaction_stride_tokens(40);
+       },
+       "compaction_stride_tokens 40 is not a multiple of the page size 16"},
       {[](auto& o) { o.mutable_sampling()->set_temperature(-1); }, "sampling.temperature"},
       {[=](auto& o) { o.mutable_sampling()->set_temperature(nan); }, "sampling.temperature"},
       {[](auto& o) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "services/cache/inspector.h"
+#include "services/wire/session_limits.h"
 #include "tests/manager/manager_harness.h"
 
 namespace folio::testing {
@@ -65,6 +66,27 @@ TEST(Session, ASecondHelloEndsIt) {
   const auto refused = worker.Call(request);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("hello: only the first"));
+}
+
+// One that is too large ends its session alone.
+TEST(Session, ARequestIsBounded) {
+  ManagerHarness harness;
+  TestWorker worker(harness.address());
+  worker.Join();
+  v1::OpenSequence open = SmallOpen(0, 1);
+  open.mutable_prompt_tokens()->Resize(static_cast<int>(wire::kMaxPromptTokens), (1 << 24) - 1);
+  const auto longest = worker.Open(open);
+  EXPECT_EQ(longest.status().code(), absl::StatusCode::kResourceExhausted) << longest.status();
+  EXPECT_THAT(std::string(longest.status().message()), HasSubstr("pages"));
+  EXPECT_TRUE(worker.Open(SmallOpen(16, 16)).ok()) << "the session goes on";
+
+  TestWorker other(harness.address());
+  other.Join();
+  open.set_label(std::string(wire::kMaxSessionRequestBytes, 'l'));
+  const auto refused = other.Open(open);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("larger than max"));
+  EXPECT_TRUE(worker.Open(SmallOpen(16, 16)).ok());
 }
 
 TEST(Session, NeedsTheDescriptorsFirst) {
@@ -214,7 +236,7 @@ TEST(Session, ASilentWorkerLosesItsLease) {
   auto late = silent.Call();
   EXPECT_FALSE(late.ok());
   // Neither token of a fenced worker is good for anything.
-  EXPECT_EQ(unfetched.Fetch().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(unfetched.Fetch().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(unfetched.Begin().code(), absl::StatusCode::kNotFound);
 }
 

@@ -10,6 +10,7 @@
 
 #include "services/base/clock.h"
 #include "services/cache/inspector.h"
+#include "services/manager/event_log.h"
 #include "services/manager/session_translator.h"
 #include "tests/manager/translate_message.h"
 
@@ -83,8 +84,9 @@ class SessionTranslatorTest : public ::testing::Test {
   cache::Coordinator coordinator_{TranslatorOptions(board_, clock_)};
   WorkerId worker_ = coordinator_.AddWorker("test");
   absl::Status gate_;
+  EventLog event_log_;
   SessionTranslator translator_{coordinator_, worker_, CacheRules{16, 2, {}},
-                                [this] { return gate_; }};
+                                [this] { return gate_; }, &event_log_};
   uint64_t step_ = 0;
   uint64_t tag_ = 0;
 };

@@ -59,6 +59,22 @@ TEST(WorkerDeath, AHungWorkersPagesStayQuarantinedUntilItsEnd) {
       << Show(harness.PoolState());
 }
 
+TEST(WorkerDeath, AHungWorkerIsKilledWhenItsTimeIsOver) {
+  ManagerHarness harness(
+      {.lease_ttl = absl::Milliseconds(500), .kill_fenced_after = absl::Milliseconds(100)});
+  ChildProcess worker({FOLIO_TEST_WORKER_BINARY, harness.address(), "64"});
+  ChildProcess lives({FOLIO_TEST_WORKER_BINARY, harness.address(), "32"});
+  ASSERT_NE(worker.ReadUntil("holding sequence"), "") << worker.output();
+  ASSERT_NE(lives.ReadUntil("holding sequence"), "") << lives.output();
+  worker.Signal(SIGSTOP);
+  EXPECT_EQ(worker.Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return harness.PoolState().quarantined_pages() == 0; }));
+  const v1::Pool pool = harness.PoolState();
+  EXPECT_EQ(pool.held_pages(), 2U * 3U) << Show(pool);
+  ASSERT_EQ(pool.workers_size(), 1);
+  EXPECT_EQ(pool.workers(0).pid(), lives.pid());
+}
+
 TEST(WorkerDeath, TheOthersAreNotConcerned) {
   ManagerHarness harness;
   ChildProcess doomed({FOLIO_TEST_WORKER_BINARY, harness.address(), "64"});

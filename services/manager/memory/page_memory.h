@@ -64,6 +64,9 @@ class PageSource {
   // "cpu", "cuda:0", "cuda:0,cuda:1".
   virtual std::string device() const = 0;
   virtual bool on_gpus() const = 0;
+  // Whether the pool's memory in the host is taken from the machine when it is allocated, and not
+  // when it is written.
+  virtual bool prefaults() const { return false; }
   // One per GPU, and none for host memory.
   virtual std::vector<DeviceState> Devices() const = 0;
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -11,6 +12,25 @@
 #include "absl/strings/str_cat.h"
 
 namespace folio::manager {
+namespace {
+
+constexpr size_t kPart = size_t{256} << 20;
+
+// Writing through the mapping keeps its huge pages. A kernel before Linux 5.14 and a mapping that
+// is only read take the file's pages instead. Returns the errno.
+int Take(int fd, char* address, size_t offset, size_t bytes) {
+  for (;;) {
+    if (madvise(address + offset, bytes, MADV_POPULATE_WRITE) == 0) return 0;
+    if (errno == EINVAL) break;
+    if (errno != EINTR && errno != EAGAIN) return errno;
+  }
+  for (;;) {
+    if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+}  // namespace
 
 SealedMemory& SealedMemory::operator=(SealedMemory&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -42,6 +62,22 @@ absl::StatusOr<SealedMemory> SealedMemory::Make(const char* name, size_t bytes, 
   }
   made.address_ = address;
   return made;
+}
+
+absl::Status SealedMemory::TakeAll(absl::FunctionRef<void(size_t taken)> progress) const {
+  for (size_t taken = 0; taken < bytes_; progress(taken)) {
+    const size_t part = std::min(kPart, bytes_ - taken);
+    const int error = Take(fd(), static_cast<char*>(address_), taken, part);
+    if (error == ENOMEM || error == ENOSPC || error == EFAULT) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the machine gave ", taken, " of ", bytes_, " bytes and has no more"));
+    }
+    if (error != 0) return absl::ErrnoToStatus(error, "cannot take memory from the machine");
+    taken += part;
+  }
+  // Drops the mapping's page table alone. The pages are the file's.
+  madvise(address_, bytes_, MADV_DONTNEED);
+  return absl::OkStatus();
 }
 
 }  // namespace folio::manager

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/base/unique_fd.h"
 
@@ -23,6 +25,14 @@ class SealedMemory {
   SealedMemory(SealedMemory&& other) noexcept { *this = std::move(other); }
   SealedMemory& operator=(SealedMemory&& other) noexcept;
   ~SealedMemory();
+
+  // Takes all pages from the machine now, so that no later write finds the machine without memory.
+  // They are charged to this process's cgroup. Its own mapping does not keep them resident, because
+  // a kernel that runs out of memory ends the process with the most resident pages first.
+  // `progress` hears the bytes that are taken, from time to time. RESOURCE_EXHAUSTED if there is
+  // too little memory. The kernel may end processes before it says so, so the caller looks first at
+  // how much is free.
+  absl::Status TakeAll(absl::FunctionRef<void(size_t taken)> progress) const;
 
   int fd() const { return fd_.get(); }
   void* address() const { return address_; }

@@ -6,8 +6,9 @@
 //   FAKE_GPU_BYTES    of memory on each, all of it free at first; 8 GiB when unset
 //   FAKE_GPU_FAIL     "cuMemCreate=2,cuInit=999": functions that return these codes
 //   FAKE_GPU_LACKS    "vmm" or "posix_fd": what the devices do not support
-//   FAKE_GPU_MIG      "instance": device 0 is an instance; "empty": a GPU is in MIG mode and has
-//   none
+//   FAKE_GPU_HANG     a file: while it exists, an emulated device does no work, and waits for it
+//   hang FAKE_GPU_MIG      "instance": device 0 is an instance; "empty": a GPU is in MIG mode and
+//   has none
 #ifndef FOLIO_TESTS_MANAGER_FAKE_GPU_KNOBS_H_
 #define FOLIO_TESTS_MANAGER_FAKE_GPU_KNOBS_H_
 

@@ -1,0 +1,83 @@
+// NodePool is the pool that the manager has at the moment, and knows which processes may have its
+// memory mapped.
+//
+// Attach makes a pool for the first worker, because only a worker knows the model. A pool of
+// another layout may take its place when nothing could notice: no process has its memory mapped,
+// and no sequence is left in it. So a layout that somebody only claims to have, and never fetches
+// descriptors for, keeps no worker out, and a manager outlives a change of the model.
+#ifndef FOLIO_SERVICES_MANAGER_NODE_POOL_H_
+#define FOLIO_SERVICES_MANAGER_NODE_POOL_H_
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "folio/v1/kv_manager.pb.h"
+#include "services/base/clock.h"
+#include "services/base/ids.h"
+#include "services/cache/observer.h"
+#include "services/manager/memory/page_memory.h"
+#include "services/manager/memory/pool_size.h"
+#include "services/manager/pool.h"
+#include "services/manager/process_watch.h"
+
+namespace folio::manager {
+
+// Thread-safe. No reader waits while a pool is made.
+class NodePool {
+ public:
+  struct Options {
+    const PageSource* pages = nullptr;  // borrowed
+    PoolSize size;
+    PoolRules rules;
+    const Clock* clock = nullptr;                    // borrowed
+    cache::CoordinatorObserver* observer = nullptr;  // borrowed; may be null
+  };
+
+  explicit NodePool(const Options& options) : options_(options) {}
+
+  // Null before the first Make. A pool lives as long as somebody has its pointer, and only the
+  // current one has workers.
+  std::shared_ptr<const Pool> current() const;
+
+  // UNAVAILABLE, which a worker tries again after, while a process may have the current pool
+  // mapped, a sequence is left in it, or a call still reads it. OK without a pool.
+  absl::Status CheckUnused() const;
+
+  // Makes a pool in place of the current one, whose memory is given back first. The ids of workers
+  // and sequences continue. The errors are those of CheckUnused and Pool::Create; after one of the
+  // latter there is no pool. One thread at a time.
+  absl::Status Make(const v1::ModelLayout& layout);
+
+  // `process` gets descriptors of the current pool. Its `pid` is 0 if it is unknown. Returns former
+  // attachments of the same process that were left: only the new one counts from now on.
+  std::vector<WorkerProcess> NoteMapped(WorkerProcess process, pid_t pid);
+  // The worker is forgotten, and its processes may live on.
+  void NoteLeft(WorkerId worker);
+  // The process, or each process of the worker, can use the memory no more.
+  void NoteUnmapped(WorkerProcess process);
+  void NoteUnmapped(WorkerId worker);
+
+ private:
+  struct Mapping {
+    pid_t pid = 0;
+    bool left = false;
+  };
+
+  absl::Status CheckUnusedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  mutable absl::Mutex mu_;
+  std::shared_ptr<const Pool> pool_ ABSL_GUARDED_BY(mu_);
+  std::map<WorkerProcess, Mapping> mapped_ ABSL_GUARDED_BY(mu_);
+  cache::LastIds last_ids_ ABSL_GUARDED_BY(mu_);  // of the pools before the current one
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_NODE_POOL_H_
