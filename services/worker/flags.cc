@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -15,7 +16,10 @@
 #include "services/base/default_addresses.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
+#include "services/runtime/connection_flag.h"
+#include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/health_flag.h"
 
 ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
@@ -47,12 +51,31 @@ ABSL_FLAG(
     int, prefill_chunk_beside_decodes, 128,
     "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk; a "
     "smaller chunk delays the streams less, a larger one ends the prompt sooner");
-ABSL_FLAG(int, max_batch, 64, "sequences that run at a time, from 1 to 1024; others queue");
+ABSL_FLAG(int, max_batch, 64, "sequences that run at a time, from 1 to 1024; others wait");
+ABSL_FLAG(int, max_queue, 4096,
+          "requests that may wait for a place or for room in the pool, from 1 to 1000000; further "
+          "ones are refused");
+ABSL_FLAG(absl::Duration, queue_timeout, absl::Minutes(5),
+          "how long a request may wait for a place or for room in the pool before it ends, from 0 "
+          "to 24h, such as 30s; 0 is forever");
 ABSL_FLAG(int, page_tokens, 16, "tokens per page, from 1 to 256; equal for all workers of a pool");
+ABSL_FLAG(
+    bool, special_tokens_in_chat, false,
+    "recognise special tokens that are written in the messages of a chat, with which a message "
+    "can end its turn and begin another one; otherwise they are ordinary text");
 ABSL_FLAG(absl::Duration, attach_timeout, absl::Seconds(60),
           "how long to wait for the manager, from 0 to 24h, such as 30s");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running requests may take to end after SIGTERM, from 0 to 24h, such as 30s");
+ABSL_FLAG(absl::Duration, slow_client_timeout, absl::Seconds(60),
+          "how long a client may leave its answer unread before its request ends, from 0 to 24h, "
+          "such as 30s; 0 is forever, and the request keeps its pages");
+ABSL_FLAG(bool, access_log, true,
+          "write a line for each request into the log when its call has ended, at level info");
+ABSL_FLAG(std::optional<absl::Duration>, step_timeout, std::nullopt,
+          "how long the step loop may stand still, for example because a GPU hangs, before the "
+          "worker ends itself so that another one continues its sequences. From 1s to 24h, or 0 "
+          "for never; if unset, 60s with --device=cuda and 10m on the CPU");
 ABSL_FLAG(int, tp, 1,
           "tensor-parallel ranks, from 1 to 64: processes that share the model's heads and work");
 ABSL_FLAG(int, rank, 0,
@@ -69,6 +92,12 @@ ABSL_FLAG(int, leader_pid, 0,
 namespace folio::worker {
 namespace {
 
+// No healthy step comes near these. A step has at most --prefill_chunk tokens beside the decodes,
+// which take a GPU less than a second, and some seconds more when it loads its kernels. A CPU needs
+// minutes for 512 tokens of a model of 70 billion parameters if it has few cores and shares them.
+constexpr absl::Duration kStepTimeoutOfGpu = absl::Seconds(60);
+constexpr absl::Duration kStepTimeoutOfCpu = absl::Minutes(10);
+
 absl::Status CheckTimeout(absl::string_view flag, absl::Duration value) {
   return CheckFlagRange(flag, value, absl::ZeroDuration(), absl::Hours(24));
 }
@@ -80,15 +109,29 @@ absl::Status CheckNumbers() {
         CheckFlagRange("prefill_chunk_beside_decodes",
                        absl::GetFlag(FLAGS_prefill_chunk_beside_decodes), 16, 65536),
         CheckFlagRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
+        CheckFlagRange("max_queue", absl::GetFlag(FLAGS_max_queue), 1, 1'000'000),
+        CheckTimeout("queue_timeout", absl::GetFlag(FLAGS_queue_timeout)),
         CheckFlagRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
         CheckFlagRange("tp", absl::GetFlag(FLAGS_tp), 1, 64),
         CheckFlagRange("rank", absl::GetFlag(FLAGS_rank), 0, absl::GetFlag(FLAGS_tp) - 1),
         CheckTimeout("group_timeout", absl::GetFlag(FLAGS_group_timeout)),
         CheckTimeout("attach_timeout", absl::GetFlag(FLAGS_attach_timeout)),
-        CheckTimeout("drain_timeout", absl::GetFlag(FLAGS_drain_timeout))}) {
+        CheckTimeout("drain_timeout", absl::GetFlag(FLAGS_drain_timeout)),
+        CheckTimeout("slow_client_timeout", absl::GetFlag(FLAGS_slow_client_timeout))}) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// `cuda` chooses the default.
+absl::StatusOr<absl::Duration> ReadStepTimeout(bool cuda) {
+  const absl::Duration timeout =
+      absl::GetFlag(FLAGS_step_timeout).value_or(cuda ? kStepTimeoutOfGpu : kStepTimeoutOfCpu);
+  if (timeout == absl::ZeroDuration()) return timeout;
+  // The step loop makes a turn four times a second even when it has nothing to do.
+  absl::Status status = CheckFlagRange("step_timeout", timeout, absl::Seconds(1), absl::Hours(24));
+  if (!status.ok()) return status;
+  return timeout;
 }
 
 absl::StatusOr<GroupOptions> ReadGroup() {
@@ -166,9 +209,17 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
   if (!listen.ok()) return listen.status();
   flags.listen = *std::move(listen);
-  auto metrics_listen = metrics::ReadMetricsListen(flags.listen);
+  auto health_listen = ReadHealthListen(flags.listen);
+  if (!health_listen.ok()) return health_listen.status();
+  flags.health_listen = *std::move(health_listen);
+  std::vector<ListenAddress> grpc = flags.listen;
+  grpc.insert(grpc.end(), flags.health_listen.begin(), flags.health_listen.end());
+  auto metrics_listen = metrics::ReadMetricsListen(grpc);
   if (!metrics_listen.ok()) return metrics_listen.status();
   flags.metrics_listen = *std::move(metrics_listen);
+  const auto max_connections = ReadMaxConnections(DescriptorLimit());
+  if (!max_connections.ok()) return max_connections.status();
+  flags.max_connections = *max_connections;
   const std::string manager = absl::GetFlag(FLAGS_manager);
   auto address = ParseListenAddress(manager);
   if (!address.ok()) return BadFlag("manager", manager, address.status().message());
@@ -191,6 +242,9 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   if (!device.ok()) return device.status();
   flags.device = *device;
   if (absl::Status status = CheckCompute(flags); !status.ok()) return status;
+  auto step_timeout = ReadStepTimeout(flags.device.cuda);
+  if (!step_timeout.ok()) return step_timeout.status();
+  flags.serving.step_timeout = *step_timeout;
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = WorkerName();
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
@@ -198,7 +252,15 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
       .alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk)),
       .beside_decodes = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk_beside_decodes))};
   flags.serving.max_batch = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_batch));
+  flags.special_tokens_in_chat = absl::GetFlag(FLAGS_special_tokens_in_chat);
+  flags.max_queue = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_queue));
+  if (const absl::Duration timeout = absl::GetFlag(FLAGS_queue_timeout);
+      timeout > absl::ZeroDuration()) {
+    flags.serving.queue_timeout = timeout;
+  }
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  flags.slow_client_timeout = absl::GetFlag(FLAGS_slow_client_timeout);
+  flags.access_log = absl::GetFlag(FLAGS_access_log);
   return flags;
 }
 

@@ -24,9 +24,15 @@ struct WorkerFlags {
   DeviceChoice device;
   GroupOptions group;
   ServingOptions serving;
+  bool special_tokens_in_chat = false;
   std::vector<ListenAddress> listen;
+  std::vector<ListenAddress> health_listen;
   std::vector<ListenAddress> metrics_listen;
+  int max_connections = 0;
   absl::Duration drain_timeout;
+  absl::Duration slow_client_timeout;
+  bool access_log = true;
+  uint32_t max_queue = 0;
 };
 
 // Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.

@@ -1,19 +1,26 @@
 // folio-worker: runs a model on pages that a folio-manager owns.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 #include "services/grpc/grpc_server.h"
+#include "services/grpc/health_server.h"
+#include "services/metrics/connection_metrics.h"
 #include "services/metrics/metrics_server.h"
+#include "services/runtime/connection_limit.h"
+#include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
 #include "services/runtime/version.h"
+#include "services/worker/access_log.h"
 #include "services/worker/device/gpu.h"
 #include "services/worker/device/loaded_model.h"
 #include "services/worker/device/rank_group.h"
@@ -25,6 +32,7 @@
 #include "services/worker/rpc/inference_service.h"
 #include "services/worker/serving.h"
 #include "services/worker/serving_metrics.h"
+#include "services/worker/step_watchdog.h"
 
 namespace {
 
@@ -51,6 +59,12 @@ bool Signalled(folio::TerminationSignals& signals) {
   return signals.Wait(absl::ZeroDuration()).has_value();
 }
 
+// For a process that holds nothing yet that needs an orderly end.
+[[noreturn]] void EndAtOnce() {
+  folio::log::Flush();
+  std::_Exit(0);
+}
+
 // Returns null if the CPU computes. The other ranks must have been started before, because a CUDA
 // driver does not survive a fork.
 absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
@@ -73,11 +87,10 @@ absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
 absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
                                                   folio::TerminationSignals& signals, Gpu* gpu) {
   folio::log::Info("loading the model", {{"path", flags.model_path}});
-  const absl::Time start = absl::Now();
+  const folio::SteadyTime start = folio::SteadyNow();
   int shown = 0;
   const auto progress = [&](int percent) {
-    // The process holds nothing yet that needs an orderly end.
-    if (Signalled(signals)) std::_Exit(0);
+    if (Signalled(signals)) EndAtOnce();
     if (percent < shown + 10) return;
     shown = percent;
     folio::log::Info("loading the model", {{"percent", percent}});
@@ -94,22 +107,25 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
                                     {"compute", said.compute()},
                                     {"kernels", said.kernels()},
                                     {"threads", said.threads()},
-                                    {"took", absl::Now() - start}});
+                                    {"took", folio::SteadyNow() - start}});
   return model;
 }
 
 // Serves until a signal and the drain after it, or until serving fails.
-absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
+absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server, folio::HealthServer& health,
                            folio::TerminationSignals& signals, absl::Duration drain_timeout) {
   bool healthy = true, draining = false;
   for (;;) {
     if (std::optional<absl::Status> end = serving.Wait(absl::ZeroDuration())) return *end;
     if (const bool now = serving.serving() && !draining; now != healthy) {
       server.SetServing(healthy = now);
+      health.SetServing(now);
       folio::log::Info(now ? "serving" : "not serving");
+      serving.watchdog().LogStandstill();
     }
     if (!signals.Wait(absl::Milliseconds(100))) continue;
-    serving.Drain(draining ? absl::InfinitePast() : absl::Now() + drain_timeout);
+    serving.Drain(draining ? folio::SteadyTime::InfinitePast()
+                           : folio::SteadyNow() + drain_timeout);
     folio::log::Info(draining ? "ending at once" : "draining", {{"timeout", drain_timeout}});
     folio::NotifyServiceManager("STOPPING=1");
     draining = true;
@@ -120,23 +136,30 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server,
 // --metrics_listen.
 absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
     const WorkerFlags& flags, const LoadedModel& model, const Serving& serving,
-    const folio::worker::InferenceService& service) {
+    const folio::worker::InferenceService& service, folio::ConnectionLimit* connections) {
   if (flags.metrics_listen.empty()) return nullptr;
   const std::string& name = model.description().layout().model();
   return MetricsServer::Start(flags.metrics_listen, "folio-worker",
                               {service.metrics().registry(),
-                               std::make_shared<folio::worker::ServingMetrics>(name, &serving)});
+                               std::make_shared<folio::worker::ServingMetrics>(name, &serving),
+                               std::make_shared<folio::metrics::ConnectionMetrics>(connections)});
 }
 
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
           folio::TerminationSignals& signals) {
-  folio::worker::RequestQueue queue;
+  folio::worker::RequestQueue queue(flags.max_queue);
   Serving serving(flags.serving, &model, &queue, group);
-  const folio::worker::ModelLimits limits = {.tokenizer = &model.tokenizer(),
-                                             .vocab = model.config().vocab,
-                                             .context = model.config().context};
-  folio::worker::InferenceService service(limits, model.description(), &queue);
-  const auto metrics = StartMetrics(flags, model, serving, service);
+  const folio::worker::ModelLimits limits = {
+      .tokenizer = &model.tokenizer(),
+      .vocab = model.config().vocab,
+      .context = model.config().context,
+      .special_tokens_in_chat = flags.special_tokens_in_chat};
+  folio::worker::AccessLog access_log;
+  if (flags.access_log) access_log = folio::worker::WriteAccessLine;
+  folio::worker::InferenceService service(limits, model.description(), &queue,
+                                          flags.slow_client_timeout, access_log);
+  folio::ConnectionLimit connections(flags.max_connections);
+  const auto metrics = StartMetrics(flags, model, serving, service, &connections);
   if (!metrics.ok()) return Fail(metrics.status());
   const auto signalled = [&] { return Signalled(signals); };
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
@@ -150,14 +173,22 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   folio::GrpcServerOptions server_options;
   server_options.listen = flags.listen;
   server_options.services = {&service};
+  server_options.max_receive_bytes = static_cast<int>(
+      std::min<size_t>(folio::worker::MaxRequestBytes(limits), std::numeric_limits<int>::max()));
   server_options.health_names = {folio::v1::Inference::service_full_name()};
+  server_options.connections = &connections;
   auto server = folio::GrpcServer::Start(server_options);
   if (!server.ok()) return Fail(server.status());
   for (const folio::ListenAddress& address : (*server)->addresses()) {
     folio::log::Info("listening", {{"address", address.ToString()}});
   }
+  const auto health = folio::HealthServer::Start(server_options, flags.health_listen);
+  if (!health.ok()) return Fail(health.status());
+  for (const folio::ListenAddress& address : (*health)->addresses()) {
+    folio::log::Info("listening for health checks", {{"address", address.ToString()}});
+  }
   folio::NotifyServiceManager("READY=1");
-  const absl::Status end = ServeUntilEnd(serving, **server, signals, flags.drain_timeout);
+  const absl::Status end = ServeUntilEnd(serving, **server, **health, signals, flags.drain_timeout);
   // Give clients a moment to receive their last responses.
   (*server)->Shutdown(absl::Seconds(1));
   if (!end.ok()) folio::log::Error("unrecoverable error; restart the worker", {{"reason", end}});
@@ -177,11 +208,16 @@ int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
   std::atomic<bool> joined = false;
   std::thread waiting([&] {
     while (!joined) {
-      if (signals.Wait(absl::Milliseconds(100)) && !joined) std::_Exit(0);
+      if (signals.Wait(absl::Milliseconds(100)) && !joined) EndAtOnce();
     }
   });
+  // The leader's death ends this rank, unless a device hangs here.
+  folio::worker::StepGauge gauge;
+  folio::worker::StepWatchdog watchdog(flags.serving.step_timeout, &gauge);
+  watchdog.Start();
   const absl::Status end = folio::worker::RunFollower(
-      flags.group, **model, flags.serving.max_rows(), [&joined] { joined = true; });
+      flags.group, **model, flags.serving.max_rows(), [&joined] { joined = true; },
+      [&gauge](bool busy) { busy ? gauge.BeginLoop() : gauge.EndLoop(); });
   joined = true;
   waiting.join();
   if (!end.ok()) folio::log::Error("unrecoverable error of this rank", {{"reason", end}});
@@ -216,13 +252,17 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
 }
 
 int Run() {
+  const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::worker::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
   folio::TerminationSignals signals;
+  folio::log::WriteInBackground();
   folio::LogForGrpc();
   folio::log::Info("folio-worker starts", {{"version", folio::BuildDescription()},
                                            {"rank", flags->group.self.rank.value()},
-                                           {"ranks", flags->group.self.ranks}});
+                                           {"ranks", flags->group.self.ranks},
+                                           {"descriptors", descriptors},
+                                           {"max_connections", flags->max_connections}});
   return flags->group.self.rank == folio::Rank(0) ? RunAsLeader(*flags, signals)
                                                   : RunAsRank(*flags, signals);
 }

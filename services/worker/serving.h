@@ -15,12 +15,15 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "services/base/steady_time.h"
+#include "services/base/steady_wait.h"
 #include "services/worker/device/loaded_model.h"
 #include "services/worker/engine/engine.h"
 #include "services/worker/engine/request_queue.h"
+#include "services/worker/engine/step_gauge.h"
 #include "services/worker/pool/pool_attachment.h"
+#include "services/worker/step_watchdog.h"
 
 namespace folio::worker {
 
@@ -30,10 +33,12 @@ struct ServingOptions {
   absl::Duration attach_timeout;
   TokenBudget token_budget;
   uint32_t max_batch = 64;
+  absl::Duration queue_timeout = absl::InfiniteDuration();
+  absl::Duration step_timeout;  // after which a hanging step ends the process; 0 for never
   uint32_t max_rows() const { return token_budget.alone + max_batch; }
 };
 
-// It has one thread, which runs the step loop. Thread-safe.
+// It has two threads, one that runs the step loop and one that watches it. Thread-safe.
 class Serving {
  public:
   // All pointers are borrowed. `group` is set in the leader of several ranks.
@@ -46,10 +51,12 @@ class Serving {
   // serve. Once.
   absl::Status Start(const std::function<bool()>& stop);
 
-  // True while requests are taken.
-  bool serving() const { return serving_; }
+  // True while requests are taken and the step loop makes progress.
+  bool serving() const { return serving_ && watchdog_.progressing(); }
+  const StepGauge& gauge() const { return gauge_; }
+  const StepWatchdog& watchdog() const { return watchdog_; }
   // Lets running requests finish until `deadline`. May be called again to shorten it.
-  void Drain(absl::Time deadline);
+  void Drain(SteadyTime deadline);
   // Waits for the end of serving, or returns nothing after `timeout`. OK after Drain. Any other
   // status is an error after which the process must be restarted.
   std::optional<absl::Status> Wait(absl::Duration timeout);
@@ -71,14 +78,16 @@ class Serving {
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
   std::atomic<bool> serving_ = false;
+  StepGauge gauge_;
+  StepWatchdog watchdog_;
 
   mutable absl::Mutex mutex_;
   Engine* engine_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the running one
   EngineCounters ended_engines_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Time> drain_deadline_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SteadyTime> drain_deadline_ ABSL_GUARDED_BY(mutex_);
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
 
-  absl::Notification ended_;
+  SteadyNotification ended_;
   std::thread thread_;
 };
 

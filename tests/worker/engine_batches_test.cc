@@ -7,7 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "services/cache/inspector.h"
+#include "services/wire/session.h"
+#include "services/wire/session_limits.h"
 #include "services/worker/engine/engine.h"
 #include "tests/worker/engine_harness.h"
 
@@ -43,6 +46,37 @@ TEST(EngineEvictions, HappenWhenThePageFills) {
   EXPECT_EQ(got->finished.usage().generated_tokens(), 50u);
   EXPECT_LE(got->finished.usage().queue_seconds() + got->finished.usage().prefill_seconds(),
             got->finished.usage().time_to_first_token() + 1e-6);
+}
+
+class EngineGauge : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Depths, EngineGauge, ::testing::Values(0, 1));
+
+TEST_P(EngineGauge, IsToldOfEachStepAndTurn) {
+  HarnessOptions options;
+  options.depth = GetParam();
+  EngineHarness harness(options);
+  harness.Start();
+  const uint64_t before = harness.gauge().progress().steps_done;
+  Recorder recorder;
+  int in_flight = 0;
+  recorder.on_event = [&](const v1::GenerateResponse& event) {
+    // A device that runs behind has the next step already when the tokens of one are sent.
+    if (event.has_chunk() && harness.gauge().in_flight().has_value()) ++in_flight;
+  };
+  harness.Push(Make({.prompt = 50, .max_new_tokens = 40}), &recorder);
+  ASSERT_TRUE(recorder.Wait());
+  const auto changes = [](const auto& wanted) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!wanted() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return wanted();
+  };
+  EXPECT_TRUE(changes([&] { return !harness.gauge().in_flight().has_value(); }));
+  EXPECT_GE(harness.gauge().progress().steps_done, before + 40);
+  EXPECT_EQ(in_flight > 0, GetParam() > 0);
+  // The loop turns also while it has nothing to do.
+  const uint64_t turns = harness.gauge().turns();
+  EXPECT_TRUE(changes([&] { return harness.gauge().turns() > turns + 1; }));
 }
 
 // A long prompt is cut, and each step with one of its chunks has a token of the running stream.
@@ -94,6 +128,47 @@ TEST(EngineBatches, RunsAtMostMaxBatchAndQueuesTheRest) {
 }
 
 // A token is in the manager's record before a client sees it.
+// However many requests come at once, no message to the manager is larger than it takes.
+TEST(EngineBatches, OpensManyInSeveralMessages) {
+  constexpr size_t kRequests = 300;
+  EngineHarness harness({.max_batch = kRequests + 1});
+  std::vector<size_t> opened;
+  std::vector<uint64_t> tags;
+  size_t bytes = 0;
+  harness.link().observer = [&](const SessionRequest& request, const SessionReply&) {
+    if (request.open.empty() || request.open[0].prompt.size() != 8) return;
+    opened.push_back(request.open.size());
+    for (const OpenSequence& open : request.open) tags.push_back(open.request_tag);
+    const size_t size = wire::ToProto(request).ByteSizeLong();
+    EXPECT_LE(size, wire::kOpenBatchBytes);
+    bytes += size;
+  };
+  // Fields that the manager does not know, so that a small request is large.
+  v1::CacheOptions cache;
+  std::string junk(wire::kMaxCacheOptionsBytes - 100, 'x');
+  cache.GetReflection()->MutableUnknownFields(&cache)->AddLengthDelimited(1000)->swap(junk);
+  SequenceRequest request = Make({.prompt = 8, .max_new_tokens = 1});
+  request.cache.bytes = cache.SerializeAsString();
+  std::vector<Recorder> recorders(kRequests);
+  // On the step loop's thread, so that it finds all of them at once.
+  Recorder first;
+  first.on_event = [&](const v1::GenerateResponse& event) {
+    if (!event.has_started()) return;
+    for (Recorder& recorder : recorders) harness.Push(request, &recorder);
+  };
+  harness.Start();
+  harness.Push(Make({.prompt = 9}), &first);
+  ASSERT_TRUE(first.Wait());
+  for (Recorder& recorder : recorders) {
+    ASSERT_TRUE(recorder.Wait());
+    EXPECT_TRUE(recorder.status.ok()) << recorder.status;
+  }
+  EXPECT_GT(bytes, wire::kOpenBatchBytes);
+  EXPECT_EQ(opened.size(), 2u);
+  EXPECT_EQ(tags.size(), kRequests);
+  EXPECT_TRUE(std::is_sorted(tags.begin(), tags.end()));
+}
+
 TEST(EngineRecord, IsAheadOfTheClient) {
   EngineHarness harness;
   std::map<uint64_t, uint32_t> sampled;  // by sequence id

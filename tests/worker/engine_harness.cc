@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "services/base/check.h"
+#include "services/base/steady_time.h"
 #include "services/cache/inspector.h"
 #include "services/client/policy_text.h"
 #include "services/worker/rpc/event_messages.h"
@@ -103,6 +104,8 @@ cache::CoordinatorOptions CoordinatorFor(const HarnessOptions& options, const fl
   out.num_pages = PageCount(options.num_pages);
   out.lease_ttl = absl::Hours(1);
   out.orphan_ttl = options.orphan_ttl;
+  out.admission = options.admission;
+  out.swap_slots = options.swap_slots;
   out.score_board = board;
   out.clock = clock;
   return out;
@@ -123,8 +126,10 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
     : options_(options),
       pages_(options.num_pages * Geometry().page_bytes(), std::byte{0xff}),
       scores_(Geometry().score_board_floats(options.num_pages), -1.0f),
+      swap_(options.swap_slots * Geometry().swap_slot_bytes() / sizeof(float)),
       view_{pages_.data(), scores_.data(), options.num_pages, Geometry()},
       coordinator_(CoordinatorFor(options, scores_.data(), &clock_)) {
+  view_.swap = {reinterpret_cast<std::byte*>(swap_.data()), options.swap_slots, scores_.data()};
   Attach();
 }
 
@@ -136,10 +141,15 @@ void EngineHarness::Attach() {
   executor_ = ExecutorFor(options_, view_);
   const EngineOptions engine = {.geometry = Geometry(),
                                 .num_pages = options_.num_pages,
+                                .swap_slots = options_.swap_slots,
+                                .vocab = TinyLoadedModel().config().vocab,
+                                .context = TinyLoadedModel().config().context,
                                 .token_budget = options_.token_budget,
-                                .max_batch = options_.max_batch};
+                                .max_batch = options_.max_batch,
+                                .queue_timeout = options_.queue_timeout,
+                                .park_paused_after = options_.park_paused_after};
   engine_ = std::make_unique<Engine>(engine, executor_.get(), link_.get(), &queue_,
-                                     &TinyLoadedModel().tokenizer());
+                                     &TinyLoadedModel().tokenizer(), &gauge_);
 }
 
 void EngineHarness::NextWorker() {
@@ -149,7 +159,7 @@ void EngineHarness::NextWorker() {
 
 EngineHarness::~EngineHarness() {
   if (thread_.joinable()) {
-    engine_->Drain(absl::InfiniteFuture());
+    engine_->Drain(SteadyTime::InfiniteFuture());
     EXPECT_TRUE(Join().ok());
     EXPECT_TRUE(PagesAreBack());
   }
@@ -170,7 +180,7 @@ void EngineHarness::Start() {
 std::shared_ptr<Submission> EngineHarness::Push(SequenceRequest request, Recorder* recorder) {
   auto submission = std::make_shared<Submission>();
   submission->request = std::move(request);
-  submission->request.arrival = absl::Now();
+  submission->request.arrival = SteadyNow();
   submission->sink = recorder;
   const absl::Status pushed = queue_.Push(submission);
   EXPECT_TRUE(pushed.ok()) << pushed;
@@ -194,15 +204,27 @@ void EngineHarness::ScribbleOnFreePages() {
     }
   }
   const size_t page_bytes = Geometry().page_bytes();
+  const size_t page_scores = Geometry().scores_per_page();
   for (uint32_t page = 0; page < options_.num_pages; ++page) {
     if (held[page]) continue;
     std::fill_n(pages_.begin() + page * page_bytes, page_bytes, std::byte{0xff});  // NaN
+    for (const size_t channel : {size_t{0}, scores_.size() / 2}) {
+      std::fill_n(scores_.begin() + channel + page * page_scores, page_scores, -1.0F);
+    }
   }
 }
 
+void EngineHarness::DamagePageOf(SequenceId id) {
+  const auto detail = cache::Inspector(coordinator_).sequence(id);
+  FOLIO_CHECK(detail.ok());
+  const size_t page = detail->layers.at(0).pages.at(0).page.value();
+  const size_t page_bytes = Geometry().page_bytes();
+  std::fill_n(pages_.begin() + page * page_bytes, page_bytes, std::byte{0xff});
+}
+
 bool EngineHarness::PagesAreBack() {
-  const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyNow() + absl::Seconds(10);
+  while (SteadyNow() < deadline) {
     const cache::PoolInfo pool = cache::Inspector(coordinator_).pool();
     if (pool.free == pool.total && pool.sequences == 0) {
       return cache::Inspector(coordinator_).CheckInvariants().ok();
@@ -233,6 +255,8 @@ SequenceRequest Make(const Ask& ask) {
   cache.set_budget_tokens(ask.budget);
   cache.set_eviction_mode(ask.synchronous ? v1::EVICTION_MODE_SYNCHRONOUS
                                           : v1::EVICTION_MODE_PIPELINED);
+  cache.set_compaction(ask.stride > 0 ? v1::COMPACTION_STREAMED : v1::COMPACTION_WHOLE);
+  cache.set_compaction_stride_tokens(ask.stride);
   request.cache.bytes = cache.SerializeAsString();
   request.sampling.temperature = ask.temperature;
   request.sampling.seed = ask.seed;

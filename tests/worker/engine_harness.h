@@ -63,7 +63,11 @@ struct HarnessOptions {
   uint32_t num_pages = 2048;
   TokenBudget token_budget = {.alone = 64, .beside_decodes = 64};
   uint32_t max_batch = 16;
+  absl::Duration queue_timeout = absl::InfiniteDuration();
   absl::Duration orphan_ttl = absl::ZeroDuration();
+  absl::Duration park_paused_after = absl::Seconds(2);
+  cache::Admission admission = cache::Admission::kReserve;
+  uint32_t swap_slots = 0;
 };
 
 class EngineHarness {
@@ -76,6 +80,7 @@ class EngineHarness {
   folio::testing::InProcessLink& link() { return *link_; }
   RequestQueue& queue() { return queue_; }
   Engine& engine() { return *engine_; }
+  const StepGauge& gauge() const { return gauge_; }
 
   // Starts the step loop. Before it, `link().observer` may be set and requests pushed.
   void Start();
@@ -85,6 +90,9 @@ class EngineHarness {
   // Overwrites every page that no sequence holds, as another worker might at any moment. For
   // `link().observer`.
   void ScribbleOnFreePages();
+  // Overwrites the first page of a sequence that runs with NaN, as broken memory might. On the step
+  // loop's thread, such as in Recorder::on_event.
+  void DamagePageOf(SequenceId id);
   // Waits until the coordinator has all pages back; false after ten seconds.
   bool PagesAreBack();
   // The result of Engine::Run, which must be about to end.
@@ -99,10 +107,12 @@ class EngineHarness {
   HarnessOptions options_;
   std::vector<std::byte> pages_;
   std::vector<float> scores_;
+  std::vector<float> swap_;  // in words, so that scores are aligned
   kernels::PoolView view_;
   RealClock clock_;
   cache::Coordinator coordinator_;
   RequestQueue queue_;
+  StepGauge gauge_;
   WorkerId worker_;
   std::unique_ptr<folio::testing::InProcessLink> link_;
   std::unique_ptr<model::Executor> executor_;
@@ -126,6 +136,7 @@ struct Ask {
   bool pyramid = false;  // the budget falls from layer to layer
   bool synchronous = true;
   float temperature = 0;
+  uint32_t stride = 0;  // of a streamed compaction, or 0 for a whole one
 };
 SequenceRequest Make(const Ask& ask);
 

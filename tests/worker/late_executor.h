@@ -34,6 +34,11 @@ class LateExecutor final : public model::Executor {
     work_.push_back([=, this] { inner_->Compact(slot, compact); });
   }
 
+  void Swap(const model::PageSwaps& swaps) override {
+    QueueEdits();
+    work_.push_back([=, this] { inner_->Swap(swaps); });
+  }
+
   model::StepTicket Enqueue(const model::StepBatch& batch) override {
     FOLIO_CHECK(enqueued_ - collected_ <= 1);  // one step behind, no more
     QueueEdits();

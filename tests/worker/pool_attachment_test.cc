@@ -23,7 +23,7 @@ TEST(AttachWithRetry, HearsASignalThatComesOnce) {
   for (const int when : {1, 2, 3, 4}) {
     int asked = 0;
     const absl::Time start = absl::Now();
-    const auto attached = AttachWithRetry(channel, "w", {&layout}, absl::Seconds(20),
+    const auto attached = AttachWithRetry(channel, {"w"}, {&layout}, absl::Seconds(20),
                                           [&] { return ++asked == when; });
     EXPECT_TRUE(absl::IsCancelled(attached.status())) << attached.status();
     EXPECT_EQ(asked, when);
@@ -64,7 +64,8 @@ class NamedGpu final : public Gpu {
                                                  const model::LoadProgress&) override {
     return absl::UnimplementedError("a name only");
   }
-  absl::StatusOr<std::unique_ptr<GpuPages>> Import(int, size_t, void*, size_t) override {
+  absl::StatusOr<std::unique_ptr<GpuPages>> Import(int, size_t, absl::Span<std::byte>,
+                                                   absl::Span<std::byte>) override {
     return absl::UnimplementedError("a name only");
   }
 

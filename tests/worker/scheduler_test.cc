@@ -89,6 +89,42 @@ TEST_F(SchedulerTest, PromptsShareTheBudgetInTheirOrder) {
   EXPECT_EQ(segment(2).first_position, Position(0));
 }
 
+TEST_F(SchedulerTest, AShortPromptGoesFirst) {
+  Sequence* long_one = Add(100);
+  const TokenBudget budget = {.alone = 16, .beside_decodes = 16};
+  EXPECT_THAT(Step(budget), ElementsAre(16));
+  Sequence* medium = Add(40);
+  Sequence* short_one = Add(5);
+  // The one that came first keeps half of the budget.
+  EXPECT_THAT(Step(budget), ElementsAre(5, 3, 8));
+  EXPECT_THAT(batch_.sequences, ElementsAre(short_one, medium, long_one));
+  EXPECT_TRUE(segment(0).want_output);
+  EXPECT_THAT(Step(budget), ElementsAre(1, 8, 8));
+  EXPECT_THAT(batch_.sequences, ElementsAre(short_one, medium, long_one));
+}
+
+TEST_F(SchedulerTest, TheOldestPromptMovesOnBesideAnyNumberOfShortOnes) {
+  Sequence* long_one = Add(80);
+  const TokenBudget budget = {.alone = 16, .beside_decodes = 16};
+  int steps = 0;
+  for (; long_one->state().phase() == Phase::kPrefill; ++steps) {
+    Add(8);
+    Step(budget);
+  }
+  EXPECT_EQ(steps, 10);  // of eight tokens
+}
+
+TEST_F(SchedulerTest, ASequenceWhoseClientDoesNotReadStandsStill) {
+  const Sequence* slow = Add(4);
+  Add(4);
+  const TokenBudget budget = {.alone = 64, .beside_decodes = 64};
+  EXPECT_THAT(Step(budget), ElementsAre(4, 4));
+  slow->submission().paused = true;
+  EXPECT_THAT(Step(budget), ElementsAre(1));
+  slow->submission().paused = false;
+  EXPECT_THAT(Step(budget), ElementsAre(1, 1));
+}
+
 TEST_F(SchedulerTest, ADecodeNeedsRoomInItsPages) {
   Sequence* sequence = Add(7);  // two pages of four
   const TokenBudget budget = {.alone = 64, .beside_decodes = 64};
@@ -108,7 +144,7 @@ TEST_F(SchedulerTest, ADecodeStopsAtItsLastToken) {
 }
 
 TEST_F(SchedulerTest, ASequenceThatAwaitsAReplyStandsStill) {
-  Sequence* sequence = Add(6, 50, {}, {{TokenCount(8)}, /*synchronous=*/true, {}});
+  Sequence* sequence = Add(6, 50, {}, {{TokenCount(8)}, /*synchronous=*/true, {}, {}});
   Grant(sequence, 1);
   const TokenBudget budget = {.alone = 64, .beside_decodes = 64};
   EXPECT_THAT(Step(budget), ElementsAre(6));
@@ -142,6 +178,35 @@ TEST_F(SchedulerTest, AWindowMayExceedTheBudgetButNotTheRows) {
   EXPECT_THAT(Step(budget), ElementsAre(4));
   EXPECT_THAT(Step(budget, /*max_rows=*/12), ElementsAre(1));
   EXPECT_THAT(Step(budget, /*max_rows=*/13), ElementsAre(1, 12));
+}
+
+TEST_F(SchedulerTest, ChunksEndWhereTheirPromptIsCompacted) {
+  const ResolvedCache cache = {.layer_budgets = {TokenCount(8)},
+                               .synchronous = false,
+                               .compaction_stride = TokenCount(8),
+                               .options = {}};
+  const ScorePlan scores = {.kind = ScoreKind::kUnrotatedDifference,
+                            .window = {.queries = 3, .channel = 1}};
+  Sequence* sequence = Add(26, 50, scores, cache);
+  const TokenBudget budget = {.alone = 6, .beside_decodes = 6};
+  EXPECT_THAT(Step(budget), ElementsAre(6));
+  EXPECT_THAT(Step(budget), ElementsAre(2));
+  EXPECT_FALSE(segment(0).score_resident);  // 8 tokens are within the budget
+  EXPECT_THAT(Step(budget), ElementsAre(6));
+  EXPECT_FALSE(segment(0).score_resident);
+  EXPECT_THAT(Step(budget), ElementsAre(2));
+  EXPECT_TRUE(segment(0).score_resident);
+  EXPECT_EQ(sequence->state().phase(), Phase::kAwaitPlan);
+  EXPECT_THAT(Step(budget), ElementsAre());
+  sequence->state().OnCompacted(step_);
+  EXPECT_EQ(sequence->state().phase(), Phase::kPrefill);
+  // The stop at 24 would leave two of the last three queries, so there is none.
+  EXPECT_THAT(Step(budget), ElementsAre(6));
+  EXPECT_THAT(Step(budget), ElementsAre(4));
+  EXPECT_EQ(segment(0).window.queries, 3u);
+  EXPECT_EQ(sequence->state().phase(), Phase::kAwaitPlan);
+  sequence->state().OnCompacted(step_);
+  EXPECT_EQ(sequence->state().phase(), Phase::kDecode);
 }
 
 TEST_F(SchedulerTest, ScoresOnDemandAreWrittenWhenAPageFills) {

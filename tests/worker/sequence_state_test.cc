@@ -54,7 +54,7 @@ TEST(SequenceState, APromptIsFedInChunksAndThenDecoded) {
 
 TEST(SequenceState, APromptOverTheBudgetOfSomeLayerAwaitsItsPlan) {
   for (const uint32_t budget : {8u, 16u}) {
-    SequenceState state = Opened({{TokenCount(16), TokenCount(budget)}, false, {}});
+    SequenceState state = Opened({{TokenCount(16), TokenCount(budget)}, false, {}, {}});
     state.Begin(kHeld, 10);
     state.OnEnqueued(Prompt(10, true), 1, false);
     if (budget == 16) {
@@ -93,7 +93,8 @@ TEST(SequenceState, AnotherWorkersSequenceContinuesWhereItWas) {
   EXPECT_EQ(in_prompt.phase(), Phase::kPrefill);
   EXPECT_EQ(in_prompt.progress().fed, 6u);
   SequenceState decoding = Opened();
-  decoding.Begin(kHeld, 10, 11, {TokenId(4), TokenId(5)});
+  decoding.SetSampled({TokenId(4), TokenId(5)});
+  decoding.Begin(kHeld, 10, 11);
   EXPECT_EQ(decoding.phase(), Phase::kDecode);
   EXPECT_EQ(decoding.progress().outputs_enqueued, 2u);
   EXPECT_EQ(decoding.progress().outputs_collected, 2u);

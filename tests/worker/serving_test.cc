@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/base/clock.h"
+#include "services/cache/inspector.h"
 #include "services/grpc/grpc_server.h"
 #include "services/manager/memory/host_memory.h"
 #include "services/manager/server.h"
@@ -31,7 +32,7 @@ class ServingTest : public ::testing::Test {
     options.export_socket = scratch_.File("e.sock");
     options.pages = &memory_;
     options.pool_size = {.bytes = 4 << 20};
-    options.lease_ttl = lease_ttl;
+    options.rules.lease_ttl = lease_ttl;
     options.clock = &clock_;
     auto started = manager::Server::Start(options);
     ASSERT_TRUE(started.ok()) << started.status();
@@ -51,11 +52,11 @@ class ServingTest : public ::testing::Test {
   std::shared_ptr<Submission> Push(SequenceRequest request, Recorder* recorder) {
     auto submission = std::make_shared<Submission>();
     submission->request = std::move(request);
-    submission->request.arrival = absl::Now();
+    submission->request.arrival = SteadyNow();
     submission->sink = recorder;
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const SteadyTime deadline = SteadyNow() + absl::Seconds(20);
     absl::Status pushed = queue_.Push(submission);
-    while (!pushed.ok() && absl::Now() < deadline) {
+    while (!pushed.ok() && SteadyNow() < deadline) {
       absl::SleepFor(absl::Milliseconds(10));
       pushed = queue_.Push(submission);
     }
@@ -95,7 +96,7 @@ TEST_F(ServingTest, AnswersAsInProcess) {
     EXPECT_EQ(recorder.logprobs, expected->logprobs);
     EXPECT_EQ(recorder.evictions, expected->evictions);
   }
-  serving.Drain(absl::Now() + absl::Seconds(5));
+  serving.Drain(SteadyNow() + absl::Seconds(5));
   EXPECT_EQ(serving.Wait(absl::Seconds(10)), absl::OkStatus());
 }
 
@@ -182,6 +183,10 @@ TEST_F(ServingTest, HeartbeatsKeepTheLease) {
   Push(Make({}), &first);
   ASSERT_TRUE(first.Wait());
   absl::SleepFor(absl::Milliseconds(1200));
+  // They also tell how far the steps are.
+  const cache::PoolInfo pool = cache::Inspector(manager_->registry().pool()->coordinator()).pool();
+  EXPECT_GT(serving.gauge().progress().steps_done, 0U);
+  EXPECT_EQ(pool.workers.at(0).progress, serving.gauge().progress());
   auto submission = std::make_shared<Submission>();
   submission->request = Make({});
   submission->sink = &second;

@@ -16,8 +16,9 @@ namespace cuda = kernels::cuda;
 
 class CudaPages final : public GpuPages {
  public:
-  CudaPages(int device, cuda::ImportedPool pool, cuda::RegisteredMemory board)
-      : device_(device), pool_(std::move(pool)), board_(std::move(board)) {}
+  CudaPages(int device, cuda::ImportedPool pool, cuda::RegisteredMemory board,
+            cuda::RegisteredMemory swap)
+      : device_(device), pool_(std::move(pool)), board_(std::move(board)), swap_(std::move(swap)) {}
   // The calling thread may have another device, which CUDA would then begin to use.
   ~CudaPages() override { cuda::BindDevice(device_).IgnoreError(); }
 
@@ -28,6 +29,7 @@ class CudaPages final : public GpuPages {
   const int device_;
   const cuda::ImportedPool pool_;
   const cuda::RegisteredMemory board_;
+  const cuda::RegisteredMemory swap_;  // empty without swap memory
 };
 
 class LoadedCudaModel final : public GpuModel {
@@ -68,14 +70,22 @@ class CudaGpu final : public Gpu {
     return std::make_unique<LoadedCudaModel>(*std::move(model));
   }
 
-  absl::StatusOr<std::unique_ptr<GpuPages>> Import(int fd, size_t bytes, void* board,
-                                                   size_t board_bytes) override {
+  absl::StatusOr<std::unique_ptr<GpuPages>> Import(int fd, size_t bytes,
+                                                   absl::Span<std::byte> board,
+                                                   absl::Span<std::byte> swap) override {
     if (absl::Status bound = cuda::BindDevice(info_.number); !bound.ok()) return bound;
     auto pool = cuda::ImportedPool::Import(fd, bytes, info_.number);
     if (!pool.ok()) return pool.status();
-    auto reached = cuda::RegisteredMemory::Register(board, board_bytes, "the score board");
-    if (!reached.ok()) return reached.status();
-    return std::make_unique<CudaPages>(info_.number, *std::move(pool), *std::move(reached));
+    auto scores = cuda::RegisteredMemory::Register(board.data(), board.size(), "the score board");
+    if (!scores.ok()) return scores.status();
+    cuda::RegisteredMemory locked;
+    if (!swap.empty()) {
+      auto reached = cuda::RegisteredMemory::Register(swap.data(), swap.size(), "the swap memory");
+      if (!reached.ok()) return reached.status();
+      locked = *std::move(reached);
+    }
+    return std::make_unique<CudaPages>(info_.number, *std::move(pool), *std::move(scores),
+                                       std::move(locked));
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/cuda/device_info.h"
 #include "kernels/views.h"
 #include "services/collective/collective.h"
@@ -23,8 +24,9 @@ namespace folio::worker {
 
 using kernels::cuda::DeviceInfo;
 
-// GpuPages is a rank's pages in the memory of a GPU, and the host's score board, both mapped for
-// the GPU. The GPU must not use them after this is destroyed. Any thread may destroy it.
+// GpuPages is a rank's pages in the memory of a GPU, with the host's score board and swap memory,
+// all mapped for the GPU. The GPU must not use them after this is destroyed. Any thread may destroy
+// it.
 class GpuPages {
  public:
   virtual ~GpuPages() = default;
@@ -63,10 +65,12 @@ class Gpu {
   virtual absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source,
                                                          int threads,
                                                          const model::LoadProgress& progress) = 0;
-  // Maps all `bytes` of a descriptor that the manager gave. The caller has mapped `board`, which
-  // must outlive the result. FAILED_PRECONDITION: the descriptor is not memory of a GPU.
-  virtual absl::StatusOr<std::unique_ptr<GpuPages>> Import(int fd, size_t bytes, void* board,
-                                                           size_t board_bytes) = 0;
+  // Maps all `bytes` of a descriptor that the manager gave. The caller has mapped `board` and
+  // `swap`, which may be empty. They must outlive the result. FAILED_PRECONDITION: the descriptor
+  // is not memory of a GPU.
+  virtual absl::StatusOr<std::unique_ptr<GpuPages>> Import(int fd, size_t bytes,
+                                                           absl::Span<std::byte> board,
+                                                           absl::Span<std::byte> swap) = 0;
 };
 
 // Gpus is the GPUs that this process sees.

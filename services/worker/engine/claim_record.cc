@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "services/wire/output_options.h"
+#include "services/wire/sampling_check.h"
 #include "services/worker/engine/plan_check.h"
 
 namespace folio::worker {
@@ -15,6 +16,44 @@ namespace {
 // `what` is the part of the record that does not fit.
 absl::Status RecordUnfit(absl::string_view what) {
   return absl::InternalError(absl::StrCat("the manager's record does not fit: ", what));
+}
+
+absl::Status CheckLengths(const ClaimResult& record, uint32_t context) {
+  const uint64_t tokens = record.tokens.size();
+  const uint32_t prompt = record.prompt_tokens.value();
+  const uint32_t length = record.logical_length.value();
+  const uint64_t most = uint64_t{prompt} + record.max_new_tokens.value();
+  if (record.max_new_tokens == TokenCount(0)) return RecordUnfit("max_new_tokens is 0");
+  if (most > context) {
+    return RecordUnfit(absl::StrCat("its prompt of ", prompt, " tokens and max_new_tokens ",
+                                    record.max_new_tokens.value(),
+                                    " exceed the model's context of ", context));
+  }
+  if (prompt == 0 || prompt > tokens || length > tokens || tokens > most) {
+    return RecordUnfit("its tokens");
+  }
+  // Every step that ends at or behind the prompt's end gives one token more than it writes.
+  // There are more if the sequence was parked, and some of them are still to be computed again.
+  const uint32_t known = length < prompt ? prompt : length + 1;
+  return tokens >= known ? absl::OkStatus() : RecordUnfit("the next token is not known");
+}
+
+absl::Status CheckIds(const std::vector<TokenId>& tokens, uint32_t vocab) {
+  const auto wrong = std::find_if(tokens.begin(), tokens.end(),
+                                  [&](TokenId token) { return token.value() >= vocab; });
+  if (wrong == tokens.end()) return absl::OkStatus();
+  return RecordUnfit(absl::StrCat("token ", wrong - tokens.begin(), " is ", wrong->value(),
+                                  ", the vocabulary has ", vocab, " tokens"));
+}
+
+absl::Status CheckOutput(const wire::OutputOptions& output, uint32_t vocab) {
+  const bool stops = output.stop.size() <= size_t{kMaxStops} &&
+                     std::all_of(output.stop.begin(), output.stop.end(), [](const auto& stop) {
+                       return !stop.empty() && stop.size() <= kMaxStopBytes;
+                     });
+  if (!stops) return RecordUnfit("its stop strings");
+  const bool logprobs = output.logprobs.value_or(0) <= std::min(kMaxTopLogprobs, vocab);
+  return logprobs ? absl::OkStatus() : RecordUnfit("its number of log-probabilities");
 }
 
 absl::Status CheckReceived(const std::vector<TokenId>& received,
@@ -49,25 +88,22 @@ std::optional<uint64_t> CountTokens(const std::vector<PositionRange>& positions,
 }  // namespace
 
 absl::StatusOr<std::vector<TokenId>> TakeRequest(const ClaimResult& record,
+                                                 const RecordLimits& limits,
                                                  SequenceRequest* request) {
-  const auto tokens = static_cast<uint32_t>(record.tokens.size());
-  const uint32_t prompt = record.prompt_tokens.value();
-  const uint32_t length = record.logical_length.value();
-  if (prompt == 0 || prompt > tokens || length > tokens) return RecordUnfit("its tokens");
-  // Every step that ends at or behind the prompt's end gives one token more than it writes.
-  const uint32_t known = length < prompt ? prompt : length + 1;
-  if (tokens != known) return RecordUnfit("the next token is not known");
+  if (absl::Status s = CheckLengths(record, limits.context); !s.ok()) return s;
+  if (absl::Status s = CheckIds(record.tokens, limits.vocab); !s.ok()) return s;
+  const auto sampling = wire::CheckSampling(wire::ParametersOf(record.sampling));
+  if (!sampling.ok()) return RecordUnfit(sampling.status().message());
   const auto output = wire::ParseOutputOptions(record.output);
   if (!output.has_value()) return RecordUnfit("its output options");
-  const auto prompt_end = record.tokens.begin() + prompt;
+  if (absl::Status s = CheckOutput(*output, limits.vocab); !s.ok()) return s;
+  const auto prompt_end = record.tokens.begin() + record.prompt_tokens.value();
   request->prompt.assign(record.tokens.begin(), prompt_end);
   request->max_new_tokens = record.max_new_tokens.value();
-  request->sampling = {.temperature = record.sampling.temperature,
-                       .top_k = record.sampling.top_k,
-                       .top_p = record.sampling.top_p,
-                       .min_p = record.sampling.min_p,
-                       .seed = record.sampling.seed};
+  request->sampling = wire::ParametersOf(*sampling);
   request->label = record.label;
+  request->tenant = record.tenant;
+  request->priority = record.priority;
   request->stop = output->stop;
   request->ignore_eos = output->ignore_eos;
   request->top_logprobs = output->logprobs ? static_cast<int>(*output->logprobs) : -1;
@@ -82,11 +118,11 @@ absl::StatusOr<std::vector<TokenId>> TakeRequest(const ClaimResult& record,
 }
 
 absl::Status ValidateTables(const ClaimResult& record, const CacheGeometry& geometry,
-                            uint32_t num_pages) {
+                            uint32_t num_pages, const PromptStops& stops, uint32_t prefill_ahead) {
   if (record.layers.size() != geometry.num_layers) return RecordUnfit("its layers");
   const Position length(record.logical_length.value());
-  const uint32_t prompt = record.prompt_tokens.value();
-  const uint32_t to_compute = prompt - std::min(prompt, length.value());
+  const uint32_t stop = stops.Next(length.value());
+  const uint32_t to_compute = std::min(stop - std::min(stop, length.value()), prefill_ahead);
   for (uint32_t layer = 0; layer < geometry.num_layers; ++layer) {
     const ClaimedLayer& table = record.layers[layer];
     const std::optional<uint64_t> tokens = CountTokens(table.positions, length);
@@ -98,6 +134,14 @@ absl::Status ValidateTables(const ClaimResult& record, const CacheGeometry& geom
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateWindow(const ClaimResult& record, uint32_t queries) {
+  const uint32_t prompt = record.prompt_tokens.value();
+  const uint32_t length = record.logical_length.value();
+  if (length >= prompt || prompt - length >= queries) return absl::OkStatus();
+  return RecordUnfit(absl::StrCat("only ", prompt - length, " of the last ", queries,
+                                  " tokens of its prompt are still to be computed"));
 }
 
 }  // namespace folio::worker

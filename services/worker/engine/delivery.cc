@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 
 namespace folio::worker {
 
@@ -13,7 +12,7 @@ Delivery::Delivery(const model::Tokenizer* tokenizer, const Submission* submissi
     : tokenizer_(tokenizer), submission_(submission) {}
 
 void Delivery::Start(Started started) {
-  admitted_ = absl::Now();
+  admitted_ = SteadyNow();
   text_.emplace(tokenizer_, submission_->request.stop);
   submission_->sink->OnEvent(std::move(started));
 }
@@ -21,12 +20,15 @@ void Delivery::Start(Started started) {
 void Delivery::Report(Eviction eviction) { submission_->sink->OnEvent(std::move(eviction)); }
 
 void Delivery::AddProgress(uint32_t done_tokens) {
+  // A sequence that was parked computes its prompt again.
+  if (done_tokens <= progress_) return;
+  progress_ = done_tokens;
   events_.emplace_back(Progress{done_tokens, submission_->request.prompt_tokens()});
 }
 
 bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) {
   const SequenceRequest& request = submission_->request;
-  newest_token_ = absl::Now();
+  newest_token_ = SteadyNow();
   if (outputs_ == 0) first_token_ = newest_token_;
   ++outputs_;
 
@@ -91,7 +93,7 @@ void Delivery::AddChunk() {
 }
 
 void Delivery::AddFinished(FinishReason reason, std::string stop, CacheStatsReader cache) {
-  const absl::Time arrival = submission_->request.arrival;
+  const SteadyTime arrival = submission_->request.arrival;
   const Usage usage = {.prompt_tokens = submission_->request.prompt_tokens(),
                        .generated_tokens = outputs_,
                        .queue_seconds = absl::ToDoubleSeconds(admitted_ - arrival),

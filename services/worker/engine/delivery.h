@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/time/time.h"
 #include "services/base/ids.h"
+#include "services/base/steady_time.h"
 #include "services/model/executor/executor.h"
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/worker/engine/events.h"
@@ -60,10 +60,11 @@ class Delivery {
   std::optional<TextStream> text_;  // set by Start
   TokenChunk held_;                 // tokens whose last character is not whole yet
   std::vector<Event> events_;       // of the step that is being collected
+  uint32_t progress_ = 0;           // tokens of the prompt that were reported
   uint32_t outputs_ = 0;            // tokens taken
   uint32_t added_ = 0;              // outputs that are in chunks
   bool finished_ = false;
-  absl::Time admitted_, first_token_, newest_token_;
+  SteadyTime admitted_, first_token_, newest_token_;
 };
 
 }  // namespace folio::worker

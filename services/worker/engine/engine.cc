@@ -5,27 +5,34 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "services/base/check.h"
 
 namespace folio::worker {
 namespace {
 
-// While nothing runs, an executor that depends on other processes is asked this often if they live.
-constexpr absl::Duration kPeerCheckInterval = absl::Milliseconds(500);
-
-absl::Status ShuttingDown() { return absl::UnavailableError("the worker is shutting down"); }
+// While nothing runs, the loop makes a turn this often. So other threads can tell a loop that waits
+// from one that hangs, and an executor that depends on other processes is asked if they live.
+constexpr absl::Duration kLongestWait = absl::Milliseconds(250);
 
 // Why a request must end before its time; OK if it need not.
 absl::Status WhyEnded(const Submission& submission, bool drain_expired) {
   switch (submission.cancelled.load()) {
     case CloseReason::kUnspecified:
-      return drain_expired ? ShuttingDown() : absl::OkStatus();
+      return drain_expired ? EngineShutdown() : absl::OkStatus();
     case CloseReason::kDeadline:
       return absl::DeadlineExceededError("the request's deadline has passed");
     default:
       return absl::CancelledError("the client ended the call");
   }
+}
+
+std::optional<StepPhase> PhaseOf(const model::StepBatch& step) {
+  const auto prompts =
+      static_cast<size_t>(std::count_if(step.segments.begin(), step.segments.end(),
+                                        [](const auto& segment) { return segment.prompt; }));
+  if (step.segments.empty()) return std::nullopt;
+  if (prompts == step.segments.size()) return StepPhase::kPrefill;
+  return prompts == 0 ? StepPhase::kDecode : StepPhase::kMixed;
 }
 
 // The pages that the newest token filled, in the order of their layers. They are read when the step
@@ -43,17 +50,19 @@ std::vector<PageRef> FilledPages(const model::BlockTables& table) {
 }  // namespace
 
 Engine::Engine(const EngineOptions& options, model::Executor* executor, ManagerLink* link,
-               RequestQueue* queue, const model::Tokenizer* tokenizer)
+               RequestQueue* queue, const model::Tokenizer* tokenizer, StepGauge* gauge)
     : options_(options),
       executor_(executor),
       link_(link),
       queue_(queue),
+      gauge_(gauge),
       scheduler_(options.token_budget, executor->max_rows(), &executor->tables()),
-      session_(options, executor, link, tokenizer, &steps_) {}
+      session_(options, executor, link, tokenizer, &steps_),
+      waiting_(options.queue_timeout, queue) {}
 
 absl::Status Engine::Run() {
   queue_->Open([link = link_] { link->Wake(); });
-  if (drain_deadline().has_value()) queue_->Refuse(ShuttingDown());
+  if (drain_deadline().has_value()) queue_->Refuse(EngineShutdown());
   const auto depth = static_cast<size_t>(executor_->pipeline_depth());
   while (RunBoundary()) {
     const SequenceList& sequences = session_.sequences();
@@ -77,24 +86,23 @@ absl::Status Engine::Run() {
 }
 
 bool Engine::RunBoundary() {
-  for (auto& submission : queue_->Take()) waiting_.push_back(std::move(submission));
+  gauge_->OnTurn();
+  waiting_.Add(queue_->Take(), SteadyNow());
   EndCancelled();
   session_.ApplyReplies();
   // A device that failed may not have done what it was told. So nothing is acknowledged any more,
   // and the manager keeps the sequences as it knows them.
   if (!link_->status().ok() || !executor_->fault().ok()) return false;
-  OpenQueued();
-  session_.SendDue();
+  ParkPaused();
+  OpenWaiting();
+  if (session_.SendDue(/*all_committed=*/true)) waiting_.OnRoom();
   return !drain_deadline().has_value() || !session_.sequences().empty() || !waiting_.empty();
 }
 
 void Engine::EndCancelled() {
-  const bool expired = absl::Now() >= drain_deadline().value_or(absl::InfiniteFuture());
-  std::erase_if(waiting_, [&](const std::shared_ptr<Submission>& submission) {
-    const absl::Status why = WhyEnded(*submission, expired);
-    if (!why.ok()) submission->sink->OnEnd(why);
-    return !why.ok();
-  });
+  const SteadyTime now = SteadyNow();
+  const bool expired = now >= drain_deadline().value_or(SteadyTime::InfiniteFuture());
+  waiting_.End([&](const Submission& submission) { return WhyEnded(submission, expired); }, now);
   for (const auto& sequence : session_.sequences()) {
     const CloseReason cancelled = sequence->submission().cancelled.load();
     const absl::Status why = WhyEnded(sequence->submission(), expired);
@@ -103,39 +111,61 @@ void Engine::EndCancelled() {
   }
 }
 
-void Engine::OpenQueued() {
-  std::vector<std::shared_ptr<Submission>> admitted;
-  const auto room = [&] {
-    const size_t running = session_.sequences().size() + admitted.size();
-    return running < options_.max_batch && running + 1 < executor_->max_rows();
-  };
-  while (!waiting_.empty() && room()) {
-    admitted.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+void Engine::ParkPaused() {
+  const SteadyTime now = SteadyNow();
+  const bool others_wait = !waiting_.empty() || !session_.parking().empty();
+  for (const auto& sequence : session_.sequences()) {
+    const bool stands = sequence->NotePause(now) >= options_.park_paused_after;
+    if (stands && others_wait) sequence->state().Park();
   }
-  if (!admitted.empty()) session_.Open(std::move(admitted));
+}
+
+size_t Engine::FreePlaces() const {
+  const size_t places = std::min<size_t>(options_.max_batch, executor_->max_rows() - 1);
+  const auto taken = static_cast<size_t>(
+      std::count_if(session_.sequences().begin(), session_.sequences().end(),
+                    [](const auto& one) { return one->state().phase() != Phase::kParked; }));
+  return places - std::min(places, taken);
+}
+
+void Engine::OpenWaiting() {
+  const SteadyTime now = SteadyNow();
+  waiting_.PutBack(session_.TakeRefused(), now);
+  // Parked sequences come before new requests.
+  session_.parking().Ask(FreePlaces(), now);
+  const bool asking = session_.opening() || !session_.parking().empty();
+  auto taken = waiting_.Take(FreePlaces(), asking, now);
+  if (!taken.empty()) session_.Open(std::move(taken));
+  waiting_.Report(now);
 }
 
 void Engine::WaitForManager() {
-  absl::Time deadline = drain_deadline().value_or(absl::InfiniteFuture());
-  if (executor_->depends_on_others()) {
-    deadline = std::min(deadline, absl::Now() + kPeerCheckInterval);
+  const SteadyTime start = SteadyNow();
+  SteadyTime deadline =
+      std::min(drain_deadline().value_or(SteadyTime::InfiniteFuture()), start + kLongestWait);
+  if (!waiting_.empty()) {
+    const bool may_take = FreePlaces() > 0 && !session_.opening() && session_.parking().empty();
+    deadline = std::min(deadline, waiting_.NextTurn(may_take));
   }
+  deadline = std::min(deadline, session_.parking().NextAsk());
   const SequenceList& sequences = session_.sequences();
   const bool running = std::any_of(sequences.begin(), sequences.end(), [](const auto& sequence) {
     const Phase phase = sequence->state().phase();
+    if (sequence->submission().paused.load()) return false;
     return phase == Phase::kAwaitPlan || phase == Phase::kDecode || phase == Phase::kAwaitReply;
   });
-  const absl::Time start = absl::Now();
   session_.AwaitReply(deadline);
-  if (running) totals_.manager_wait_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+  if (running) totals_.manager_wait_seconds += absl::ToDoubleSeconds(SteadyNow() - start);
 }
 
 void Engine::Enqueue(const Batch& batch) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   InFlight step;
+  step.enqueued = start;
+  step.phase = PhaseOf(batch.step);
+  gauge_->OnEnqueue(batch.rows());
   step.ticket = executor_->Enqueue(batch.step);
-  totals_.step_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+  totals_.step_seconds += absl::ToDoubleSeconds(SteadyNow() - start);
   ++totals_.steps;
   ++steps_.enqueued;
   step.results.reserve(batch.sequences.size());
@@ -148,6 +178,7 @@ void Engine::Enqueue(const Batch& batch) {
     StepResult result;
     result.sequence = sequence;
     result.output = segment.want_output;
+    waiting_.OnComputed(sequence->request().tenant, std::max<size_t>(segment.tokens.size(), 1));
     if (segment.prompt) {
       totals_.prompt_tokens += segment.tokens.size();
     } else {
@@ -165,9 +196,14 @@ void Engine::Enqueue(const Batch& batch) {
 void Engine::CollectOldest() {
   InFlight step = std::move(in_flight_.front());
   in_flight_.pop_front();
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   const model::StepOutput output = executor_->Collect(step.ticket);
-  totals_.step_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+  gauge_->OnCollected();
+  const SteadyTime now = SteadyNow();
+  totals_.step_seconds += absl::ToDoubleSeconds(now - start);
+  if (step.phase)
+    totals_.step_times.Add(*step.phase, now - std::max(step.enqueued, last_collected_));
+  last_collected_ = now;
   ++steps_.collected;
   if (!executor_->fault().ok()) return;  // RunBoundary ends the loop
   if (!output.status.ok()) {
@@ -184,7 +220,7 @@ void Engine::CollectOldest() {
     if (result.sequence->state().phase() == Phase::kClosing) result.sequence = nullptr;
   }
   // A plan must be acknowledged before the manager hears of tokens written after it.
-  session_.SendDue();
+  if (session_.SendDue(/*all_committed=*/false)) waiting_.OnRoom();
   TakeOutputs(output, &step.results);
   session_.Commit(&step.results);
   // Tokens whose commit could not be sent are not delivered, because the worker that continues the
@@ -207,66 +243,24 @@ void Engine::TakeOutputs(const model::StepOutput& output, std::vector<StepResult
     }
     Sequence* sequence = result.sequence;
     if (sequence == nullptr) continue;
+    if (sampled != nullptr && !sampled->status.ok()) {
+      // This sequence ends alone. The step is not committed for it, and the manager closes it.
+      sequence->End(CloseReason::kError, sampled->status);
+      result.sequence = nullptr;
+      continue;
+    }
     if (sampled != nullptr) result.sampled = sampled->token;
-    sequence->state().OnCollected(result.logical_length, result.sampled);
+    const bool is_new = sequence->state().OnCollected(result.logical_length, result.sampled);
     if (result.logical_length <= sequence->request().prompt_tokens()) {
       sequence->delivery().AddProgress(result.logical_length);
     }
-    if (sampled == nullptr) continue;
+    if (!is_new) result.sampled.reset();  // the manager and the client have it
+    if (!is_new) continue;
     sequence->delivery().Take(*sampled, [&] {
       return sequence->CacheStatsOf(executor_->tables().at(sequence->state().held()->slot));
     });
   }
   std::erase_if(*results, [](const StepResult& result) { return result.sequence == nullptr; });
-}
-
-absl::Status Engine::Stop(absl::Status why) {
-  for (; !in_flight_.empty(); in_flight_.pop_front()) {
-    executor_->Collect(in_flight_.front().ticket);
-  }
-  const absl::Status refusal =
-      why.ok() ? ShuttingDown()
-               : absl::UnavailableError(
-                     absl::StrCat("the worker cannot continue (", why.message(), "); try again"));
-  for (auto& submission : queue_->Close(refusal)) waiting_.push_back(std::move(submission));
-  for (const auto& submission : waiting_) submission->sink->OnEnd(refusal);
-  waiting_.clear();
-  session_.Abandon(refusal);
-  PublishCounters();
-  return why;
-}
-
-void Engine::Drain(absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mutex_);
-    drain_deadline_ = std::min(drain_deadline_.value_or(absl::InfiniteFuture()), deadline);
-  }
-  queue_->Refuse(ShuttingDown());
-  queue_->Wake();
-}
-
-std::optional<absl::Time> Engine::drain_deadline() const {
-  absl::MutexLock lock(&mutex_);
-  return drain_deadline_;
-}
-
-void Engine::PublishCounters() {
-  uint32_t held_pages = 0;
-  for (const auto& sequence : session_.sequences()) {
-    const std::optional<HeldSlot>& held = sequence->state().held();
-    if (held) held_pages += executor_->tables().at(held->slot).total_pages();
-  }
-  absl::MutexLock lock(&mutex_);
-  counters_ = totals_;
-  counters_.held_pages = held_pages;
-  counters_.pool_pages = options_.num_pages;
-  counters_.running = static_cast<uint32_t>(session_.sequences().size());
-  counters_.queued = static_cast<uint32_t>(waiting_.size());
-}
-
-EngineCounters Engine::counters() const {
-  absl::MutexLock lock(&mutex_);
-  return counters_;
 }
 
 }  // namespace folio::worker

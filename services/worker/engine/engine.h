@@ -15,30 +15,36 @@
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_ENGINE_H_
 #define FOLIO_SERVICES_WORKER_ENGINE_ENGINE_H_
 
+#include <cstddef>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "services/base/steady_time.h"
 #include "services/model/executor/executor.h"
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/worker/engine/engine_options.h"
 #include "services/worker/engine/manager_session.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/engine/scheduler.h"
+#include "services/worker/engine/step_gauge.h"
+#include "services/worker/engine/waiting_line.h"
 #include "services/worker/link/manager_link.h"
 
 namespace folio::worker {
 
+// The status with which requests end when the worker does.
+absl::Status EngineShutdown();
+
 class Engine {
  public:
-  // All pointers are borrowed. The executor is fresh, and its tables are this engine's.
+  // All pointers are borrowed. The executor is fresh, and its tables are this engine's. The gauge
+  // is told of each turn and step.
   Engine(const EngineOptions& options, model::Executor* executor, ManagerLink* link,
-         RequestQueue* queue, const model::Tokenizer* tokenizer);
+         RequestQueue* queue, const model::Tokenizer* tokenizer, StepGauge* gauge);
 
   // Serves until the link fails (returns why; requests end with UNAVAILABLE) or Drain is done (OK).
   // Call it once; the caller's thread is the executor's.
@@ -46,43 +52,54 @@ class Engine {
 
   // Refuses new requests and lets the accepted ones finish until `deadline`, then ends them with
   // UNAVAILABLE. Thread-safe; a second call may bring the deadline forward.
-  void Drain(absl::Time deadline);
+  void Drain(SteadyTime deadline);
 
   EngineCounters counters() const;  // thread-safe
 
  private:
   struct InFlight {
     model::StepTicket ticket;
+    SteadyTime enqueued;
+    std::optional<StepPhase> phase;  // not set if the step computes nothing
     std::vector<StepResult> results;
   };
 
   // False: the loop ends.
   bool RunBoundary();
   void EndCancelled();
-  void OpenQueued();
+  // Has sequences whose clients do not read give their pages and places to requests that wait here,
+  // and to parked sequences. The manager asks for those pages on behalf of other workers.
+  void ParkPaused();
+  void OpenWaiting();
+  // Requests that may run beside those that do.
+  size_t FreePlaces() const;
   void WaitForManager();
   void Enqueue(const Batch& batch);
   void CollectOldest();
-  // Hands the step's tokens to their sequences, and drops the results of those that have ended.
+  // Hands the step's tokens to their sequences, and drops the results of those that have ended. A
+  // sequence whose output failed ends here, and its neighbours continue.
   void TakeOutputs(const model::StepOutput& output, std::vector<StepResult>* results);
   absl::Status Stop(absl::Status why);
   void PublishCounters();
-  std::optional<absl::Time> drain_deadline() const;
+  std::optional<SteadyTime> OldestWaiting() const;
+  std::optional<SteadyTime> drain_deadline() const;
 
   const EngineOptions options_;
   model::Executor* const executor_;
   ManagerLink* const link_;
   RequestQueue* const queue_;
+  StepGauge* const gauge_;
   const Scheduler scheduler_;
   StepCounts steps_;
   ManagerSession session_;
 
-  std::deque<std::shared_ptr<Submission>> waiting_;  // beyond max_batch
+  WaitingLine waiting_;
   std::deque<InFlight> in_flight_;
+  SteadyTime last_collected_;
   EngineCounters totals_;
 
   mutable absl::Mutex mutex_;
-  std::optional<absl::Time> drain_deadline_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SteadyTime> drain_deadline_ ABSL_GUARDED_BY(mutex_);
   EngineCounters counters_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -24,10 +24,11 @@ struct Started {
   std::string resume_token;
 };
 
-// Tokens of the prompt that have been computed.
+// Tokens of the prompt that have been computed, or the place of a request that waits.
 struct Progress {
   uint32_t done_tokens = 0;
   uint32_t total_tokens = 0;
+  uint32_t queue_position = 0;  // 1 is the next; 0 once the request has its pages
 };
 
 struct Candidate {
@@ -48,10 +49,12 @@ struct TokenChunk {
 
 struct Eviction {
   struct Layer {
-    std::vector<TokenSlot> kept;  // after prefill, when a token's slot is its logical position
+    std::vector<Position> kept;               // by a compaction
     std::optional<BlockIndex> dropped_block;  // in decode
   };
-  int32_t step = -1;  // generated tokens fed back before it happened, less one; -1 after prefill
+  int32_t step =
+      -1;  // generated tokens fed back before it happened, less one, or -1 of a compaction
+  TokenCount prompt_tokens;  // of a compaction: those that were in the cache
   std::vector<Layer> layers;
 };
 

@@ -7,25 +7,48 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "services/wire/session_limits.h"
 #include "services/worker/engine/claim_record.h"
 #include "services/worker/engine/plan_check.h"
+#include "services/worker/engine/refusal.h"
 #include "services/worker/engine/score_plan.h"
 
 namespace folio::worker {
-
 ManagerSession::ManagerSession(const EngineOptions& options, model::Executor* executor,
                                ManagerLink* link, const model::Tokenizer* tokenizer,
                                const StepCounts* steps)
-    : options_(options), executor_(executor), link_(link), tokenizer_(tokenizer), steps_(steps) {}
+    : options_(options),
+      executor_(executor),
+      link_(link),
+      tokenizer_(tokenizer),
+      steps_(steps),
+      parking_(sequences_, executor->tables(), link),
+      swap_(executor, options.swap_slots) {}
+
+TokenCount ManagerSession::prefill_ahead() const {
+  return TokenCount(options_.token_budget.alone *
+                    static_cast<uint32_t>(executor_->pipeline_depth() + 2));
+}
 
 void ManagerSession::Open(std::vector<std::shared_ptr<Submission>> submissions) {
   SessionRequest request;
+  size_t bytes = 0;
   for (std::shared_ptr<Submission>& submission : submissions) {
     const uint64_t tag = next_tag_++;
     if (submission->request.resume.has_value()) {
-      request.claim.push_back(ClaimOf(tag, submission->request));
+      request.claim.push_back(ClaimOf(tag, submission->request, prefill_ahead()));
+      request.claim.back().may_be_swapped = swap_.enabled();
     } else {
-      request.open.push_back(OpenOf(tag, submission->request));
+      OpenSequence open = OpenOf(tag, submission->request, prefill_ahead());
+      open.may_be_swapped = swap_.enabled();
+      const size_t more = MostBytes(open);
+      // The manager answers requests in their order, so the sequences keep theirs.
+      if (bytes > 0 && bytes + more > wire::kOpenBatchBytes) {
+        link_->Send(std::exchange(request, {}));
+        bytes = 0;
+      }
+      bytes += more;
+      request.open.push_back(std::move(open));
     }
     sequences_.push_back(std::make_unique<Sequence>(tag, std::move(submission), tokenizer_));
   }
@@ -36,27 +59,32 @@ void ManagerSession::ApplyReplies() {
   while (std::optional<SessionReply> reply = link_->TryReceive()) Apply(*std::move(reply));
 }
 
-void ManagerSession::AwaitReply(absl::Time deadline) {
+void ManagerSession::AwaitReply(SteadyTime deadline) {
   if (std::optional<SessionReply> reply = link_->Receive(deadline)) Apply(*std::move(reply));
 }
 
-void ManagerSession::SendDue() {
+bool ManagerSession::SendDue(bool all_committed) {
   SessionRequest request;
   std::erase_if(due_acks_, [&](const DueAck& due) {
     if (due.busy_until > steps_->collected) return false;
     request.ack.push_back(due.ack);
     return true;
   });
+  if (all_committed) AddParks(&request);
   std::erase_if(sequences_, [&](const std::unique_ptr<Sequence>& sequence) {
     const SequenceState& state = sequence->state();
     if (state.phase() != Phase::kClosing || !state.grant().has_value()) return false;
     if (state.progress().busy_until > steps_->collected) return false;
     request.close.push_back(
         {state.grant()->id, state.grant()->lease_epoch, sequence->close_reason()});
+    swap_.Take(state.grant()->id);
     if (state.held().has_value()) tables().Release(state.held()->slot);
     return true;
   });
-  if (!request.ack.empty() || !request.close.empty()) link_->Send(std::move(request));
+  if (request.ack.empty() && request.park.empty() && request.close.empty()) return false;
+  parking_.OnRoom();
+  link_->Send(std::move(request));
+  return true;
 }
 
 void ManagerSession::Commit(std::vector<StepResult>* results) {
@@ -90,23 +118,46 @@ void ManagerSession::Abandon(const absl::Status& why) {
 void ManagerSession::Apply(SessionReply reply) {
   for (OpenResult& result : reply.opened) OnOpenResult(std::move(result));
   for (ClaimResult& result : reply.claimed) OnClaimResult(std::move(result));
+  for (UnparkResult& result : reply.unparked) OnUnparked(std::move(result));
   for (const PageGrant& grant : reply.granted) OnGrant(grant);
-  for (Plan& plan : reply.plans) ApplyPlan(std::move(plan));
+  for (const Plan& plan : reply.plans) ApplyPlan(plan);
   for (const SequenceError& error : reply.failed) {
     if (Sequence* sequence = Find(error.sequence)) sequence->End(CloseReason::kError, error.status);
+  }
+  for (const SequenceId id : reply.park) {
+    if (Sequence* sequence = Find(id)) parking_.OnAskedBack(sequence);
+  }
+  for (const SwapOffer& offer : reply.swap) {
+    const Sequence* sequence = Find(offer.sequence);
+    // One that was parked before it heard of this has given the slots back.
+    if (sequence != nullptr && sequence->state().phase() == Phase::kParking) swap_.OnOffer(offer);
   }
   for (const auto& sequence : sequences_) sequence->state().OnReply(reply.step);
 }
 
+SequenceList::iterator ManagerSession::FindTag(uint64_t tag) {
+  return std::find_if(sequences_.begin(), sequences_.end(),
+                      [&](const auto& sequence) { return sequence->tag() == tag; });
+}
+
+template <typename Result>
+void ManagerSession::OnFull(const Result& result) {
+  const auto it = FindTag(result.request_tag);
+  if (it == sequences_.end()) return;
+  // A request that was cancelled meanwhile has its answer.
+  if ((*it)->state().phase() == Phase::kOpening) {
+    refused_.push_back({(*it)->shared_submission(), result.status});
+  }
+  sequences_.erase(it);
+}
+
 template <typename Result>
 Sequence* ManagerSession::TakeGrant(Result* result) {
-  const auto it = std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& sequence) {
-    return sequence->tag() == result->request_tag;
-  });
+  const auto it = FindTag(result->request_tag);
   if (it == sequences_.end()) return nullptr;
   Sequence* sequence = it->get();
   if (!result->status.ok()) {
-    sequence->End(CloseReason::kError, result->status);
+    sequence->End(CloseReason::kError, RefusedForGood(result->status));
     sequences_.erase(it);  // the manager holds nothing for it
     return nullptr;
   }
@@ -138,18 +189,27 @@ absl::StatusOr<ScorePlan> ManagerSession::ScoresFor(const Sequence& sequence,
 absl::Status ManagerSession::Begin(Sequence* sequence, const OpenResult& result) {
   const auto scores = ScoresFor(*sequence, result.scores, result.prompt_scores);
   if (!scores.ok()) return scores.status();
+  return Place(sequence, *scores, result.pages);
+}
+
+absl::Status ManagerSession::Place(Sequence* sequence, const ScorePlan& scores,
+                                   const LayerPageLists& pages) {
   const uint32_t prompt = sequence->request().prompt_tokens();
   const CacheGeometry& geometry = options_.geometry;
-  const bool fit =
-      PagesFit(result.pages, geometry.num_layers, options_.num_pages) &&
-      std::all_of(result.pages.begin(), result.pages.end(), [&](const PageList& pages) {
-        return pages.size() * geometry.page_tokens >= prompt;
-      });
+  const PromptStops stops = StopsOf(sequence->state().grant()->cache, scores, prompt);
+  const uint32_t at_first = std::min(stops.Next(0), prefill_ahead().value());
+  const bool fit = PagesFit(pages, geometry.num_layers, options_.num_pages) &&
+                   std::all_of(pages.begin(), pages.end(), [&](const PageList& layer) {
+                     return layer.size() * geometry.page_tokens >= at_first;
+                   });
   if (!fit) return absl::InternalError("the manager opened the sequence with too few pages");
-  const model::SequenceSlot slot = tables().Acquire(scores->kind);
-  tables().Extend(slot, result.pages);
-  sequence->state().Begin({slot, *scores}, prompt);
-  sequence->counters().peak_pages = TableOf(*sequence).total_pages();
+  const model::SequenceSlot slot = tables().Acquire(scores.kind);
+  tables().Extend(slot, pages);
+  sequence->state().Begin({slot, scores}, prompt);
+  CacheCounters& counters = sequence->counters();
+  counters.plans = counters.evicted_pages = 0;  // all of it is computed again
+  counters.survivors = Survivors(geometry.num_layers);
+  counters.peak_pages = std::max(counters.peak_pages, TableOf(*sequence).total_pages());
   return absl::OkStatus();
 }
 
@@ -157,19 +217,23 @@ absl::Status ManagerSession::Resume(Sequence* sequence, const ClaimResult& recor
                                     const std::vector<TokenId>& sampled) {
   const auto scores = ScoresFor(*sequence, record.scores, record.prompt_scores);
   if (!scores.ok()) return scores.status();
-  if (absl::Status valid = ValidateTables(record, options_.geometry, options_.num_pages);
+  const uint32_t prompt = sequence->request().prompt_tokens();
+  const PromptStops stops = StopsOf(sequence->state().grant()->cache, *scores, prompt);
+  if (absl::Status valid = ValidateTables(record, options_.geometry, options_.num_pages, stops,
+                                          prefill_ahead().value());
       !valid.ok()) {
     return valid;
   }
-  const model::SequenceSlot slot = tables().Acquire(scores->kind);
-  tables().Restore(slot, record.layers);
-  const model::BlockTables& table = tables().at(slot);
-  const uint32_t prompt = sequence->request().prompt_tokens();
-  const uint32_t length = record.logical_length.value();
-  sequence->state().Begin({slot, *scores}, prompt, length, sampled);
+  if (absl::Status valid = ValidateWindow(record, scores->window.queries); !valid.ok()) {
+    return valid;
+  }
+  sequence->state().SetSampled(sampled);
+  if (absl::Status restored = Restore(sequence, *scores, record); !restored.ok()) return restored;
+  const model::BlockTables& table = TableOf(*sequence);
   sequence->counters() = {.peak_tokens = table.most_resident(),
                           .peak_pages = table.total_pages(),
-                          .evicted_pages = record.evicted_pages.value()};
+                          .evicted_pages = record.evicted_pages.value(),
+                          .survivors = {}};
   return absl::OkStatus();
 }
 
@@ -184,6 +248,7 @@ void ManagerSession::Start(Sequence* sequence) const {
 }
 
 void ManagerSession::OnOpenResult(OpenResult result) {
+  if (!result.status.ok() && result.may_fit_later) return OnFull(result);
   Sequence* sequence = TakeGrant(&result);
   if (sequence == nullptr) return;
   if (absl::Status begun = Begin(sequence, result); !begun.ok()) {
@@ -193,9 +258,12 @@ void ManagerSession::OnOpenResult(OpenResult result) {
 }
 
 void ManagerSession::OnClaimResult(ClaimResult result) {
+  if (!result.status.ok() && result.may_fit_later) return OnFull(result);
   Sequence* sequence = TakeGrant(&result);
   if (sequence == nullptr) return;
-  const auto sampled = TakeRequest(result, &sequence->submission().request);
+  // A record that fails a check ends here, and SendDue closes the sequence at the manager.
+  const auto sampled =
+      TakeRequest(result, {options_.vocab, options_.context}, &sequence->submission().request);
   if (!sampled.ok()) return sequence->End(CloseReason::kError, sampled.status());
   if (absl::Status resumed = Resume(sequence, result, *sampled); !resumed.ok()) {
     return sequence->End(CloseReason::kError, resumed);
@@ -204,12 +272,12 @@ void ManagerSession::OnClaimResult(ClaimResult result) {
   const bool finished = sequence->delivery().Replay(
       *sampled, [&] { return sequence->CacheStatsOf(TableOf(*sequence)); });
   if (finished) sequence->End(CloseReason::kFinished, absl::OkStatus());
-  if (result.plan.has_value()) ApplyPlan(*std::move(result.plan));
+  if (result.plan.has_value()) ApplyPlan(*result.plan);
 }
 
 void ManagerSession::OnGrant(const PageGrant& grant) {
   Sequence* sequence = Find(grant.sequence);
-  if (sequence == nullptr || sequence->state().phase() == Phase::kClosing) return;
+  if (sequence == nullptr || sequence->state().gives_pages_back()) return;
   if (!PagesFit(grant.pages, options_.geometry.num_layers, options_.num_pages)) {
     return sequence->End(CloseReason::kError,
                          absl::InternalError("the manager granted pages of a malformed shape"));
@@ -217,53 +285,6 @@ void ManagerSession::OnGrant(const PageGrant& grant) {
   tables().Extend(sequence->state().held()->slot, grant.pages);
   CacheCounters& counters = sequence->counters();
   counters.peak_pages = std::max(counters.peak_pages, TableOf(*sequence).total_pages());
-}
-
-void ManagerSession::ApplyPlan(Plan plan) {
-  Sequence* sequence = Find(plan.sequence);
-  if (sequence == nullptr || sequence->state().phase() == Phase::kClosing) return;
-  const model::BlockTables& table = TableOf(*sequence);
-  if (absl::Status valid = ValidatePlan(plan, sequence->state().phase(), table); !valid.ok()) {
-    return sequence->End(CloseReason::kError, valid);
-  }
-  CacheCounters& counters = sequence->counters();
-  const uint32_t held = table.total_pages();
-  // A page that leaves the table is out of use when the steps in flight are collected. Moved tokens
-  // are in place when the step after the move is, because a device that runs behind moves them
-  // just before that step.
-  uint64_t busy_until = steps_->enqueued;
-  if (auto* compaction = std::get_if<CompactAction>(&plan.action)) {
-    if (executor_->pipeline_depth() > 0) ++busy_until;
-    ApplyCompaction(sequence, std::move(*compaction));
-    sequence->state().OnCompacted(busy_until);
-  } else {
-    ApplyDrop(sequence, std::get<DropAction>(plan.action));
-  }
-  counters.evicted_pages += held - table.total_pages();
-  ++counters.plans;
-  due_acks_.push_back(
-      {busy_until, {plan.sequence, sequence->state().grant()->lease_epoch, plan.epoch}});
-}
-
-void ManagerSession::ApplyCompaction(Sequence* sequence, CompactAction action) {
-  executor_->Compact(sequence->state().held()->slot, action);
-  if (!sequence->request().report_evictions) return;
-  Eviction eviction;
-  for (std::vector<TokenSlot>& kept : action.keep) {
-    eviction.layers.push_back({std::move(kept), std::nullopt});
-  }
-  sequence->delivery().Report(std::move(eviction));
-}
-
-void ManagerSession::ApplyDrop(Sequence* sequence, const DropAction& action) {
-  tables().DropBlocks(sequence->state().held()->slot, action);
-  if (!sequence->request().report_evictions) return;
-  const uint32_t fed_back = sequence->state().progress().fed - sequence->request().prompt_tokens();
-  Eviction eviction = {.step = static_cast<int32_t>(fed_back) - 1, .layers = {}};
-  for (const std::optional<BlockIndex>& block : action.block) {
-    eviction.layers.push_back({{}, block});
-  }
-  sequence->delivery().Report(std::move(eviction));
 }
 
 Sequence* ManagerSession::Find(SequenceId id) const {

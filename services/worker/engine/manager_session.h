@@ -3,23 +3,29 @@
 // acknowledgements and closings.
 //
 // The manager may give a page to another sequence as soon as it hears that this one has left it. So
-// a plan is acknowledged, and a sequence closed, only when no step in flight can touch the pages.
+// a plan is acknowledged, and a sequence parked or closed, only when no step in flight can touch
+// the pages.
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_MANAGER_SESSION_H_
 #define FOLIO_SERVICES_WORKER_ENGINE_MANAGER_SESSION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 #include "services/model/executor/executor.h"
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/worker/engine/engine_options.h"
+#include "services/worker/engine/host_swap.h"
+#include "services/worker/engine/parking_lot.h"
 #include "services/worker/engine/sequence.h"
+#include "services/worker/engine/waiting_line.h"
 #include "services/worker/link/manager_link.h"
 
 namespace folio::worker {
@@ -54,10 +60,20 @@ class ManagerSession {
   // Carries out the replies that have come.
   void ApplyReplies();
   // Waits for one reply until `deadline` or until the link is woken, and carries it out.
-  void AwaitReply(absl::Time deadline);
-  // Acknowledges plans and closes ended sequences whose last step was collected. Sequences that it
-  // closes no longer exist afterwards.
-  void SendDue();
+  void AwaitReply(SteadyTime deadline);
+  // Acknowledges plans, and closes ended sequences whose last step was collected. With
+  // `all_committed`, when every step that was collected is committed, it also parks sequences.
+  // Those that it closes no longer exist afterwards. Returns true if pages were given back.
+  bool SendDue(bool all_committed);
+  ParkingLot& parking() { return parking_; }
+  // Requests for which the pool had no room, since the last call. Their sequences no longer exist.
+  std::vector<Refused> TakeRefused() { return std::exchange(refused_, {}); }
+  // The manager has yet to answer for some sequence that it was asked for.
+  bool opening() const {
+    return std::any_of(sequences_.begin(), sequences_.end(), [](const auto& sequence) {
+      return sequence->state().phase() == Phase::kOpening;
+    });
+  }
   // Tells the manager what a step did, and takes the filled pages out of the results. Call
   // Delivery::Send only after this.
   void Commit(std::vector<StepResult>* results);
@@ -72,6 +88,14 @@ class ManagerSession {
 
   void Apply(SessionReply reply);
   void OnOpenResult(OpenResult result);
+  // The pool is full for now. A result of an open or a claim.
+  template <typename Result>
+  void OnFull(const Result& result);
+  void OnUnparked(UnparkResult result);
+  // The protocol's prefill_ahead_tokens: a chunk in each step that may be under way, and one while
+  // the manager's answer travels.
+  TokenCount prefill_ahead() const;
+  SequenceList::iterator FindTag(uint64_t tag);
   void OnClaimResult(ClaimResult result);
   void OnGrant(const PageGrant& grant);
   // The sequence that a result is for, if the manager gave it and its client still waits.
@@ -84,9 +108,18 @@ class ManagerSession {
   absl::Status Begin(Sequence* sequence, const OpenResult& result);
   absl::Status Resume(Sequence* sequence, const ClaimResult& record,
                       const std::vector<TokenId>& sampled);
+  // Takes a slot again for a sequence that was swapped, and has its pages copied back.
+  absl::Status GoOn(Sequence* sequence, UnparkResult result);
+  // Makes a fresh slot's tables those of the record, and begins the sequence there.
+  absl::Status Restore(Sequence* sequence, const ScorePlan& scores, const ClaimResult& record);
+  // Takes a slot for a sequence whose tables are these pages.
+  absl::Status Place(Sequence* sequence, const ScorePlan& scores, const LayerPageLists& pages);
 
-  void ApplyPlan(Plan plan);
-  void ApplyCompaction(Sequence* sequence, CompactAction action);
+  // Adds the sequences that are to be parked now, and gives their slots back. Those whose pages are
+  // to be copied first are parked when that is done.
+  void AddParks(SessionRequest* request);
+  void ApplyPlan(const Plan& plan);
+  void ApplyCompaction(Sequence* sequence, const CompactAction& action);
   void ApplyDrop(Sequence* sequence, const DropAction& action);
 
   void Start(Sequence* sequence) const;
@@ -102,7 +135,10 @@ class ManagerSession {
   const model::Tokenizer* const tokenizer_;
   const StepCounts* const steps_;
   SequenceList sequences_;
+  ParkingLot parking_;
+  HostSwap swap_;
   std::vector<DueAck> due_acks_;
+  std::vector<Refused> refused_;
   uint64_t next_tag_ = 1;
 };
 

@@ -17,17 +17,27 @@ void WantOutput(const Sequence& sequence, model::StepSegment* segment) {
   segment->want_output = true;
   segment->sampling = SamplingOf(sequence.request().sampling);
   segment->top_logprobs = sequence.request().top_logprobs;
-  segment->target = sequence.request().ForcedToken(sequence.state().progress().outputs_enqueued);
+  const uint32_t output = sequence.state().progress().outputs_enqueued;
+  segment->target = sequence.state().Known(output);
+  if (!segment->target.has_value()) segment->target = sequence.request().ForcedToken(output);
 }
 
-// The tokens of the next chunk, when `budget` are left of the step's budget and `room` of its rows.
-uint32_t NextChunk(const Sequence& sequence, uint32_t budget, uint32_t room) {
-  const SequenceState& state = sequence.state();
-  const uint32_t remaining = sequence.request().prompt_tokens() - state.progress().fed;
-  if (remaining <= budget) return remaining;
-  const uint32_t before_window = remaining - state.held()->scores.window.queries;
+uint32_t PromptTokensLeft(const Sequence& sequence) {
+  return sequence.request().prompt_tokens() - sequence.state().progress().fed;
+}
+
+// The tokens of the next chunk, when `budget` are left of the step's budget and `room` of its rows,
+// and the sequence's pages have room for `fits`.
+uint32_t NextChunk(const Sequence& sequence, uint32_t budget, uint32_t room, uint32_t fits) {
+  const uint32_t fed = sequence.state().progress().fed;
+  const uint32_t stop = sequence.state().held()->stops.Next(fed);
+  budget = std::min(budget, fits);
+  if (stop - fed <= budget) return stop - fed;
+  if (stop < sequence.request().prompt_tokens()) return budget;
+  const uint32_t remaining = PromptTokensLeft(sequence);
+  const uint32_t before_window = remaining - sequence.state().held()->scores.window.queries;
   if (before_window > 0) return std::min(budget, before_window);
-  return remaining <= room ? remaining : 0;
+  return remaining <= std::min(room, fits) ? remaining : 0;
 }
 
 model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
@@ -39,10 +49,13 @@ model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   segment.prompt = true;
   segment.first_position = Position(fed);
   segment.tokens.assign(prompt.begin() + fed, prompt.begin() + fed + tokens);
-  if (fed + tokens < prompt.size()) return segment;
+  const bool ends = fed + tokens == prompt.size();
+  const bool compacts = held.stops.IsStop(fed + tokens) &&
+                        NeedsCompaction(sequence.state().grant()->cache, fed + tokens);
+  segment.score_resident = (ends || compacts) && WrittenOnDemand(held.scores.kind);
+  if (!ends) return segment;
   WantOutput(sequence, &segment);
   segment.window = held.scores.window;
-  segment.score_resident = WrittenOnDemand(held.scores.kind);
   return segment;
 }
 
@@ -57,19 +70,27 @@ bool FillsPage(const model::BlockTables& table) {
 
 }  // namespace
 
+uint32_t Batch::rows() const {
+  size_t rows = 0;
+  for (const model::StepSegment& segment : step.segments) {
+    rows += std::max<size_t>(segment.tokens.size(), 1);  // without tokens: the one sampled last
+  }
+  return static_cast<uint32_t>(rows);
+}
+
 Scheduler::Scheduler(const TokenBudget& budget, uint32_t max_rows,
                      const model::SequenceTables* tables)
     : budget_(budget), max_rows_(max_rows), tables_(tables) {}
 
 bool Scheduler::CanDecode(const Sequence& sequence) const {
   const SequenceState& state = sequence.state();
-  return state.phase() == Phase::kDecode &&
+  return state.phase() == Phase::kDecode && !sequence.submission().paused.load() &&
          state.progress().outputs_enqueued < sequence.request().max_new_tokens &&
          tables_->at(state.held()->slot).free_tokens() > 0;
 }
 
 model::StepSegment Scheduler::DecodeSegment(const Sequence& sequence) const {
-  const StepProgress& progress = sequence.state().progress();
+  const SequenceProgress& progress = sequence.state().progress();
   const HeldSlot& held = *sequence.state().held();
   model::StepSegment segment;
   segment.slot = held.slot;
@@ -78,6 +99,8 @@ model::StepSegment Scheduler::DecodeSegment(const Sequence& sequence) const {
     segment.tokens = {sequence.request().targets[progress.outputs_enqueued - 1]};
   } else if (progress.outputs_collected == progress.outputs_enqueued) {
     segment.tokens = {progress.last_token};
+  } else if (const auto known = sequence.state().Known(progress.outputs_enqueued - 1)) {
+    segment.tokens = {*known};
   }  // else the step that samples it is in flight, and the device takes the token from there
   segment.score_resident = WrittenOnDemand(held.scores.kind) && FillsPage(tables_->at(held.slot));
   WantOutput(sequence, &segment);
@@ -92,20 +115,41 @@ Batch Scheduler::ChooseBatch(const SequenceList& sequences) const {
     batch.sequences.push_back(sequence.get());
   }
   const auto decodes = static_cast<uint32_t>(batch.sequences.size());
-  uint32_t room = max_rows_ - decodes;
+  const uint32_t room = max_rows_ - decodes;
   uint32_t budget = std::min(budget_.alone, room);
   if (decodes > 0) budget = std::min(budget, budget_.beside_decodes);
+  AddPrompts(sequences, budget, room, &batch);
+  return batch;
+}
+
+void Scheduler::AddPrompts(const SequenceList& sequences, uint32_t budget, uint32_t room,
+                           Batch* batch) const {
+  std::vector<Sequence*> prompts;
   for (const auto& sequence : sequences) {
-    if (budget == 0) break;
-    if (sequence->state().phase() != Phase::kPrefill) continue;
-    const uint32_t tokens = NextChunk(*sequence, budget, room);
+    if (sequence->state().phase() == Phase::kPrefill) prompts.push_back(sequence.get());
+  }
+  if (prompts.empty()) return;
+  const Sequence* const oldest = prompts.front();
+  std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {
+    return PromptTokensLeft(*a) < PromptTokensLeft(*b);
+  });
+  uint32_t reserved = 0;  // for the oldest, which comes last if others are shorter
+  if (prompts.front() != oldest) {
+    const auto at = std::find(prompts.begin(), prompts.end(), oldest);
+    std::rotate(at, at + 1, prompts.end());
+    reserved = std::min((budget + 1) / 2, PromptTokensLeft(*oldest));
+  }
+  for (Sequence* sequence : prompts) {
+    if (sequence == oldest) reserved = 0;
+    if (budget <= reserved) continue;
+    const uint32_t tokens = NextChunk(*sequence, budget - reserved, room,
+                                      tables_->at(sequence->state().held()->slot).free_tokens());
     if (tokens == 0) continue;
-    batch.step.segments.push_back(PromptSegment(*sequence, tokens));
-    batch.sequences.push_back(sequence.get());
+    batch->step.segments.push_back(PromptSegment(*sequence, tokens));
+    batch->sequences.push_back(sequence);
     budget -= std::min(budget, tokens);
     room -= tokens;
   }
-  return batch;
 }
 
 }  // namespace folio::worker

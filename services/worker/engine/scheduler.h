@@ -1,5 +1,9 @@
 // Scheduler chooses what runs in the next step: one token of every sequence that can decode, and
-// beside them a chunk of prompt, first come first served (chunked prefill).
+// beside them chunks of prompts (chunked prefill).
+//
+// The prompt with the fewest tokens left goes first, because a short request must not wait for all
+// of a long one before it. So that short ones do not hold a long one back forever, the prompt that
+// came first gets at least half of each step's prompt tokens.
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_SCHEDULER_H_
 #define FOLIO_SERVICES_WORKER_ENGINE_SCHEDULER_H_
 
@@ -15,6 +19,8 @@ namespace folio::worker {
 struct Batch {
   model::StepBatch step;             // decode segments first, then prompt segments
   std::vector<Sequence*> sequences;  // of the segments, in the same order
+
+  uint32_t rows() const;  // tokens that the step computes
 };
 
 // TokenBudget is the number of prompt tokens that a step may have in all. Every stream waits for
@@ -31,13 +37,18 @@ class Scheduler {
   // Borrows the tables. `max_rows` is the executor's.
   Scheduler(const TokenBudget& budget, uint32_t max_rows, const model::SequenceTables* tables);
 
-  // The tokens that the first prompt leaves of the budget go to the next. A prompt whose last
-  // queries are to score it is cut so that they lie in one chunk, which may exceed the budget for
-  // that. Precondition: fewer sequences than max_rows.
+  // The tokens that a prompt leaves of the budget go to the next. A chunk ends at the next stop of
+  // its prompt at the latest. A prompt whose last queries are
+  // to score it is cut so that they lie in one chunk, which may exceed the budget for that. A
+  // sequence whose client does not read stands still, and so does one whose pages are full.
+  // Precondition: fewer sequences than max_rows.
   Batch ChooseBatch(const SequenceList& sequences) const;
 
  private:
   bool CanDecode(const Sequence& sequence) const;
+  // Adds prompt segments of about `budget` tokens and at most `room` rows.
+  void AddPrompts(const SequenceList& sequences, uint32_t budget, uint32_t room,
+                  Batch* batch) const;
   model::StepSegment DecodeSegment(const Sequence& sequence) const;
 
   const TokenBudget budget_;

@@ -3,7 +3,7 @@
 namespace folio::worker {
 
 CacheStats Sequence::CacheStatsOf(const model::BlockTables& table) const {
-  const StepProgress& progress = state_.progress();
+  const SequenceProgress& progress = state_.progress();
   const uint32_t ahead = progress.fed - progress.committed;  // in steps still to be collected
   const CacheGeometry& geometry = table.geometry();
   uint64_t resident = 0;
@@ -18,6 +18,15 @@ CacheStats Sequence::CacheStatsOf(const model::BlockTables& table) const {
           .evicted_tokens = progress.fed - table.least_resident(),
           .evicted_pages = counters_.evicted_pages,
           .plans = counters_.plans};
+}
+
+absl::Duration Sequence::NotePause(SteadyTime now) {
+  if (!submission_->paused.load()) {
+    paused_since_.reset();
+    return absl::ZeroDuration();
+  }
+  if (!paused_since_.has_value()) paused_since_ = now;
+  return now - *paused_since_;
 }
 
 void Sequence::End(CloseReason reason, const absl::Status& status) {

@@ -5,25 +5,31 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 #include "services/model/executor/block_tables.h"
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/worker/engine/delivery.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/engine/sequence_state.h"
+#include "services/worker/engine/survivors.h"
 
 namespace folio::worker {
 
-// CacheCounters are the statistics of one sequence that its block tables do not hold.
+// CacheCounters are what is known of one sequence's cache beyond its block tables.
 struct CacheCounters {
   uint32_t peak_tokens = 0;  // of the layer that held most
   uint32_t peak_pages = 0;   // over all layers, as are evicted pages
   uint32_t evicted_pages = 0;
   uint32_t plans = 0;
+  // Plans that the client was told of. It is not told again when the sequence is computed again.
+  uint32_t reported_plans = 0;
+  Survivors survivors;  // of the compactions of its prompt
 };
 
 class Sequence {
@@ -34,6 +40,7 @@ class Sequence {
 
   uint64_t tag() const { return tag_; }
   Submission& submission() const { return *submission_; }
+  std::shared_ptr<Submission> shared_submission() const { return submission_; }
   const SequenceRequest& request() const { return submission_->request; }
   SequenceState& state() { return state_; }
   const SequenceState& state() const { return state_; }
@@ -43,6 +50,9 @@ class Sequence {
 
   // The statistics of its cache, whose block tables these are.
   CacheStats CacheStatsOf(const model::BlockTables& table) const;
+
+  // For how long the client has not read, as far as this was called meanwhile.
+  absl::Duration NotePause(SteadyTime now);
 
   // The client gets `status` now; the pages go back when no step can touch them. Does nothing if
   // the sequence has ended already.
@@ -54,6 +64,7 @@ class Sequence {
   SequenceState state_;
   Delivery delivery_;
   CacheCounters counters_;
+  std::optional<SteadyTime> paused_since_;
   CloseReason close_reason_ = CloseReason::kUnspecified;
 };
 

@@ -4,7 +4,7 @@
 
 namespace folio::worker {
 
-OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request) {
+OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request, TokenCount prefill_ahead) {
   wire::OutputOptions output;
   output.stop = request.stop;
   output.ignore_eos = request.ignore_eos;
@@ -16,13 +16,29 @@ OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request) {
           .sampling = request.sampling,
           .label = request.label,
           .resume_token = request.resume_token,
-          .output = wire::Serialize(output)};
+          .output = wire::Serialize(output),
+          .waits_for_room = true,
+          .prefill_ahead = prefill_ahead,
+          .may_be_parked = true,
+          .compacts_in_prefill = true,
+          .urgency = {request.priority, SteadyNow() - request.arrival},
+          .tenant = request.tenant};
 }
 
-ClaimSequence ClaimOf(uint64_t tag, const SequenceRequest& request) {
+ClaimSequence ClaimOf(uint64_t tag, const SequenceRequest& request, TokenCount prefill_ahead) {
   return {.request_tag = tag,
           .sequence = request.resume->sequence,
-          .resume_token = request.resume_token};
+          .resume_token = request.resume_token,
+          .prefill_ahead = prefill_ahead,
+          .may_be_parked = true,
+          .compacts_in_prefill = true};
+}
+
+size_t MostBytes(const OpenSequence& open) {
+  constexpr size_t kIdBytes = 4;       // of a vocabulary's ids, see wire/session_limits.h
+  constexpr size_t kOtherBytes = 256;  // fields of a fixed size, and the sizes of the others
+  return open.prompt.size() * kIdBytes + open.cache.bytes.size() + open.output.size() +
+         open.label.size() + open.tenant.size() + open.resume_token.size() + kOtherBytes;
 }
 
 }  // namespace folio::worker

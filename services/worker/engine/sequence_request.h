@@ -2,16 +2,23 @@
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_SEQUENCE_REQUEST_H_
 #define FOLIO_SERVICES_WORKER_ENGINE_SEQUENCE_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 
 namespace folio::worker {
+
+// The most that a request may ask for. They hold for a client's message and for the record of a
+// sequence that is claimed.
+inline constexpr uint32_t kMaxTopLogprobs = 20;
+inline constexpr int kMaxStops = 16;
+inline constexpr size_t kMaxStopBytes = 256;
 
 // A sequence of another worker that this one is to continue. The manager's record has its prompt
 // and everything else that its first client asked for.
@@ -29,15 +36,17 @@ struct SequenceRequest {
   CacheOptionsBytes cache;
   SamplingParameters sampling;
   std::string label;
+  std::string tenant;            // see fair_turns.h
   std::vector<TokenId> targets;  // the tokens to score, `max_new_tokens` of them, or none
   std::vector<std::string> stop;
   bool ignore_eos = false;
   // -1 for no log-probabilities, else those of the chosen token and of the n most likely ones.
   int top_logprobs = -1;
   bool report_evictions = false;
+  int32_t priority = 0;      // see urgency.h
   std::string resume_token;  // empty if the sequence ends with this worker
   std::optional<ResumeRequest> resume;
-  absl::Time arrival;
+  SteadyTime arrival;
 
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(prompt.size()); }
   bool scoring() const { return !targets.empty(); }
@@ -51,10 +60,13 @@ struct SequenceRequest {
   }
 };
 
-// The request as the manager is asked for it. `tag` comes back in the answer. OpenOf is for a
-// request without `resume`, ClaimOf for one with it.
-OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request);
-ClaimSequence ClaimOf(uint64_t tag, const SequenceRequest& request);
+// The request as the manager is asked for it. `tag` comes back in the answer, and `prefill_ahead`
+// is that of the protocol. OpenOf is for a request without `resume`, ClaimOf for one with it.
+OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request, TokenCount prefill_ahead);
+ClaimSequence ClaimOf(uint64_t tag, const SequenceRequest& request, TokenCount prefill_ahead);
+
+// The most bytes that the sequence takes in a message to the manager.
+size_t MostBytes(const OpenSequence& open);
 
 }  // namespace folio::worker
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "services/grpc/grpc_status.h"
 #include "services/wire/session.h"
 
@@ -12,21 +11,27 @@ namespace folio::worker {
 namespace v1 = folio::v1;
 
 GrpcManagerLink::GrpcManagerLink(std::shared_ptr<grpc::Channel> channel,
-                                 const SessionOptions& options)
-    : options_(options), stub_(v1::KvManager::NewStub(std::move(channel))) {
+                                 const SessionOptions& options,
+                                 std::function<StepProgress()> progress)
+    : options_(options),
+      progress_(std::move(progress)),
+      stub_(v1::KvManager::NewStub(std::move(channel))) {
   Send({});  // Write adds the hello to the first request
   stream_ = stub_->Session(&context_);
   reader_ = std::thread([this] { Read(); });
   writer_ = std::thread([this] { Write(); });
+  watcher_ = std::thread([this] { Watch(); });
 }
 
 GrpcManagerLink::~GrpcManagerLink() {
   {
     absl::MutexLock lock(&mutex_);
     goodbye_ = true;
-    const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&done), absl::Seconds(1))) context_.TryCancel();
+    writable_.SignalAll();
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; };
+    if (!finished_.Await(&mutex_, SteadyNow() + absl::Seconds(1), ended)) context_.TryCancel();
   }
+  watcher_.join();
   writer_.join();
   reader_.join();
 }
@@ -37,11 +42,25 @@ uint64_t GrpcManagerLink::Send(SessionRequest request) {
   if (ended_) return step;
   request.step = step;
   outbox_.push_back(std::move(request));
+  writable_.SignalAll();
   return step;
 }
 
-bool GrpcManagerLink::ManagerIsSilent() const {
-  return !unanswered_.empty() && absl::Now() - unanswered_.front().time > options_.lease_ttl;
+SteadyTime GrpcManagerLink::SilentAt() const {
+  const SteadyTime since = unanswered_.empty() ? SteadyNow() : unanswered_.front().time;
+  return since + options_.lease_ttl;
+}
+
+void GrpcManagerLink::Watch() {
+  absl::MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; };
+  while (!finished_.Await(&mutex_, SilentAt(), ended)) {
+    if (SteadyNow() < SilentAt()) continue;
+    inbox_.Fail(absl::UnavailableError(absl::StrCat("the manager has not answered for ",
+                                                    absl::FormatDuration(options_.lease_ttl))));
+    context_.TryCancel();  // ends a write that is blocked, too
+    return;
+  }
 }
 
 std::optional<SessionRequest> GrpcManagerLink::NextRequest() {
@@ -49,14 +68,8 @@ std::optional<SessionRequest> GrpcManagerLink::NextRequest() {
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !outbox_.empty() || goodbye_ || ended_;
   };
-  const bool in_time = mutex_.AwaitWithTimeout(absl::Condition(&ready), options_.lease_ttl / 3);
+  const bool in_time = writable_.Await(&mutex_, SteadyNow() + options_.lease_ttl / 3, ready);
   if (ended_ || (in_time && outbox_.empty())) return std::nullopt;
-  if (ManagerIsSilent()) {
-    inbox_.Fail(absl::UnavailableError(absl::StrCat("the manager has not answered for ",
-                                                    absl::FormatDuration(options_.lease_ttl))));
-    context_.TryCancel();
-    return std::nullopt;
-  }
   SessionRequest request;
   if (in_time) {
     request = std::move(outbox_.front());
@@ -64,13 +77,14 @@ std::optional<SessionRequest> GrpcManagerLink::NextRequest() {
   } else {
     request.step = ++last_step_;
   }
-  unanswered_.push_back({request.step, absl::Now()});
+  unanswered_.push_back({request.step, SteadyNow()});
   return request;
 }
 
 void GrpcManagerLink::Write() {
   bool first = true;
   while (std::optional<SessionRequest> request = NextRequest()) {
+    request->progress = progress_();  // as late as possible, and in heartbeats too
     v1::SessionRequest message = wire::ToProto(*request);
     if (std::exchange(first, false)) {
       message.mutable_hello()->set_worker_id(options_.worker_id);
@@ -83,7 +97,9 @@ void GrpcManagerLink::Write() {
 
 void GrpcManagerLink::Read() {
   v1::SessionReply reply;
+  bool answered = false;
   while (stream_->Read(&reply)) {
+    answered = true;
     {
       absl::MutexLock lock(&mutex_);
       while (!unanswered_.empty() && unanswered_.front().step <= reply.step()) {
@@ -95,9 +111,16 @@ void GrpcManagerLink::Read() {
   }
   absl::Status why = FromGrpcStatus(stream_->Finish());
   if (why.ok()) why = absl::UnavailableError("the manager ended the session");
+  // The session has not begun: all of the manager's threads were taken, or the lease had ended
+  // since Attach, or the manager is another one by now. The next attachment may have one.
+  if (!answered && (absl::IsResourceExhausted(why) || absl::IsNotFound(why))) {
+    why = absl::UnavailableError(why.message());
+  }
   inbox_.Fail(std::move(why));
   absl::MutexLock lock(&mutex_);
   ended_ = true;
+  writable_.SignalAll();
+  finished_.SignalAll();
 }
 
 }  // namespace folio::worker

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
 
 namespace folio::worker {
 
@@ -28,7 +28,7 @@ class ManagerLink {
   // The next reply if one has arrived.
   virtual std::optional<SessionReply> TryReceive() = 0;
   // Waits for the next reply until `deadline`, until Wake, or until the link fails.
-  virtual std::optional<SessionReply> Receive(absl::Time deadline) = 0;
+  virtual std::optional<SessionReply> Receive(SteadyTime deadline) = 0;
   // Ends the present call of Receive, or the next one if none is under way.
   virtual void Wake() = 0;
   // OK while the session lives; afterwards the reason why it ended.

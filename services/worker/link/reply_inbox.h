@@ -10,8 +10,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "services/base/session_types.h"
+#include "services/base/steady_time.h"
+#include "services/base/steady_wait.h"
 
 namespace folio::worker {
 
@@ -20,6 +21,7 @@ class ReplyInbox {
   void Push(SessionReply reply) {
     absl::MutexLock lock(&mutex_);
     replies_.push_back(std::move(reply));
+    changed_.SignalAll();
   }
 
   std::optional<SessionReply> TryPop() {
@@ -28,12 +30,12 @@ class ReplyInbox {
   }
 
   // Waits for a reply, Wake, Fail or `deadline`.
-  std::optional<SessionReply> Pop(absl::Time deadline) {
+  std::optional<SessionReply> Pop(SteadyTime deadline) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return woken_ || !replies_.empty() || !status_.ok();
     };
-    mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline);
+    changed_.Await(&mutex_, deadline, ready);
     woken_ = false;
     return PopLocked();
   }
@@ -41,12 +43,14 @@ class ReplyInbox {
   void Wake() {
     absl::MutexLock lock(&mutex_);
     woken_ = true;
+    changed_.SignalAll();
   }
 
   // Only the first failure counts. Replies that came before it can still be popped.
   void Fail(absl::Status status) {
     absl::MutexLock lock(&mutex_);
     if (status_.ok()) status_ = std::move(status);
+    changed_.SignalAll();
   }
 
   absl::Status status() const {
@@ -63,6 +67,7 @@ class ReplyInbox {
   }
 
   mutable absl::Mutex mutex_;
+  SteadyCondVar changed_;
   std::deque<SessionReply> replies_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "folio/v1/kv_manager.grpc.pb.h"
+#include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
 #include "services/worker/link/manager_channel.h"
 
@@ -27,9 +27,9 @@ absl::StatusOr<v1::DescribePoolResponse> AskManager(const std::shared_ptr<grpc::
                                                     const std::function<bool()>& stop) {
   const auto stub = v1::KvManager::NewStub(manager);
   v1::DescribePoolResponse response;
-  absl::Status status = RetryWhileUnavailable(timeout, stop, [&] {
+  absl::Status status = RetryWhileUnavailable(*manager, timeout, stop, [&] {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    context.set_deadline(GrpcDeadline(SteadyNow() + absl::Seconds(10)));
     return FromGrpcStatus(stub->DescribePool(&context, {}, &response));
   });
   if (absl::IsUnimplemented(status)) {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "folio/v1/kv_manager.grpc.pb.h"
 #include "services/base/protocol.h"
+#include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
 #include "services/runtime/pool_socket.h"
 #include "services/wire/layout.h"
@@ -18,6 +18,9 @@ namespace folio::worker {
 namespace v1 = folio::v1;
 
 namespace {
+
+// Allocating a large pool of huge pages takes the manager a while.
+constexpr absl::Duration kAttachTimeout = absl::Seconds(30);
 
 absl::Status Mismatch(absl::string_view field, uint64_t said, uint64_t wanted) {
   return absl::FailedPreconditionError(absl::StrCat("the manager's pool has ", field, " ", said,
@@ -67,6 +70,16 @@ absl::Status CheckAnswer(const v1::AttachResponse& response, const v1::ModelLayo
 
 }  // namespace
 
+absl::Status PoolAttachment::MapSwap(int fd, const CacheGeometry& own) {
+  const uint32_t slots = response_.pool().swap_slots();
+  if (slots == 0) return absl::OkStatus();
+  auto mapped = SharedMapping::Map(fd, slots * own.swap_slot_bytes(), "the swap memory");
+  if (!mapped.ok()) return mapped.status();
+  mapped->AskForHugePages();
+  swap_.emplace(*std::move(mapped));
+  return absl::OkStatus();
+}
+
 absl::Status PoolAttachment::MapPages(int fd, size_t bytes, const PoolUser& user) {
   std::byte* pages = nullptr;
   auto* scores = reinterpret_cast<float*>(board_.data());
@@ -78,8 +91,10 @@ absl::Status PoolAttachment::MapPages(int fd, size_t bytes, const PoolUser& user
     pages = host_pages_->data();
   } else {
     const int rank = user.shard == nullptr ? 0 : static_cast<int>(user.shard->rank.value());
-    auto imported = user.gpu->Import(fd, response_.pool().rank_memory(rank).bytes(), board_.data(),
-                                     board_.bytes());
+    absl::Span<std::byte> swap;
+    if (swap_.has_value()) swap = {swap_->data(), swap_->bytes()};
+    auto imported = user.gpu->Import(fd, response_.pool().rank_memory(rank).bytes(),
+                                     {board_.data(), board_.bytes()}, swap);
     if (!imported.ok()) return imported.status();
     gpu_pages_ = *std::move(imported);
     pages = gpu_pages_->pages();
@@ -88,32 +103,42 @@ absl::Status PoolAttachment::MapPages(int fd, size_t bytes, const PoolUser& user
   const uint32_t num_pages = response_.pool().num_pages();
   if (user.shard == nullptr) {
     view_ = {pages, scores, num_pages, geometry_};
-    return absl::OkStatus();
+  } else {
+    CacheGeometry own = geometry_;
+    own.num_kv_heads = user.shard->kv_heads.count;
+    view_ = model::ShardPool(*user.shard, pages, scores, num_pages, own, geometry_.num_kv_heads);
   }
-  CacheGeometry own = geometry_;
-  own.num_kv_heads = user.shard->kv_heads.count;
-  view_ = model::ShardPool(*user.shard, pages, scores, num_pages, own, geometry_.num_kv_heads);
+  if (swap_.has_value()) {
+    view_.swap = {swap_->data(), response_.pool().swap_slots(),
+                  reinterpret_cast<float*>(board_.data())};
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
-    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const PoolUser& user) {
+    const std::shared_ptr<grpc::Channel>& channel, const Attacher& attacher, const PoolUser& user) {
   v1::AttachRequest request;
   request.set_protocol_version(kProtocolVersion);
-  request.set_worker_name(worker_name);
+  request.set_worker_name(attacher.name);
+  if (attacher.previous.has_value()) {
+    request.mutable_previous_session()->set_worker_id(attacher.previous->worker_id);
+    request.mutable_previous_session()->set_session_token(attacher.previous->session_token);
+  }
   *request.mutable_layout() = *user.layout;
   request.set_keeps_export_connection(true);
+  request.set_maps_swap_memory(true);
   request.set_device(user.gpu == nullptr ? v1::DEVICE_KIND_CPU : v1::DEVICE_KIND_CUDA);
   v1::AttachResponse response;
   grpc::ClientContext context;
-  // Allocating a large pool of huge pages takes the manager a while.
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  context.set_deadline(GrpcDeadline(SteadyNow() + kAttachTimeout));
   const auto stub = v1::KvManager::NewStub(channel);
-  if (absl::Status status = FromGrpcStatus(stub->Attach(&context, request, &response));
-      !status.ok()) {
-    return status;
+  absl::Status status = FromGrpcStatus(stub->Attach(&context, request, &response));
+  if (absl::IsDeadlineExceeded(status)) {
+    // It is stopped or stalled, and may answer later.
+    return absl::UnavailableError(
+        absl::StrCat("the manager has not answered for ", absl::FormatDuration(kAttachTimeout)));
   }
+  if (!status.ok()) return status;
   return Fetch(response, user);
 }
 
@@ -130,23 +155,28 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
   const std::string& token =
       rank == 0 ? response.export_token() : response.rank_export_tokens(static_cast<int>(rank) - 1);
   auto descriptors = FetchPoolDescriptors(response.export_socket(), token);
+  if (absl::IsNotFound(descriptors.status())) {
+    // The attachment ended before its pages were fetched. Another one may be in time.
+    return absl::UnavailableError(descriptors.status().message());
+  }
   if (!descriptors.ok()) return descriptors.status();
   auto board = SharedMapping::Map(descriptors->score_board.get(),
                                   response.pool().score_board_bytes(), "the score board");
   if (!board.ok()) return board.status();
   std::unique_ptr<PoolAttachment> attachment(new PoolAttachment(
       response, wire::GeometryOf(layout), std::move(descriptors->connection), *std::move(board)));
-  status = attachment->MapPages(descriptors->pool.get(), bytes, user);
+  status = attachment->MapSwap(descriptors->swap.get(), own);
+  if (status.ok()) status = attachment->MapPages(descriptors->pool.get(), bytes, user);
   if (!status.ok()) return status;
   return attachment;
 }
 
 absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
-    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const PoolUser& user, absl::Duration timeout, const std::function<bool()>& stop) {
+    const std::shared_ptr<grpc::Channel>& channel, const Attacher& attacher, const PoolUser& user,
+    absl::Duration timeout, const std::function<bool()>& stop) {
   std::unique_ptr<PoolAttachment> attachment;
-  absl::Status status = RetryWhileUnavailable(timeout, stop, [&] {
-    auto attached = PoolAttachment::Attach(channel, worker_name, user);
+  absl::Status status = RetryWhileUnavailable(*channel, timeout, stop, [&] {
+    auto attached = PoolAttachment::Attach(channel, attacher, user);
     if (!attached.ok()) return attached.status();
     attachment = *std::move(attached);
     return absl::OkStatus();

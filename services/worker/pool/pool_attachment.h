@@ -25,17 +25,26 @@
 
 namespace folio::worker {
 
+// Attacher is the worker that attaches.
+struct Attacher {
+  std::string name;
+  // The session that it had before, if none of its processes has that session's pages mapped any
+  // more. The manager then takes the pages back at once, and lets the worker claim its sequences.
+  std::optional<SessionOptions> previous = std::nullopt;
+};
+
 // `view()` must not be used after this is destroyed.
 class PoolAttachment {
  public:
   // Calls Attach and then Fetch. The manager's refusal passes through: FAILED_PRECONDITION names
-  // the field that differs. UNAVAILABLE when the manager cannot be reached. In a worker of several
-  // ranks only the leader attaches.
+  // the field that differs. UNAVAILABLE when the manager cannot be reached or does not answer. In a
+  // worker of several ranks only the leader attaches.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Attach(
-      const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
+      const std::shared_ptr<grpc::Channel>& channel, const Attacher& attacher,
       const PoolUser& user);
   // Fetches this rank's descriptors from the export socket, with the rank's token in the answer
-  // that the leader got.
+  // that the leader got. UNAVAILABLE also if the attachment has ended meanwhile, because its lease
+  // ran out or a worker of another model has attached.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Fetch(
       const folio::v1::AttachResponse& response, const PoolUser& user);
 
@@ -54,6 +63,7 @@ class PoolAttachment {
         board_(std::move(board)),
         session_{response_.worker_id(), response_.session_token(),
                  absl::Milliseconds(response_.lease_ttl_ms()), geometry.num_layers} {}
+  absl::Status MapSwap(int fd, const CacheGeometry& own);
   absl::Status MapPages(int fd, size_t bytes, const PoolUser& user);
 
   folio::v1::AttachResponse response_;
@@ -62,7 +72,9 @@ class PoolAttachment {
   // may take for the proof that this process cannot write it.
   UniqueFd connection_;
   SharedMapping board_;
+  std::optional<SharedMapping> swap_;
   // One of the two is set. GpuPages also has the GPU's address of the board.
+  // It is destroyed before what it maps for the GPU.
   std::optional<SharedMapping> host_pages_;
   std::unique_ptr<GpuPages> gpu_pages_;
   kernels::PoolView view_;
@@ -71,8 +83,8 @@ class PoolAttachment {
 
 // Attaches, and retries while the manager is unavailable: see RetryWhileUnavailable.
 absl::StatusOr<std::unique_ptr<PoolAttachment>> AttachWithRetry(
-    const std::shared_ptr<grpc::Channel>& channel, const std::string& worker_name,
-    const PoolUser& user, absl::Duration timeout, const std::function<bool()>& stop);
+    const std::shared_ptr<grpc::Channel>& channel, const Attacher& attacher, const PoolUser& user,
+    absl::Duration timeout, const std::function<bool()>& stop);
 
 }  // namespace folio::worker
 

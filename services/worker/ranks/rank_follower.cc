@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "services/base/steady_time.h"
 #include "services/collective/group.h"
 #include "services/model/tp/rank_follower.h"
 #include "services/runtime/logging.h"
@@ -18,7 +19,7 @@ namespace {
 // Follows one attachment of the leader, from the manager's answer to the end of the leader's
 // executor.
 absl::Status FollowAttachment(const RankGroup& group, const LoadedModel& model, uint32_t max_rows,
-                              const std::string& answer) {
+                              const std::string& answer, const std::function<void(bool)>& busy) {
   folio::v1::AttachResponse response;
   if (!response.ParseFromString(answer)) {
     return absl::InternalError("the leader's answer from the manager cannot be read");
@@ -31,7 +32,9 @@ absl::Status FollowAttachment(const RankGroup& group, const LoadedModel& model, 
   log::Info("following the leader", {{"rank", group.host->rank().value()},
                                      {"worker", response.worker_id()},
                                      {"pages", response.pool().num_pages()}});
-  return model::RunRankFollower(**executor, *group.host);
+  absl::Status status = model::RunRankFollower(**executor, *group.host, busy);
+  busy(true);  // the end of the executor waits for the device
+  return status;
 }
 
 }  // namespace
@@ -45,7 +48,8 @@ absl::Status EndWithLeader(const GroupOptions& options) {
 }
 
 absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, uint32_t max_rows,
-                         const std::function<void()>& joined) {
+                         const std::function<void()>& joined,
+                         const std::function<void(bool)>& busy) {
   const TpRank& self = options.self;
   const auto host = collective::JoinGroup(options.socket, self.rank, self.ranks, options.timeout);
   if (!host.ok()) return host.status();
@@ -54,11 +58,15 @@ absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, 
   const auto group = InitGroup(**host, model, max_rows);
   if (!group.ok()) return group.status();
   for (;;) {
-    // The leader sends the manager's answer of each attachment, and an empty message at the end.
+    // The leader sends the manager's answer of each attachment, asks before the next one if the
+    // pages of the last one are unmapped, which they are here, and sends an empty message at the
+    // end.
     std::string answer;
-    absl::Status status = (*host)->Broadcast(answer, absl::InfiniteFuture());
+    absl::Status status = (*host)->Broadcast(answer, SteadyTime::InfiniteFuture());
     if (!status.ok() || answer.empty()) return status;
-    status = FollowAttachment(*group, model, max_rows, answer);
+    status = answer == kAskUnmapped ? Barrier(**host)
+                                    : FollowAttachment(*group, model, max_rows, answer, busy);
+    busy(false);
     if (!status.ok()) return AbortGroup(**host, status);
   }
 }

@@ -18,9 +18,11 @@ namespace folio::worker {
 absl::Status EndWithLeader(const GroupOptions& options);
 
 // Joins the group, calls `joined` when all ranks are connected, and follows the leader until it
-// lets this rank go (OK) or the group ends (the reason). Blocks.
+// lets this rank go (OK) or the group ends (the reason). Blocks. `busy` is called with true before,
+// and with false after, each work of this rank's device and the end of its executor.
 absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, uint32_t max_rows,
-                         const std::function<void()>& joined);
+                         const std::function<void()>& joined,
+                         const std::function<void(bool)>& busy);
 
 }  // namespace folio::worker
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 
 namespace folio::worker {
 namespace {
@@ -19,6 +19,14 @@ absl::StatusOr<std::string> NewDirectory() {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a directory like ", path));
   }
   return path;
+}
+
+// Sends a message, and waits until all ranks have done what it says.
+absl::Status TellRanks(collective::Collective& host, std::string message) {
+  absl::Status status = host.Broadcast(message, SteadyNow() + kRankTimeout);
+  if (status.ok()) status = Barrier(host);
+  if (status.ok()) return status;
+  return absl::InternalError(absl::StrCat("the tensor-parallel group failed: ", status.message()));
 }
 
 }  // namespace
@@ -49,7 +57,7 @@ RankLeader::~RankLeader() {
   if (host_ != nullptr) {
     // An empty message ends the others' loops. A rank that misses it notices the end of the group.
     std::string nothing;
-    (void)host_->Broadcast(nothing, absl::Now() + absl::Seconds(1));
+    (void)host_->Broadcast(nothing, SteadyNow() + absl::Seconds(1));
   } else if (spawned_.has_value()) {
     spawned_->Kill();
   }
@@ -74,12 +82,12 @@ absl::Status RankLeader::InitGroup(const LoadedModel& model, uint32_t max_rows,
   return absl::OkStatus();
 }
 
+absl::Status AwaitUnmapped(collective::Collective& host) {
+  return TellRanks(host, std::string(kAskUnmapped));
+}
+
 absl::Status AttachRanks(collective::Collective& host, const folio::v1::AttachResponse& answer) {
-  std::string message = answer.SerializeAsString();
-  absl::Status status = host.Broadcast(message, absl::Now() + kRankTimeout);
-  if (status.ok()) status = Barrier(host);
-  if (status.ok()) return status;
-  return absl::InternalError(absl::StrCat("the tensor-parallel group failed: ", status.message()));
+  return TellRanks(host, answer.SerializeAsString());
 }
 
 }  // namespace folio::worker

@@ -46,6 +46,10 @@ class RankLeader {
   RankGroup group_;
 };
 
+// Returns when no rank has the pages of the last attachment mapped. Precondition: the leader's
+// executor is gone, and its own pages are unmapped. Errors are INTERNAL.
+absl::Status AwaitUnmapped(collective::Collective& host);
+
 // Sends the other ranks the manager's answer to the leader's attachment. Returns when all of them
 // have mapped their pages. Errors are INTERNAL, because a leader cannot serve without its group.
 absl::Status AttachRanks(collective::Collective& host, const folio::v1::AttachResponse& answer);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 
 namespace folio::worker {
 namespace {
@@ -21,7 +21,7 @@ absl::Status CompareSettings(collective::Collective& host, const LoadedModel& mo
                              uint32_t max_rows) {
   const std::string own = SettingsOf(model, max_rows);
   std::string leaders = own;
-  absl::Status status = host.Broadcast(leaders, absl::Now() + kRankTimeout);
+  absl::Status status = host.Broadcast(leaders, SteadyNow() + kRankTimeout);
   if (!status.ok()) return status;
   if (leaders != own) {
     host.Abort(absl::FailedPreconditionError(
@@ -35,7 +35,7 @@ absl::Status CompareSettings(collective::Collective& host, const LoadedModel& mo
 absl::Status Barrier(collective::Collective& host) {
   const std::vector<size_t> sizes(host.size(), 1);
   std::vector<std::byte> done(host.size());
-  return host.AllGather({done.data(), 1}, sizes, absl::MakeSpan(done), absl::Now() + kRankTimeout);
+  return host.AllGather({done.data(), 1}, sizes, absl::MakeSpan(done), SteadyNow() + kRankTimeout);
 }
 
 absl::Status AbortGroup(collective::Collective& host, const absl::Status& why) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "services/collective/collective.h"
 #include "services/worker/device/loaded_model.h"
@@ -33,6 +34,11 @@ absl::StatusOr<RankGroup> InitGroup(collective::Collective& host, const LoadedMo
 
 // Waits until all ranks have called it, for at most the time that mapping a pool may take.
 absl::Status Barrier(collective::Collective& host);
+
+// The leader broadcasts this before it attaches again. Each rank answers with Barrier once it has
+// unmapped its pages. It differs from every answer of a manager, which begins with the tag of its
+// first field.
+inline constexpr absl::string_view kAskUnmapped = "unmapped?";
 
 // Ends the group because this rank cannot continue, and returns the reason with the rank's number.
 // If the group has ended before, it returns why.

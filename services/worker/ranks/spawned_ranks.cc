@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 #include "services/runtime/logging.h"
 
 namespace folio::worker {
@@ -28,11 +29,11 @@ std::vector<std::string> OwnArguments() {
 }
 
 // True if the process has ended and was waited for, now or before.
-bool Ended(pid_t pid, absl::Time deadline) {
+bool Ended(pid_t pid, SteadyTime deadline) {
   while (pid != 0) {
     const pid_t ended = waitpid(pid, nullptr, WNOHANG);
     if (ended == pid || (ended < 0 && errno != EINTR)) return true;
-    if (absl::Now() >= deadline) return false;
+    if (SteadyNow() >= deadline) return false;
     absl::SleepFor(absl::Milliseconds(10));
   }
   return true;
@@ -66,7 +67,7 @@ SpawnedRanks::SpawnedRanks(SpawnedRanks&& other) noexcept : pids_(std::exchange(
 
 absl::Status SpawnedRanks::Check() {
   for (size_t i = 0; i < pids_.size(); ++i) {
-    if (pids_[i] == 0 || !Ended(pids_[i], absl::InfinitePast())) continue;
+    if (pids_[i] == 0 || !Ended(pids_[i], SteadyTime::InfinitePast())) continue;
     const pid_t pid = std::exchange(pids_[i], 0);
     return absl::UnavailableError(absl::StrCat("rank ", i + 1, " (process ", pid,
                                                ") has ended before the group was complete; see "
@@ -79,17 +80,17 @@ void SpawnedRanks::Kill() {
   for (pid_t& pid : pids_) {
     if (pid == 0) continue;
     kill(pid, SIGKILL);
-    Ended(std::exchange(pid, 0), absl::InfiniteFuture());
+    Ended(std::exchange(pid, 0), SteadyTime::InfiniteFuture());
   }
 }
 
 SpawnedRanks::~SpawnedRanks() {
-  const absl::Time deadline = absl::Now() + kToEnd;
+  const SteadyTime deadline = SteadyNow() + kToEnd;
   for (const pid_t pid : pids_) {
     if (Ended(pid, deadline)) continue;
     log::Warning("killing a rank that does not end", {{"pid", pid}});
     kill(pid, SIGKILL);
-    Ended(pid, absl::InfiniteFuture());
+    Ended(pid, SteadyTime::InfiniteFuture());
   }
 }
 

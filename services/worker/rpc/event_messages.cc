@@ -37,10 +37,11 @@ void Fill(TokenChunk chunk, v1::TokenChunk* out) {
 
 void Fill(const Eviction& eviction, v1::EvictionEvent* out) {
   out->set_step(eviction.step);
+  out->set_prompt_tokens(eviction.prompt_tokens.value());
   for (const Eviction::Layer& layer : eviction.layers) {
     v1::EvictionEvent::Layer* added = out->add_layers();
     added->mutable_kept()->Reserve(static_cast<int>(layer.kept.size()));
-    for (const TokenSlot slot : layer.kept) added->add_kept(slot.value());
+    for (const Position position : layer.kept) added->add_kept(position.value());
     added->set_dropped_block(
         layer.dropped_block ? static_cast<int32_t>(layer.dropped_block->value()) : -1);
   }
@@ -78,6 +79,7 @@ struct GenerateWriter {
   void operator()(const Progress& progress) {
     out->mutable_prefill()->set_done_tokens(progress.done_tokens);
     out->mutable_prefill()->set_total_tokens(progress.total_tokens);
+    out->mutable_prefill()->set_queue_position(progress.queue_position);
   }
   void operator()(TokenChunk chunk) { Fill(std::move(chunk), out->mutable_chunk()); }
   void operator()(const Eviction& eviction) { Fill(eviction, out->mutable_eviction()); }

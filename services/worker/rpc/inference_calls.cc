@@ -1,8 +1,8 @@
 #include "services/worker/rpc/inference_calls.h"
 
-#include <chrono>
 #include <utility>
 
+#include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
 #include "services/worker/rpc/event_messages.h"
 
@@ -10,47 +10,70 @@ namespace folio::worker {
 
 namespace v1 = folio::v1;
 
-namespace {
+CloseReason WhyCancelled(SteadyTime deadline) {
+  return deadline <= SteadyNow() ? CloseReason::kDeadline : CloseReason::kCancelled;
+}
 
-std::shared_ptr<Submission> Submit(SequenceRequest request, ResultSink* sink) {
+absl::Status PendingRequest::Submit(SequenceRequest request, ResultSink* sink) {
   auto submission = std::make_shared<Submission>();
   submission->request = std::move(request);
   submission->sink = sink;
-  return submission;
+  {
+    absl::MutexLock lock(&mutex_);
+    submission->cancelled.store(cancelled_);
+    submission_ = submission;
+  }
+  return queue_->Push(std::move(submission));
 }
 
-CloseReason WhyCancelled(const grpc::CallbackServerContext& context) {
-  return context.deadline() <= std::chrono::system_clock::now() ? CloseReason::kDeadline
-                                                                : CloseReason::kCancelled;
+void PendingRequest::Cancel(CloseReason why) {
+  std::shared_ptr<Submission> submission;
+  {
+    absl::MutexLock lock(&mutex_);
+    cancelled_ = why;
+    submission = submission_;
+  }
+  if (submission != nullptr) queue_->Cancel(*submission, why);
 }
-
-}  // namespace
 
 GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-                           absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder)
-    : context_(context), queue_(queue), recorder_(recorder) {
-  if (!request.ok()) {
-    OnEnd(request.status());
-    return;
-  }
-  submission_ = Submit(*std::move(request), this);
-  if (absl::Status status = queue_->Push(submission_); !status.ok()) OnEnd(std::move(status));
+                           SlowClients* slow_clients, const RequestRecorder& recorder,
+                           AccessEntry access)
+    : deadline_(SteadyDeadline(context->raw_deadline())),
+      recorder_(recorder),
+      access_(std::move(access)),
+      pending_(queue),
+      slow_(slow_clients, context) {}
+
+void GenerateCall::Begin(absl::StatusOr<SequenceRequest> request) {
+  absl::Status status = request.status();
+  if (status.ok()) status = pending_.Submit(*std::move(request), this);
+  if (!status.ok()) OnEnd(std::move(status));
 }
 
 void GenerateCall::OnEvent(Event event) {
   recorder_.OnEvent(event);
+  access_.OnEvent(event);
   absl::MutexLock lock(&mutex_);
   if (broken_) return;
-  waiting_.push_back(ToProto(std::move(event)));
+  waiting_.Push(ToProto(std::move(event)));
   if (!writing_) WriteNext();
+  if (paused_ || !waiting_.full()) return;
+  paused_ = true;
+  pending_.Pause();
+  WatchClient();
 }
 
 void GenerateCall::OnEnd(absl::Status status) {
   recorder_.OnEnd(status);
+  access_.OnEnd(status);
   {
     absl::MutexLock lock(&mutex_);
     end_ = std::move(status);
-    if (writing_) return;  // OnWriteDone finishes
+    if (writing_) {
+      WatchClient();
+      return;  // OnWriteDone finishes
+    }
   }
   FinishNow();
 }
@@ -59,15 +82,30 @@ void GenerateCall::OnWriteDone(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
-    waiting_.pop_front();
+    waiting_.Pop();
     if (!ok) {
       broken_ = true;
-      waiting_.clear();
+      waiting_.Clear();
     }
+    if (paused_ && waiting_.drained()) {
+      paused_ = false;
+      pending_.Continue();
+    }
+    WatchClient();
     if (!waiting_.empty()) WriteNext();
     if (writing_ || !end_) return;
   }
   FinishNow();
+}
+
+void GenerateCall::WatchClient() {
+  const bool behind = paused_ || (end_ && !waiting_.empty());
+  if (behind) {
+    slow_.Start();
+  } else if (watched_) {
+    slow_.Stop();
+  }
+  watched_ = behind;
 }
 
 void GenerateCall::WriteNext() {
@@ -85,34 +123,56 @@ void GenerateCall::FinishNow() {
   Finish(std::move(status));
 }
 
-void GenerateCall::OnCancel() {
-  if (submission_ != nullptr) queue_->Cancel(*submission_, WhyCancelled(*context_));
+void GenerateCall::OnCancel() { pending_.Cancel(WhyCancelled(deadline_)); }
+
+// The line is written here and not in OnEnd, which the step loop calls.
+void GenerateCall::OnDone() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (broken_) access_.OnUnread();
+  }
+  access_.Write();
+  delete this;
 }
 
 ScoreCall::ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-                     absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder,
+                     SlowClients* slow_clients, const RequestRecorder& recorder, AccessEntry access,
                      v1::ScoreResponse* response)
-    : context_(context), queue_(queue), response_(response), recorder_(recorder) {
-  if (!request.ok()) {
-    OnEnd(request.status());
-    return;
-  }
-  submission_ = Submit(*std::move(request), this);
-  if (absl::Status status = queue_->Push(submission_); !status.ok()) OnEnd(std::move(status));
+    : UnaryCall(slow_clients, context, response),
+      deadline_(SteadyDeadline(context->raw_deadline())),
+      response_(response),
+      recorder_(recorder),
+      access_(std::move(access)),
+      pending_(queue) {}
+
+void ScoreCall::Begin(absl::StatusOr<SequenceRequest> request) {
+  absl::Status status = request.status();
+  if (status.ok()) status = pending_.Submit(*std::move(request), this);
+  if (!status.ok()) OnEnd(std::move(status));
 }
 
 void ScoreCall::OnEvent(Event event) {
   recorder_.OnEvent(event);
+  access_.OnEvent(event);
   AddToProto(std::move(event), response_);
 }
 
 void ScoreCall::OnEnd(absl::Status status) {
   recorder_.OnEnd(status);
-  Finish(ToGrpcStatus(status));
+  access_.OnEnd(status);
+  answered_ = true;
+  Answer(status);
 }
 
 void ScoreCall::OnCancel() {
-  if (submission_ != nullptr) queue_->Cancel(*submission_, WhyCancelled(*context_));
+  if (answered_) unread_ = true;
+  pending_.Cancel(WhyCancelled(deadline_));
+}
+
+void ScoreCall::OnDone() {
+  if (unread_) access_.OnUnread();
+  access_.Write();
+  delete this;
 }
 
 }  // namespace folio::worker

@@ -5,7 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <deque>
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -14,61 +14,115 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "folio/v1/inference.pb.h"
+#include "services/base/steady_time.h"
 #include "services/worker/engine/request_queue.h"
+#include "services/worker/rpc/access_entry.h"
 #include "services/worker/rpc/request_metrics.h"
+#include "services/worker/rpc/send_buffer.h"
+#include "services/worker/rpc/slow_clients.h"
+#include "services/worker/rpc/unary_call.h"
 
 namespace folio::worker {
 
+// Whether the client of a cancelled call gave up, or its deadline passed.
+CloseReason WhyCancelled(SteadyTime deadline);
+
+// PendingRequest is a call's request on its way to the step loop. The client may give it up before
+// it is checked. Thread-safe.
+class PendingRequest {
+ public:
+  // Borrows the queue.
+  explicit PendingRequest(RequestQueue* queue) : queue_(queue) {}
+
+  // Hands it over, once. The errors are those of RequestQueue::Push. The sink's owner may be gone
+  // when this returns OK.
+  absl::Status Submit(SequenceRequest request, ResultSink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(CloseReason why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As in RequestQueue. Precondition: it was handed over.
+  void Pause() { queue_->Pause(*submission()); }
+  void Continue() { queue_->Continue(*submission()); }
+
+ private:
+  std::shared_ptr<Submission> submission() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return submission_;
+  }
+
+  RequestQueue* const queue_;
+  absl::Mutex mutex_;
+  CloseReason cancelled_ ABSL_GUARDED_BY(mutex_) = CloseReason::kUnspecified;
+  std::shared_ptr<Submission> submission_ ABSL_GUARDED_BY(mutex_);  // null until it was handed over
+};
+
+// While the client does not read, the sequence stands still with its pages. SlowClients ends a call
+// that is behind for too long.
 class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateResponse>,
                            public ResultSink {
  public:
-  // Ends the call at once if the request is not OK. Borrows context and queue.
-  GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-               absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder);
+  // Borrows context, queue and slow clients.
+  GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue, SlowClients* slow_clients,
+               const RequestRecorder& recorder, AccessEntry access);
+
+  // Once, from any thread. Ends the call if the request is not OK. The call may be gone afterwards.
+  void Begin(absl::StatusOr<SequenceRequest> request);
 
   void OnEvent(Event event) override;
   void OnEnd(absl::Status status) override;
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override { delete this; }
+  void OnDone() override;
 
  private:
   // Writes one message at a time. FinishNow follows the last one, after the step loop has ended the
   // sequence.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishNow() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The client has a time from now on to read its next message, if it is behind.
+  void WatchClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  grpc::CallbackServerContext* const context_;
-  RequestQueue* const queue_;
-  RequestRecorder recorder_;                // used by the step loop, or before it has the request
-  std::shared_ptr<Submission> submission_;  // null if the request was refused
+  const SteadyTime deadline_;
+  // Both are used by the step loop, or before it has the request, and `access_` after gRPC's end.
+  RequestRecorder recorder_;
+  AccessEntry access_;
+  PendingRequest pending_;
+
+  SlowClients::Watch slow_;
 
   absl::Mutex mutex_;
-  std::deque<folio::v1::GenerateResponse> waiting_ ABSL_GUARDED_BY(mutex_);
+  SendBuffer waiting_ ABSL_GUARDED_BY(mutex_);
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool watched_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // the client can no longer be written to
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-class ScoreCall final : public grpc::ServerUnaryReactor, public ResultSink {
+class ScoreCall final : public UnaryCall, public ResultSink {
  public:
-  ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-            absl::StatusOr<SequenceRequest> request, const RequestRecorder& recorder,
+  // As GenerateCall's, and it borrows the response.
+  ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue, SlowClients* slow_clients,
+            const RequestRecorder& recorder, AccessEntry access,
             folio::v1::ScoreResponse* response);
+
+  // As GenerateCall::Begin.
+  void Begin(absl::StatusOr<SequenceRequest> request);
 
   void OnEvent(Event event) override;
   void OnEnd(absl::Status status) override;
 
   void OnCancel() override;
-  void OnDone() override { delete this; }
+  void OnDone() override;
 
  private:
-  grpc::CallbackServerContext* const context_;
-  RequestQueue* const queue_;
+  const SteadyTime deadline_;
   folio::v1::ScoreResponse* const response_;
   RequestRecorder recorder_;
-  std::shared_ptr<Submission> submission_;
+  AccessEntry access_;
+  PendingRequest pending_;
+  // The answer was on its way, and the call ended before the client had it.
+  std::atomic<bool> answered_ = false;
+  std::atomic<bool> unread_ = false;
 };
 
 }  // namespace folio::worker

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/grpc/grpc_status.h"
+#include "services/grpc/grpc_deadline.h"
 #include "services/text/utf8.h"
 #include "services/worker/rpc/inference_calls.h"
+#include "services/worker/rpc/unary_call.h"
 
 namespace folio::worker {
 
@@ -35,6 +36,8 @@ absl::Status FillTokenize(const v1::TokenizeRequest& request, const ModelLimits&
 
 absl::Status FillDetokenize(const v1::DetokenizeRequest& request, const ModelLimits& limits,
                             v1::DetokenizeResponse* response) {
+  const auto count = static_cast<size_t>(request.ids_size());
+  if (absl::Status status = CheckTokenCount("ids", count, limits); !status.ok()) return status;
   Utf8Assembler utf8;
   std::string text;
   for (int i = 0; i < request.ids_size(); ++i) {
@@ -52,50 +55,114 @@ absl::Status FillDetokenize(const v1::DetokenizeRequest& request, const ModelLim
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
+// For a call that was cancelled before anything was done for it.
+absl::Status CancelledStatus(const grpc::CallbackServerContext& context) {
+  if (WhyCancelled(SteadyDeadline(context.raw_deadline())) == CloseReason::kDeadline) {
+    return absl::DeadlineExceededError("the deadline passed before the request was tokenized");
+  }
+  return absl::CancelledError("the client cancelled before the request was tokenized");
 }
 
 }  // namespace
 
 InferenceService::InferenceService(const ModelLimits& limits, v1::GetModelResponse model,
-                                   RequestQueue* queue)
-    : limits_(limits), model_(std::move(model)), queue_(queue), metrics_(model_.layout().model()) {}
+                                   RequestQueue* queue, absl::Duration slow_client_timeout,
+                                   AccessLog access_log)
+    : limits_(limits),
+      model_(std::move(model)),
+      queue_(queue),
+      access_log_(std::move(access_log)),
+      metrics_(model_.layout().model()),
+      slow_clients_(slow_client_timeout, [this] { metrics_.OnSlowClient(); }) {}
+
+// gRPC keeps context and request until the call has ended, which is after Begin.
+template <typename Call, typename Request>
+void InferenceService::BeginLater(Call* call, grpc::CallbackServerContext* context,
+                                  const Request* request,
+                                  absl::StatusOr<SequenceRequest> (*check)(const Request&,
+                                                                           const ModelLimits&)) {
+  const SteadyTime arrival = SteadyNow();
+  const absl::Status status =
+      tokenizer_pool_.Run(request->ByteSizeLong(), [this, call, context, request, check, arrival] {
+        if (context->IsCancelled()) {
+          call->Begin(CancelledStatus(*context));
+          return;
+        }
+        absl::StatusOr<SequenceRequest> checked = check(*request, limits_);
+        if (checked.ok()) checked->arrival = arrival;
+        call->Begin(std::move(checked));
+      });
+  if (!status.ok()) call->Begin(status);
+}
+
+grpc::ServerUnaryReactor* InferenceService::AnswerLater(grpc::CallbackServerContext* context,
+                                                        const google::protobuf::Message& request,
+                                                        const google::protobuf::Message* response,
+                                                        std::function<absl::Status()> work) {
+  auto* call = new UnaryCall(&slow_clients_, context, response);
+  const absl::Status status =
+      tokenizer_pool_.Run(request.ByteSizeLong(), [context, call, work = std::move(work)] {
+        call->Answer(context->IsCancelled() ? CancelledStatus(*context) : work());
+      });
+  if (!status.ok()) call->Answer(status);
+  return call;
+}
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   // It begins before the request is tokenized, because the client waits from here.
-  const RequestRecorder recorder(
-      &metrics_, request->has_resume() ? RequestKind::kResume : RequestKind::kGenerate);
-  return new GenerateCall(context, queue_, CheckGenerate(*request, limits_), recorder);
+  const RequestKind kind = request->has_resume() ? RequestKind::kResume : RequestKind::kGenerate;
+  const RequestRecorder recorder(&metrics_, kind);
+  AccessEntry access(
+      &access_log_, *context,
+      {.kind = kind,
+       .label = request->label(),
+       .tenant = request->tenant(),
+       .cache = request->cache(),
+       .resumed_tokens = static_cast<uint32_t>(request->resume().received_tokens_size())});
+  auto* call = new GenerateCall(context, queue_, &slow_clients_, recorder, std::move(access));
+  BeginLater(call, context, request, &CheckGenerate);
+  return call;
 }
 
 grpc::ServerUnaryReactor* InferenceService::Score(grpc::CallbackServerContext* context,
                                                   const v1::ScoreRequest* request,
                                                   v1::ScoreResponse* response) {
   const RequestRecorder recorder(&metrics_, RequestKind::kScore);
-  return new ScoreCall(context, queue_, CheckScore(*request, limits_), recorder, response);
+  AccessEntry access(&access_log_, *context,
+                     {.kind = RequestKind::kScore,
+                      .label = request->label(),
+                      .tenant = request->tenant(),
+                      .cache = request->cache()});
+  auto* call =
+      new ScoreCall(context, queue_, &slow_clients_, recorder, std::move(access), response);
+  BeginLater(call, context, request, &CheckScore);
+  return call;
 }
 
 grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* context,
                                                      const v1::TokenizeRequest* request,
                                                      v1::TokenizeResponse* response) {
-  return Answer(context, FillTokenize(*request, limits_, response));
+  return AnswerLater(context, *request, response, [this, request, response] {
+    return FillTokenize(*request, limits_, response);
+  });
 }
 
 grpc::ServerUnaryReactor* InferenceService::Detokenize(grpc::CallbackServerContext* context,
                                                        const v1::DetokenizeRequest* request,
                                                        v1::DetokenizeResponse* response) {
-  return Answer(context, FillDetokenize(*request, limits_, response));
+  return AnswerLater(context, *request, response, [this, request, response] {
+    return FillDetokenize(*request, limits_, response);
+  });
 }
 
 grpc::ServerUnaryReactor* InferenceService::GetModel(grpc::CallbackServerContext* context,
                                                      const v1::GetModelRequest* /*request*/,
                                                      v1::GetModelResponse* response) {
   *response = model_;
-  return Answer(context, absl::OkStatus());
+  auto* call = new UnaryCall(&slow_clients_, context, response);
+  call->Answer(absl::OkStatus());
+  return call;
 }
 
 }  // namespace folio::worker

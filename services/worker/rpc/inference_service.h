@@ -3,23 +3,35 @@
 #ifndef FOLIO_SERVICES_WORKER_RPC_INFERENCE_SERVICE_H_
 #define FOLIO_SERVICES_WORKER_RPC_INFERENCE_SERVICE_H_
 
+#include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "folio/v1/inference.grpc.pb.h"
 #include "services/worker/engine/request_queue.h"
+#include "services/worker/rpc/access_entry.h"
 #include "services/worker/rpc/request_check.h"
 #include "services/worker/rpc/request_metrics.h"
+#include "services/worker/rpc/slow_clients.h"
+#include "services/worker/rpc/tokenizer_pool.h"
 
 namespace folio::worker {
 
-// It uses gRPC's callback API, so that no thread waits for a sequence. The events of a slow client
-// queue in its call, at most max_tokens and a few more, and do not delay other clients.
+// It uses gRPC's callback API, so that no thread waits for a sequence, and checks requests on
+// threads of its own, so that gRPC's threads never tokenize. A client that does not read delays no
+// other, and its own sequence waits for it.
 // Thread-safe.
 class InferenceService final : public folio::v1::Inference::CallbackService {
  public:
-  // Borrows the queue and the tokenizer. `model` is the answer to GetModel.
+  // Borrows the queue and the tokenizer. `model` is the answer to GetModel. The call of a client
+  // that does not read ends after `slow_client_timeout`, or never if that is zero. `access_log`, if
+  // it is not empty, gets each request of Generate and Score when its call has ended.
   InferenceService(const ModelLimits& limits, folio::v1::GetModelResponse model,
-                   RequestQueue* queue);
+                   RequestQueue* queue, absl::Duration slow_client_timeout = absl::ZeroDuration(),
+                   AccessLog access_log = nullptr);
 
   const RequestMetrics& metrics() const { return metrics_; }
 
@@ -39,10 +51,23 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
                                      folio::v1::GetModelResponse* response) override;
 
  private:
+  // Begins `call` with the checked request, later.
+  template <typename Call, typename Request>
+  void BeginLater(Call* call, grpc::CallbackServerContext* context, const Request* request,
+                  absl::StatusOr<SequenceRequest> (*check)(const Request&, const ModelLimits&));
+  // Answers with what `work` returns and writes to the response, later.
+  grpc::ServerUnaryReactor* AnswerLater(grpc::CallbackServerContext* context,
+                                        const google::protobuf::Message& request,
+                                        const google::protobuf::Message* response,
+                                        std::function<absl::Status()> work);
+
   const ModelLimits limits_;
   const folio::v1::GetModelResponse model_;
   RequestQueue* const queue_;
+  const AccessLog access_log_;
   RequestMetrics metrics_;
+  SlowClients slow_clients_;
+  TokenizerPool tokenizer_pool_;
 };
 
 }  // namespace folio::worker

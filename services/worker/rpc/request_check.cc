@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "services/base/fair_turns.h"
 #include "services/base/invalid_argument.h"
 #include "services/base/protocol.h"
+#include "services/base/steady_time.h"
+#include "services/base/urgency.h"
 #include "services/wire/sampling.h"
+#include "services/wire/session_limits.h"
 
 namespace folio::worker {
 
@@ -21,24 +24,31 @@ size_t MaxTextBytes(const ModelLimits& limits) {
   return std::max<size_t>(size_t{1} << 20, size_t{64} * limits.context);
 }
 
+absl::Status CheckTextBytes(absl::string_view field, size_t bytes, const ModelLimits& limits) {
+  if (bytes <= MaxTextBytes(limits)) return absl::OkStatus();
+  return InvalidArgument(field, " is ", bytes, " bytes long, the most is ", MaxTextBytes(limits));
+}
+
+// An error of the tokenizer, with the field's name in front.
+absl::Status At(absl::string_view field, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(field, ": ", status.message()));
+}
+
 absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text, absl::string_view field,
                                                 const ModelLimits& limits) {
-  if (text.size() > MaxTextBytes(limits)) {
-    return InvalidArgument(field, " is ", text.size(), " bytes long, the most is ",
-                           MaxTextBytes(limits));
-  }
+  if (absl::Status s = CheckTextBytes(field, text.size(), limits); !s.ok()) return s;
   auto ids = limits.tokenizer->Encode(text);
-  if (!ids.ok()) {
-    return absl::Status(ids.status().code(), absl::StrCat(field, ": ", ids.status().message()));
-  }
+  if (!ids.ok()) return At(field, ids.status());
   return ids;
 }
 
 absl::StatusOr<std::vector<TokenId>> CheckIds(
     const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
     const ModelLimits& limits) {
+  const auto count = static_cast<size_t>(given.size());
+  if (absl::Status status = CheckTokenCount(field, count, limits); !status.ok()) return status;
   std::vector<TokenId> ids;
-  ids.reserve(given.size());
+  ids.reserve(count);
   for (int i = 0; i < given.size(); ++i) {
     if (given[i] >= limits.vocab) {
       return InvalidArgument(field, "[", i, "] is ", given[i], ", the vocabulary has ",
@@ -64,26 +74,29 @@ absl::StatusOr<std::vector<TokenId>> EncodeChat(const v1::Chat& chat, absl::stri
       return InvalidArgument(field, ".chat.messages[", i,
                              "].role must not be empty; templates know system, user and assistant");
     }
-    bytes += message.content().size();
+    bytes += message.role().size() + message.content().size();
     messages.push_back({message.role(), message.content()});
   }
-  if (bytes > MaxTextBytes(limits)) {
-    return InvalidArgument(field, ".chat is ", bytes, " bytes long, the most is ",
-                           MaxTextBytes(limits));
-  }
-  auto text = limits.tokenizer->RenderChat(messages);
-  if (!text.ok()) {
-    return absl::Status(text.status().code(),
-                        absl::StrCat(field, ".chat: ", text.status().message()));
-  }
-  auto ids = EncodeText(*text, absl::StrCat(field, ".chat"), limits);
-  if (rendered != nullptr) *rendered = *std::move(text);
+  const std::string name = absl::StrCat(field, ".chat");
+  if (absl::Status s = CheckTextBytes(name, bytes, limits); !s.ok()) return s;
+  auto chat_text = limits.tokenizer->RenderChat(messages);
+  if (!chat_text.ok()) return At(name, chat_text.status());
+  if (limits.special_tokens_in_chat) chat_text->cuts.clear();
+  if (absl::Status s = CheckTextBytes(name, chat_text->text.size(), limits); !s.ok()) return s;
+  auto ids = limits.tokenizer->EncodeChat(*chat_text);
+  if (!ids.ok()) return At(name, ids.status());
+  if (rendered != nullptr) *rendered = std::move(chat_text->text);
   return ids;
 }
 
 absl::Status CheckLabel(absl::string_view label) {
   if (label.size() <= kMaxLabelBytes) return absl::OkStatus();
   return InvalidArgument("label is ", label.size(), " bytes long, the most is ", kMaxLabelBytes);
+}
+
+absl::Status CheckTenant(absl::string_view tenant) {
+  if (tenant.size() <= kMaxTenantBytes) return absl::OkStatus();
+  return InvalidArgument("tenant is ", tenant.size(), " bytes long, the most is ", kMaxTenantBytes);
 }
 
 absl::Status CheckStops(const v1::GenerateRequest& request) {
@@ -101,10 +114,27 @@ absl::Status CheckStops(const v1::GenerateRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPriority(int32_t priority) {
+  if (priority >= -kMaxPriority && priority <= kMaxPriority) return absl::OkStatus();
+  return InvalidArgument("priority is ", priority, ": give a number from -", kMaxPriority, " to ",
+                         kMaxPriority, "; lower ones come first");
+}
+
 absl::Status CheckLogprobs(absl::string_view field, uint32_t wanted, const ModelLimits& limits) {
   const uint32_t most = std::min(kMaxTopLogprobs, limits.vocab);
   if (wanted <= most) return absl::OkStatus();
   return InvalidArgument(field, " is ", wanted, ", the most is ", most);
+}
+
+// The session with the manager carries the prompt and the cache options.
+absl::Status CheckSessionLimits(size_t prompt_tokens, const v1::CacheOptions& cache) {
+  if (prompt_tokens > wire::kMaxPromptTokens) {
+    return InvalidArgument("input is ", prompt_tokens, " tokens long, the most is ",
+                           wire::kMaxPromptTokens);
+  }
+  if (cache.ByteSizeLong() <= wire::kMaxCacheOptionsBytes) return absl::OkStatus();
+  return InvalidArgument("cache is ", cache.ByteSizeLong(), " bytes long, the most is ",
+                         wire::kMaxCacheOptionsBytes);
 }
 
 uint64_t RandomSeed() {
@@ -121,6 +151,8 @@ std::string NewResumeToken() {
 
 absl::StatusOr<SequenceRequest> CheckResume(const v1::GenerateRequest& request,
                                             const ModelLimits& limits) {
+  auto received = CheckIds(request.resume().received_tokens(), "resume.received_tokens", limits);
+  if (!received.ok()) return received.status();
   v1::GenerateRequest rest = request;
   rest.clear_resume();
   if (rest.ByteSizeLong() != 0) {
@@ -133,16 +165,24 @@ absl::StatusOr<SequenceRequest> CheckResume(const v1::GenerateRequest& request,
                            " bytes long, must be ", kResumeTokenBytes,
                            ": give the one that started came with");
   }
-  auto received = CheckIds(from.received_tokens(), "resume.received_tokens", limits);
-  if (!received.ok()) return received.status();
   SequenceRequest checked;
-  checked.arrival = absl::Now();
+  checked.arrival = SteadyNow();
   checked.resume_token = from.resume_token();
   checked.resume = {SequenceId(from.sequence_id()), *std::move(received)};
   return checked;
 }
 
 }  // namespace
+
+size_t MaxRequestBytes(const ModelLimits& limits) {
+  return std::max(size_t{4} << 20, MaxTextBytes(limits) + (size_t{1} << 20));
+}
+
+absl::Status CheckTokenCount(absl::string_view field, size_t count, const ModelLimits& limits) {
+  if (count <= limits.context) return absl::OkStatus();
+  return InvalidArgument(field, " has ", count, " tokens, more than the model's context of ",
+                         limits.context);
+}
 
 absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::string_view field,
                                               const ModelLimits& limits, std::string* rendered) {
@@ -169,18 +209,23 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
                                               const ModelLimits& limits) {
   if (request.has_resume()) return CheckResume(request, limits);
   SequenceRequest checked;
-  checked.arrival = absl::Now();
+  checked.arrival = SteadyNow();
   checked.sampling = wire::FromProto(request.sampling());
   if (!checked.sampling.seed.has_value()) checked.sampling.seed = RandomSeed();
   if (auto record = wire::CheckSampling(checked.sampling); !record.ok()) return record.status();
   if (absl::Status s = CheckStops(request); !s.ok()) return s;
   if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (absl::Status s = CheckPriority(request.priority()); !s.ok()) return s;
+  if (absl::Status s = CheckTenant(request.tenant()); !s.ok()) return s;
+  checked.tenant = request.tenant();
+  checked.priority = request.priority();
   if (request.has_logprobs()) {
     if (absl::Status s = CheckLogprobs("logprobs", request.logprobs(), limits); !s.ok()) return s;
     checked.top_logprobs = static_cast<int>(request.logprobs());
   }
   auto prompt = TokensOf(request.input(), "input", limits);
   if (!prompt.ok()) return prompt.status();
+  if (absl::Status s = CheckSessionLimits(prompt->size(), request.cache()); !s.ok()) return s;
   checked.prompt = *std::move(prompt);
 
   const uint64_t tokens = checked.prompt.size();
@@ -209,8 +254,12 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
 absl::StatusOr<SequenceRequest> CheckScore(const v1::ScoreRequest& request,
                                            const ModelLimits& limits) {
   SequenceRequest checked;
-  checked.arrival = absl::Now();
+  checked.arrival = SteadyNow();
   if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
+  if (absl::Status s = CheckPriority(request.priority()); !s.ok()) return s;
+  if (absl::Status s = CheckTenant(request.tenant()); !s.ok()) return s;
+  checked.tenant = request.tenant();
+  checked.priority = request.priority();
   if (absl::Status s = CheckLogprobs("top_logprobs", request.top_logprobs(), limits); !s.ok()) {
     return s;
   }
@@ -219,6 +268,7 @@ absl::StatusOr<SequenceRequest> CheckScore(const v1::ScoreRequest& request,
   }
   auto prompt = TokensOf(request.input(), "input", limits);
   if (!prompt.ok()) return prompt.status();
+  if (absl::Status s = CheckSessionLimits(prompt->size(), request.cache()); !s.ok()) return s;
   auto targets = TokensOf(request.continuation(), "continuation", limits);
   if (!targets.ok()) return targets.status();
   if (prompt->size() + targets->size() > limits.context) {

@@ -4,10 +4,12 @@
 #ifndef FOLIO_SERVICES_WORKER_RPC_REQUEST_CHECK_H_
 #define FOLIO_SERVICES_WORKER_RPC_REQUEST_CHECK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "folio/v1/inference.pb.h"
@@ -21,14 +23,21 @@ struct ModelLimits {
   const model::Tokenizer* tokenizer = nullptr;
   uint32_t vocab = 0;
   uint32_t context = 0;
+  // Whether special tokens that are written in the messages of a chat are recognised. Otherwise
+  // they are ordinary text, and no message can forge a turn.
+  bool special_tokens_in_chat = false;
 };
 
-inline constexpr uint32_t kMaxTopLogprobs = 20;
-inline constexpr int kMaxStops = 16;
-inline constexpr size_t kMaxStopBytes = 256;
 inline constexpr int kMaxChatMessages = 1024;
 inline constexpr uint32_t kDefaultMaxTokens = 256;
 inline constexpr size_t kResumeTokenBytes = 16;
+
+// The most bytes that a message of a client may have: the longest text that is accepted, and room
+// for the rest of the request.
+size_t MaxRequestBytes(const ModelLimits& limits);
+
+// More tokens than the model's context are refused before anything is done for each of them.
+absl::Status CheckTokenCount(absl::string_view field, size_t count, const ModelLimits& limits);
 
 // Both fill in `arrival`. CheckGenerate also fills in a resume token and, if none is given, a
 // random seed. Thread-safe.

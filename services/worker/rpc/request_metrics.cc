@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "services/metrics/families.h"
+#include "services/worker/engine/refusal.h"
 
 namespace folio::worker {
 
@@ -34,6 +35,12 @@ const char* ReasonLabel(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";
 }
 
+// Whether a request that ended without pages ended because of how long it waited, or may have.
+bool EndedWaiting(const absl::Status& status) {
+  return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) ||
+         ReasonOf(status) == kQueueTimeout;
+}
+
 double Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -48,13 +55,17 @@ RequestMetrics::RequestMetrics(const std::string& model_name)
                           "(stop), or at their token limit (length).")),
       failed_(Counters(*registry_, "folio:request_failures_total",
                        "Requests that were refused, were cancelled or failed, by the code of the "
-                       "error.")),
+                       "error and the reason of a refusal.")),
       generated_tokens_(Counters(*registry_, "folio:generation_tokens_total",
                                  "Generated tokens that were given to clients.")
                             .Add(model_)),
       resumed_(Counters(*registry_, "folio:resumed_requests_total",
                         "Requests that asked to continue a sequence of another worker.")
                    .Add(model_)),
+      slow_clients_(Counters(*registry_, "folio:slow_clients_total",
+                             "Calls that ended because their clients left the answer unread for "
+                             "--slow_client_timeout.")
+                        .Add(model_)),
       first_token_(Histogram(*registry_, model_, "folio:time_to_first_token_seconds",
                              "Time from a request's arrival to its first token.", kFirstToken)),
       between_tokens_(Histogram(*registry_, model_, "folio:inter_token_latency_seconds",
@@ -63,7 +74,9 @@ RequestMetrics::RequestMetrics(const std::string& model_name)
                                "Time from a request's arrival to its end, if it ended well.",
                                kRequest)),
       queue_(Histogram(*registry_, model_, "folio:request_queue_time_seconds",
-                       "Time from a request's arrival until it had pages.", kRequest)),
+                       "Time from a request's arrival until it had pages, or until it ended "
+                       "without them because it or its client waited no longer.",
+                       kRequest)),
       prompt_lengths_(Histogram(*registry_, model_, "folio:request_prompt_tokens",
                                 "Tokens in the prompts of requests that ended well.", kTokens)),
       output_lengths_(Histogram(*registry_, model_, "folio:request_generation_tokens",
@@ -74,9 +87,17 @@ RequestMetrics::RequestMetrics(const std::string& model_name)
   for (const absl::StatusCode code :
        {absl::StatusCode::kCancelled, absl::StatusCode::kDeadlineExceeded,
         absl::StatusCode::kInvalidArgument, absl::StatusCode::kResourceExhausted,
-        absl::StatusCode::kInternal, absl::StatusCode::kUnavailable}) {
-    failed_.Add(With(model_, "code", absl::StatusCodeToString(code)));
+        absl::StatusCode::kDataLoss, absl::StatusCode::kInternal, absl::StatusCode::kUnavailable}) {
+    failed_.Add(FailureLabels(code, kOtherReason));
   }
+  for (const char* reason : {kQueueFull, kQueueTimeout, kNeverFits, kTokenizerFull}) {
+    failed_.Add(FailureLabels(absl::StatusCode::kResourceExhausted, reason));
+  }
+}
+
+prometheus::Labels RequestMetrics::FailureLabels(absl::StatusCode code,
+                                                 const std::string& reason) const {
+  return With(With(model_, "code", absl::StatusCodeToString(code)), "reason", reason);
 }
 
 RequestRecorder::RequestRecorder(RequestMetrics* metrics, RequestKind kind)
@@ -85,8 +106,15 @@ RequestRecorder::RequestRecorder(RequestMetrics* metrics, RequestKind kind)
 }
 
 void RequestRecorder::OnEvent(const Event& event) {
+  if (std::holds_alternative<Started>(event)) OnWaited();
   if (const auto* chunk = std::get_if<TokenChunk>(&event)) OnTokens(*chunk);
   if (const auto* finished = std::get_if<Finished>(&event)) OnFinished(*finished);
+}
+
+void RequestRecorder::OnWaited() {
+  if (waited_ || kind_ == RequestKind::kResume) return;
+  waited_ = true;
+  metrics_->queue_.Observe(Seconds(Clock::now() - arrival_));
 }
 
 void RequestRecorder::OnTokens(const TokenChunk& chunk) {
@@ -110,7 +138,6 @@ void RequestRecorder::OnFinished(const Finished& finished) {
       .Increment();
   metrics_->prompt_lengths_.Observe(finished.usage.prompt_tokens);
   if (kind_ == RequestKind::kResume) return;
-  metrics_->queue_.Observe(finished.usage.queue_seconds);
   metrics_->whole_request_.Observe(Seconds(Clock::now() - arrival_));
   if (kind_ == RequestKind::kGenerate) {
     metrics_->output_lengths_.Observe(finished.usage.generated_tokens);
@@ -119,8 +146,8 @@ void RequestRecorder::OnFinished(const Finished& finished) {
 
 void RequestRecorder::OnEnd(const absl::Status& status) {
   if (status.ok()) return;
-  metrics_->failed_.Add(With(metrics_->model_, "code", absl::StatusCodeToString(status.code())))
-      .Increment();
+  if (EndedWaiting(status)) OnWaited();
+  metrics_->failed_.Add(metrics_->FailureLabels(status.code(), ReasonOf(status))).Increment();
 }
 
 }  // namespace folio::worker

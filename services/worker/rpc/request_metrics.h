@@ -27,8 +27,13 @@ class RequestMetrics {
 
   std::shared_ptr<prometheus::Registry> registry() const { return registry_; }
 
+  // A call ends because its client does not read.
+  void OnSlowClient() { slow_clients_.Increment(); }
+
  private:
   friend class RequestRecorder;
+
+  prometheus::Labels FailureLabels(absl::StatusCode code, const std::string& reason) const;
 
   const prometheus::Labels model_;
   const std::shared_ptr<prometheus::Registry> registry_;
@@ -36,6 +41,7 @@ class RequestMetrics {
   prometheus::Family<prometheus::Counter>& failed_;
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& resumed_;
+  prometheus::Counter& slow_clients_;
   prometheus::Histogram& first_token_;
   prometheus::Histogram& between_tokens_;
   prometheus::Histogram& whole_request_;
@@ -63,12 +69,15 @@ class RequestRecorder {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // It waits no longer. Only the first call counts.
+  void OnWaited();
   void OnTokens(const TokenChunk& chunk);
   void OnFinished(const Finished& finished);
 
   RequestMetrics* const metrics_;
   const RequestKind kind_;
   const Clock::time_point arrival_;
+  bool waited_ = false;
   std::optional<Clock::time_point> newest_;  // when the newest token came
 };
 
