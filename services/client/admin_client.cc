@@ -1,5 +1,7 @@
 #include "services/client/admin_client.h"
 
+#include <grpcpp/support/sync_stream.h>
+
 #include <utility>
 
 #include "folio/v1/admin.grpc.pb.h"
@@ -17,6 +19,54 @@ class AdminClient::State {
   const Endpoint endpoint;
   const std::unique_ptr<folio::v1::Admin::Stub> stub;
 };
+
+class EventStream::State {
+ public:
+  State(Endpoint endpoint, folio::v1::Admin::Stub& stub,
+        const folio::v1::WatchEventsRequest& request, const CallOptions& options)
+      : endpoint_(std::move(endpoint)) {
+    Prepare(options, &context_);
+    reader_ = stub.WatchEvents(&context_, request);
+    running_.emplace(options.cancellation, &context_);
+  }
+
+  ~State() {
+    if (ended_) return;
+    Cancel();
+    while (Next().has_value()) {
+    }
+  }
+
+  std::optional<folio::v1::WatchEventsResponse> Next() {
+    if (ended_) return std::nullopt;
+    folio::v1::WatchEventsResponse response;
+    if (reader_->Read(&response)) return response;
+    status_ = FromGrpc(endpoint_, reader_->Finish());
+    running_.reset();
+    ended_ = true;
+    return std::nullopt;
+  }
+
+  const absl::Status& status() const { return status_; }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  const Endpoint endpoint_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<folio::v1::WatchEventsResponse>> reader_;
+  std::optional<RunningCall> running_;
+  bool ended_ = false;
+  absl::Status status_;
+};
+
+EventStream::EventStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EventStream::EventStream(EventStream&& other) noexcept = default;
+EventStream& EventStream::operator=(EventStream&& other) noexcept = default;
+EventStream::~EventStream() = default;
+
+std::optional<folio::v1::WatchEventsResponse> EventStream::Next() { return state_->Next(); }
+absl::Status EventStream::status() const { return state_->status(); }
+void EventStream::Cancel() { state_->Cancel(); }
 
 AdminClient::AdminClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
 AdminClient::~AdminClient() = default;
@@ -57,6 +107,18 @@ absl::StatusOr<folio::v1::ExplainEvictionResponse> AdminClient::ExplainEviction(
 absl::StatusOr<folio::v1::GetManagerResponse> AdminClient::GetManager(const CallOptions& options) {
   return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetManager,
                    folio::v1::GetManagerRequest(), options);
+}
+
+absl::StatusOr<folio::v1::ListWorkersResponse> AdminClient::ListWorkers(
+    const CallOptions& options) {
+  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListWorkers,
+                   folio::v1::ListWorkersRequest(), options);
+}
+
+EventStream AdminClient::WatchEvents(const folio::v1::WatchEventsRequest& request,
+                                     const CallOptions& options) {
+  return EventStream(
+      std::make_unique<EventStream::State>(state_->endpoint, *state_->stub, request, options));
 }
 
 absl::StatusOr<bool> AdminClient::IsServing(const CallOptions& options) {

@@ -8,12 +8,16 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "services/base/steady_time.h"
 
 namespace grpc {
 class ClientContext;
 }
 
 namespace folio::client {
+
+// The default of ConnectOptions::keepalive.
+inline constexpr absl::Duration kKeepalive = absl::Seconds(10);
 
 struct ConnectOptions {
   // Connect waits this long for the first answer.
@@ -24,6 +28,12 @@ struct ConnectOptions {
   // For a worker's client, the addresses of other workers of the same manager. When a generation
   // loses its worker, the client asks these and the first address in turn to continue it.
   std::vector<std::string> standby = {};
+  // While a call runs, the client asks this often whether the server is still there. The server has
+  // half of this time to answer. If it does not, because its process is stopped or its machine is
+  // gone, the call ends with UNAVAILABLE, and a generation is resumed. 0 never asks. Otherwise it
+  // is at least 5 s, which is what servers allow; those before version 0.2 cut a call that gets
+  // nothing for 4 times this long.
+  absl::Duration keepalive = kKeepalive;
 };
 
 // Stops calls from another thread. Any number of calls may have the same Cancellation, one after
@@ -42,16 +52,20 @@ class Cancellation {
   std::shared_ptr<State> state_;
 };
 
-// The default of CallOptions::resume.
-inline constexpr absl::Duration kResume = absl::Seconds(10);
+// The default of CallOptions::resume. It is longer than --lease_ttl and --kill_fenced_after of a
+// manager take together by default, 20 s.
+inline constexpr absl::Duration kResume = absl::Seconds(30);
 
 struct CallOptions {
-  // The server stops working on the call at the deadline; the status is DEADLINE_EXCEEDED.
-  absl::Time deadline = absl::InfiniteFuture();
+  // The server stops working on the call at the deadline, for example SteadyNow() +
+  // absl::Seconds(30). The status is then DEADLINE_EXCEEDED.
+  SteadyTime deadline = SteadyTime::InfiniteFuture();
   Cancellation cancellation;
   // When a generation loses its worker, the client looks this long for another one that continues
   // the sequence (one of ConnectOptions::standby, or one that was started at the same address). The
-  // tokens continue where they stopped. With 0 the loss ends the generation.
+  // tokens continue where they stopped. If no event had come, the client sends the request again
+  // instead. A worker that hangs is proven gone only after the manager's --lease_ttl and
+  // --kill_fenced_after, so give some seconds more than both. With 0 the loss ends the generation.
   absl::Duration resume = kResume;
 };
 

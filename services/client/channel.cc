@@ -11,13 +11,35 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
+#include "services/grpc/keepalive.h"
 
 namespace folio::client {
 namespace {
 
 // Score answers with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
 constexpr int kMaxMessageBytes = 256 << 20;
+
+static_assert(kKeepalive == absl::Milliseconds(kKeepaliveTimeMs));
+static_assert(kKeepaliveTimeMs == 2 * kKeepaliveTimeoutMs);
+
+absl::Status SetKeepalive(absl::Duration keepalive, grpc::ChannelArguments* arguments) {
+  if (keepalive == absl::ZeroDuration()) return absl::OkStatus();
+  constexpr absl::Duration kLeast = absl::Milliseconds(kLeastPingIntervalMs);
+  constexpr absl::Duration kMost = absl::Hours(24);
+  if (keepalive < kLeast || keepalive > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("keepalive ", absl::FormatDuration(keepalive), ": give 0 for none, or ",
+                     absl::FormatDuration(kLeast), " to ", absl::FormatDuration(kMost)));
+  }
+  const int time = static_cast<int>(absl::ToInt64Milliseconds(keepalive));
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, time);
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, time / 2);
+  // A worker may have nothing to say for longer than gRPC would keep asking.
+  arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return absl::OkStatus();
+}
 
 grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
                    grpc::health::v1::HealthCheckResponse* response) {
@@ -60,8 +82,8 @@ absl::Status CheckAddress(absl::string_view address) {
 }
 
 void Prepare(const CallOptions& options, grpc::ClientContext* context) {
-  if (options.deadline < absl::InfiniteFuture()) {
-    context->set_deadline(absl::ToChronoTime(options.deadline));
+  if (options.deadline < SteadyTime::InfiniteFuture()) {
+    context->set_deadline(GrpcDeadline(options.deadline));
   }
 }
 
@@ -91,12 +113,15 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   // Channels are not shared, because a channel that another client left in back-off would make this
   // one fail too.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (absl::Status status = SetKeepalive(options.keepalive, &arguments); !status.ok()) {
+    return status;
+  }
   Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
                     grpc::CreateCustomChannel(std::string(address),
                                               grpc::InsecureChannelCredentials(), arguments)};
   // Only a call tells why a connection fails. Any answer from the server shows that it is there.
   CallOptions call;
-  call.deadline = absl::Now() + options.timeout;
+  call.deadline = SteadyNow() + options.timeout;
   grpc::health::v1::HealthCheckResponse response;
   const grpc::Status status = Check(endpoint, call, options.wait_for_server, &response);
   switch (status.error_code()) {

@@ -28,8 +28,8 @@ struct Endpoint {
 // INVALID_ARGUMENT if the text is not an address.
 absl::Status CheckAddress(absl::string_view address);
 
-// `role` is "worker" or "manager". INVALID_ARGUMENT if the text is not an address. UNAVAILABLE
-// names the address and the reason if nothing answers there.
+// `role` is "worker" or "manager". INVALID_ARGUMENT if the text is not an address or an option is
+// out of range. UNAVAILABLE names the address and the reason if nothing answers there.
 absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
                                  const ConnectOptions& options);
 

@@ -17,6 +17,10 @@
 //   RESOURCE_EXHAUSTED   the pool is full (the message says what would free room)
 //   FAILED_PRECONDITION  e.g. a chat where the model has no chat template
 //   DEADLINE_EXCEEDED, CANCELLED
+//
+// A call has no deadline by default, because every wait ends without one: --queue_timeout of the
+// worker bounds the wait for room, its --step_timeout a step that hangs, and
+// ConnectOptions::keepalive the wait for a server that does not answer.
 #ifndef FOLIO_SERVICES_CLIENT_CLIENT_H_
 #define FOLIO_SERVICES_CLIENT_CLIENT_H_
 
@@ -41,16 +45,18 @@ namespace folio::client {
 // Destroying it before its end cancels it, and the server then frees its pages within a step.
 //
 // If its worker is lost, another one resumes it, and the events continue as if nothing had
-// happened. There are two exceptions. Log-probabilities that were lost with the worker are NaN, and
-// some figures of Finished count from the resumption. A generation that reports evictions is not
-// resumed, because some reports might be lost.
+// happened. If no event had come, the other one gets the request itself. There are two exceptions.
+// Log-probabilities that were lost with the worker are NaN, and some figures of Finished count from
+// the resumption. A generation that reports evictions is not resumed, because some reports might be
+// lost.
 class Generation {
  public:
   Generation(Generation&& other) noexcept;
   Generation& operator=(Generation&& other) noexcept;
   ~Generation();
 
-  // Waits for the next event. The first is `started` and the last is `finished`. Returns nothing
+  // Waits for the next event. The first is `started` and the last is `finished`. While the request
+  // waits for room, `prefill` events with a queue_position may come before them. Returns nothing
   // after the last.
   std::optional<folio::v1::GenerateResponse> Next();
   // Valid after Next has returned nothing. OK if the generation is complete, otherwise why it

@@ -1,4 +1,5 @@
-// A generation is a stream of events that another worker continues when its worker is lost.
+// A generation is a stream of events. When its worker is lost, another one continues it, or begins
+// it if no event had come.
 #include <grpcpp/support/sync_stream.h>
 
 #include <algorithm>
@@ -7,7 +8,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
+#include "services/base/steady_wait.h"
 #include "services/client/channel.h"
 #include "services/client/client_state.h"
 #include "services/client/utf8_check.h"
@@ -55,11 +57,11 @@ class Attempt {
 class Generation::State {
  public:
   State(std::shared_ptr<Client::State> client, const GenerateRequest& request, CallOptions options)
-      : client_(std::move(client)), options_(std::move(options)) {
+      : client_(std::move(client)), options_(std::move(options)), request_(request) {
     status_ = CheckUtf8(request);
     ended_ = !status_.ok();
     if (ended_) return;
-    Begin(std::make_unique<Attempt>(client_->endpoint, *client_->stub, request, options_));
+    Begin(std::make_unique<Attempt>(client_->endpoint, *client_->stub, request_, options_));
     // A request to resume by hand names the tokens that came before.
     *resume_.mutable_received_tokens() = request.resume().received_tokens();
   }
@@ -74,17 +76,14 @@ class Generation::State {
   std::optional<GenerateResponse> Next() {
     while (!ended_) {
       GenerateResponse event;
-      if (attempt_->Read(&event)) {
-        Note(event);
-        return event;
+      if (first_.has_value()) {
+        event = *std::exchange(first_, std::nullopt);
+      } else if (!attempt_->Read(&event)) {
+        End();
+        continue;
       }
-      absl::Status why = attempt_->Finish();
-      if (why.ok() && !finished_) {
-        why = absl::InternalError(attempt_->name() + " ended the stream without a result");
-      }
-      if (absl::IsUnavailable(why) && !finished_ && Resume(&why)) continue;
-      ended_ = true;
-      status_ = std::move(why);
+      Note(event);
+      return event;
     }
     return std::nullopt;
   }
@@ -93,6 +92,7 @@ class Generation::State {
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     cancelled_ = true;
+    changed_.SignalAll();
     if (attempt_ != nullptr) attempt_->Cancel();
   }
 
@@ -103,7 +103,20 @@ class Generation::State {
     if (cancelled_) attempt_->Cancel();
   }
 
+  // The stream has ended. Continues at another worker, or ends the generation.
+  void End() {
+    absl::Status why = attempt_->Finish();
+    if (why.ok() && !finished_) {
+      why = absl::InternalError(attempt_->name() + " ended the stream without a result");
+    }
+    if (IsLoss(why) && !finished_ && AskOthers(&why)) return;
+    ended_ = true;
+    status_ = std::move(why);
+  }
+
   void Note(const GenerateResponse& event) {
+    if (event.prefill().queue_position() > 0) return;  // it waits, and nothing has begun
+    begun_ = true;
     finished_ = finished_ || event.has_finished();
     if (event.has_started()) {
       resume_.set_sequence_id(event.started().sequence_id());
@@ -118,63 +131,82 @@ class Generation::State {
     return cancelled_ || options_.cancellation.cancelled();
   }
 
-  // Waits a little. Returns false if the attempts must end.
-  bool MayTryAgain(absl::Time until) ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (absl::Now() + kPause >= until || Cancelled()) return false;
+  // Whether the worker was lost. gRPC itself gives CANCELLED to a call that reaches a worker in the
+  // moment in which the worker ends.
+  bool IsLoss(const absl::Status& why) {
+    return absl::IsUnavailable(why) || (absl::IsCancelled(why) && !Cancelled());
+  }
+
+  // Waits a little. Returns false if the attempts must end. An attempt has at least as long as the
+  // pause before it.
+  bool MayTryAgain(SteadyTime until) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (SteadyNow() + 2 * kPause >= until || Cancelled()) return false;
     absl::MutexLock lock(&mutex_);
-    return !mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), kPause);
+    return !changed_.Await(&mutex_, SteadyNow() + kPause,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; });
   }
 
   // Asks one worker after the other to continue the generation, which ended because of `why`. If
-  // none does, `why` also says so.
-  bool Resume(absl::Status* why) {
-    if (resume_.resume_token().empty()) return false;
-    if (!until_) until_ = std::min(absl::Now() + options_.resume, options_.deadline);
+  // none does, `why` also says so. A generation of which nothing has come is begun again: no token
+  // of it can come twice.
+  bool AskOthers(absl::Status* why) {
+    if (begun_ && resume_.resume_token().empty()) return false;
+    if (!until_) until_ = std::min(SteadyNow() + options_.resume, options_.deadline);
     absl::Status last;
     while (MayTryAgain(*until_)) {
       // The worker that was lost comes last.
       at_ = (at_ + 1) % client_->addresses.size();
-      last = ResumeAt(client_->addresses[at_]);
+      last = AskAt(client_->addresses[at_]);
       if (last.ok()) return true;
-      if (!absl::IsUnavailable(last)) break;
+      if (!IsLoss(last)) break;
     }
     if (Cancelled()) {
       *why = absl::CancelledError("the call was cancelled");
+    } else if (!last.ok() && begun_) {
+      *why = {why->code(), absl::StrCat(why->message(), "; not resumed: ", last.message())};
     } else if (!last.ok()) {
-      *why =
-          absl::UnavailableError(absl::StrCat(why->message(), "; not resumed: ", last.message()));
+      *why = std::move(last);
     }
     return false;
   }
 
-  absl::Status ResumeAt(const std::string& address) {
+  absl::Status AskAt(const std::string& address) {
     ConnectOptions connect;
     connect.timeout = kConnect;
+    connect.keepalive = client_->keepalive;
     absl::StatusOr<Endpoint> endpoint = Connect("worker", address, connect);
     if (!endpoint.ok()) return endpoint.status();
     const auto stub = Inference::NewStub(endpoint->channel);
-    GenerateRequest request;
-    *request.mutable_resume() = resume_;
+    GenerateRequest resumption;
+    *resumption.mutable_resume() = resume_;
+    const GenerateRequest& request = begun_ ? resumption : request_;
     Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, request, options_));
     GenerateResponse event;
-    // The stream begins with events that the caller already has.
-    if (attempt_->Read(&event)) return absl::OkStatus();
-    absl::Status status = attempt_->Finish();
-    return status.ok() ? absl::InternalError("a stream without events") : status;
+    if (!attempt_->Read(&event)) {
+      absl::Status status = attempt_->Finish();
+      return status.ok() ? absl::InternalError("a stream without events") : status;
+    }
+    // A resumed stream begins with events that the caller already has.
+    if (!begun_) first_ = std::move(event);
+    return absl::OkStatus();
   }
 
   const std::shared_ptr<Client::State> client_;
   const CallOptions options_;
-  folio::v1::Resume resume_;  // as of the last event
-  size_t at_ = 0;             // of the client's addresses
+  const GenerateRequest request_;
+  bool begun_ = false;                     // an event has come
+  std::optional<GenerateResponse> first_;  // read, and not given to the caller yet
+  folio::v1::Resume resume_;               // as of the last event
+  size_t at_ = 0;                          // of the client's addresses
   // The deadline of the attempts. It is set from a loss until a new event comes, so that attempts
   // also end if each worker is lost as soon as it has the sequence.
-  std::optional<absl::Time> until_;
+  std::optional<SteadyTime> until_;
   bool finished_ = false;
   bool ended_ = false;
   absl::Status status_;
 
   absl::Mutex mutex_;
+  SteadyCondVar changed_;  // cancelled_
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   // Changed under the lock and only by the thread of Next, which may therefore read it without.
   std::unique_ptr<Attempt> attempt_;

@@ -70,6 +70,52 @@ TEST_F(ResumeTest, GoesOnAtAnother) {
   EXPECT_THAT(request.resume().received_tokens(), ElementsAre(100, 101));
 }
 
+// gRPC gives CANCELLED to calls that reach a worker in the moment in which it ends.
+TEST_F(ResumeTest, GoesOnAtAnotherAfterACancellationThatIsNotItsOwn) {
+  lost_.script.status = {grpc::StatusCode::CANCELLED, ""};
+  const auto result = client_->Complete(Question());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->text, "one two three");
+}
+
+// Nothing was delivered, so nothing can come twice.
+TEST_F(ResumeTest, BeginsAgainAtAnotherIfNothingHadCome) {
+  lost_.script.events.clear();
+  const auto result = client_->Complete(Question());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->text, " three");
+  EXPECT_EQ(result->started.sequence_id(), 7U);
+  EXPECT_EQ(other_.generate_request().SerializeAsString(), Question().SerializeAsString());
+  EXPECT_EQ(lost_.script.started.load(), 1);
+  EXPECT_EQ(other_.script.started.load(), 1);
+}
+
+TEST_F(ResumeTest, ResumesAfterItHasBegunAgain) {
+  lost_.script.events.clear();
+  other_.script.events.pop_back();
+  other_.script.status = {grpc::StatusCode::UNAVAILABLE, "killed too"};
+  Generation generation = client_->Start(Question());
+  ASSERT_TRUE(generation.Next()->has_started());
+  EXPECT_EQ(lost_.script.started.load(), 1);
+  // The first worker has been started again.
+  lost_.script.events = AnswerEvents({" four"});
+  lost_.script.status = grpc::Status::OK;
+  std::string text;
+  while (const auto event = generation.Next()) text += event->chunk().text();
+  EXPECT_TRUE(generation.status().ok()) << generation.status();
+  EXPECT_EQ(text, " three four");
+  EXPECT_THAT(lost_.generate_request().resume().received_tokens(), ElementsAre(102));
+}
+
+TEST_F(ResumeTest, BeginsAgainOnlyWhereItIsUnavailable) {
+  lost_.script.events.clear();
+  other_.script.events.clear();
+  other_.script.status = {grpc::StatusCode::RESOURCE_EXHAUSTED, "the pool is full"};
+  const absl::Status status = client_->Complete(Question()).status();
+  EXPECT_EQ(status, absl::ResourceExhaustedError("the pool is full"));
+  EXPECT_EQ(other_.script.started.load(), 1);
+}
+
 TEST_F(ResumeTest, AsksAgainWhileItIsNotToBeHad) {
   other_.script.events.clear();
   other_.script.status = {grpc::StatusCode::UNAVAILABLE, "not yet"};
@@ -119,6 +165,18 @@ TEST_F(ResumeTest, IsCancelledWhileItWaits) {
   canceller.join();
   EXPECT_EQ(generation.status().code(), absl::StatusCode::kCancelled);
   EXPECT_LT(other_.script.started.load(), 20);
+}
+
+TEST(Keepalive, IsNothingOrWhatServersAllow) {
+  ScriptedServer server;
+  for (const absl::Duration keepalive : {absl::Seconds(4.9), -absl::Seconds(1), absl::Hours(25)}) {
+    const auto client = Client::Connect(server.address(), {.keepalive = keepalive});
+    EXPECT_EQ(client.status().code(), absl::StatusCode::kInvalidArgument) << keepalive;
+    EXPECT_THAT(std::string(client.status().message()), HasSubstr("keepalive")) << keepalive;
+  }
+  for (const absl::Duration keepalive : {absl::ZeroDuration(), absl::Seconds(5)}) {
+    EXPECT_TRUE(Client::Connect(server.address(), {.keepalive = keepalive}).ok()) << keepalive;
+  }
 }
 
 TEST(Standby, MustBeAddresses) {

@@ -17,6 +17,7 @@
 
 #include "folio/v1/admin.grpc.pb.h"
 #include "folio/v1/inference.grpc.pb.h"
+#include "tests/client/answer_events.h"
 
 namespace folio::testing {
 
@@ -32,6 +33,8 @@ struct Script {
   folio::v1::ListPoolsResponse pools;
   folio::v1::ListSequencesResponse sequences;
   folio::v1::GetSequenceResponse sequence;
+  folio::v1::ListWorkersResponse workers;
+  std::vector<folio::v1::WatchEventsResponse> watched;
 
   std::atomic<int> started = 0;
   std::atomic<int> cancelled = 0;
@@ -70,6 +73,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   // The last requests, as they arrived.
   folio::v1::GenerateRequest generate_request() const { return Locked(generate_request_); }
   folio::v1::ScoreRequest score_request() const { return Locked(score_request_); }
+  folio::v1::WatchEventsRequest watch_request() const { return Locked(watch_request_); }
   std::vector<folio::v1::GenerateRequest> generate_requests() const {
     return Locked(generate_requests_);
   }
@@ -139,6 +143,21 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
                            folio::v1::GetSequenceResponse* response) override {
     return Answer(context, script.sequence, response);
   }
+  grpc::Status ListWorkers(grpc::ServerContext* context, const folio::v1::ListWorkersRequest*,
+                           folio::v1::ListWorkersResponse* response) override {
+    return Answer(context, script.workers, response);
+  }
+  grpc::Status WatchEvents(grpc::ServerContext* context,
+                           const folio::v1::WatchEventsRequest* request,
+                           grpc::ServerWriter<folio::v1::WatchEventsResponse>* writer) override {
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      watch_request_ = *request;
+    }
+    for (const auto& response : script.watched) writer->Write(response);
+    ++script.started;
+    return End(context);
+  }
 
   std::string directory_;
   std::string address_;
@@ -147,31 +166,8 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   folio::v1::GenerateRequest generate_request_;
   std::vector<folio::v1::GenerateRequest> generate_requests_;
   folio::v1::ScoreRequest score_request_;
+  folio::v1::WatchEventsRequest watch_request_;
 };
-
-// The events of an answer in `texts`, between a started and a finished event.
-inline std::vector<folio::v1::GenerateResponse> AnswerEvents(
-    const std::vector<std::string>& texts) {
-  std::vector<folio::v1::GenerateResponse> events(2);
-  events[0].mutable_started()->set_sequence_id(7);
-  events[0].mutable_started()->set_prompt_tokens(40);
-  events[1].mutable_prefill()->set_done_tokens(40);
-  events[1].mutable_prefill()->set_total_tokens(40);
-  uint32_t token = 100;
-  for (const std::string& text : texts) {
-    auto* chunk = events.emplace_back().mutable_chunk();
-    chunk->set_text(text);
-    chunk->add_tokens(token);
-    auto* logprob = chunk->add_logprobs();
-    logprob->set_token(token++);
-    logprob->set_logprob(-0.5F);
-  }
-  auto* finished = events.emplace_back().mutable_finished();
-  finished->set_reason(folio::v1::FINISH_REASON_LENGTH);
-  finished->mutable_usage()->set_prompt_tokens(40);
-  finished->mutable_usage()->set_generated_tokens(static_cast<uint32_t>(texts.size()));
-  return events;
-}
 
 }  // namespace folio::testing
 

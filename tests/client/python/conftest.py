@@ -20,6 +20,6 @@ def server(tmp_path):
 
 @pytest.fixture
 def client(server):
-    """Of that server, as worker and as manager; it gives up after 20 s at the latest."""
-    with folio.Client(server.address, server.address, timeout=20) as client:
+    """Of that server, as worker and as manager; it gives up after a minute at the latest."""
+    with folio.Client(server.address, server.address, timeout=60) as client:
         yield client

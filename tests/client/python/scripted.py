@@ -18,6 +18,7 @@ RESPONSES = {
     "ListSequences": admin_pb2.ListSequencesResponse,
     "GetSequence": admin_pb2.GetSequenceResponse,
     "ExplainEviction": admin_pb2.ExplainEvictionResponse,
+    "ListWorkers": admin_pb2.ListWorkersResponse,
 }
 
 
@@ -54,7 +55,7 @@ class Refusal(Exception):
 
 class Scripted(inference_pb2_grpc.InferenceServicer, admin_pb2_grpc.AdminServicer):
     """`script`: what each call in turn gets, and the last one all others too: a list of events or a response, with
-    Refusals raised and numbers waited for, in seconds. `requests`: what came; `ended`: Generate calls that are over."""
+    Refusals raised and numbers waited for, in seconds. `requests`: what came; `ended`: streams that are over."""
 
     def __init__(self, address, script=()):
         self.address, self.script = address, list(script)
@@ -100,6 +101,8 @@ class Scripted(inference_pb2_grpc.InferenceServicer, admin_pb2_grpc.AdminService
         finally:
             self.ended += 1
 
+    WatchEvents = Generate
+
 
 def _unary(method):
     def answer(self, request, context):
@@ -115,7 +118,7 @@ for _method in RESPONSES:
 both = pytest.mark.parametrize("kind", ["sync", "async"])
 
 
-def wait_until(condition, timeout=10):
+def wait_until(condition, timeout=60):
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end

@@ -23,7 +23,8 @@ ERRORS = {
     "UNIMPLEMENTED": folio.Unimplemented,
     "PERMISSION_DENIED": folio.PermissionDenied,
     "INTERNAL": folio.Internal,
-    "DATA_LOSS": folio.FolioError,
+    "DATA_LOSS": folio.DataLoss,
+    "UNAUTHENTICATED": folio.FolioError,
 }
 
 
@@ -80,18 +81,18 @@ def test_a_stream_without_an_end(server, client, kind):
 
 @both
 def test_deadlines(server, client, kind):
-    server.script = [[started(), 20]]
+    server.script = [[started(), 60]]
     begin = time.monotonic()
     with pytest.raises(folio.DeadlineExceeded):
         run(kind, client, "x", timeout=0.3)
-    assert 0.2 < time.monotonic() - begin < 10
+    assert 0.2 < time.monotonic() - begin < 30
     wait_until(lambda: server.ended == 1)
-    server.script = [20]
+    server.script = [60]
     with folio.Client(server.address, timeout=0.2) as impatient, pytest.raises(folio.DeadlineExceeded):
         impatient.score("x", continuation="y")
     with folio.Client(server.address, timeout=0.001) as impatient:
         server.script = [WHOLE]
-        assert impatient.generate("x", timeout=20).text() == "Hello world", "a call's own comes first"
+        assert impatient.generate("x", timeout=60).text() == "Hello world", "a call's own comes first"
 
 
 def stop_by_break(generation):

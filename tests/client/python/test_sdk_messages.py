@@ -156,7 +156,9 @@ RESULTS = [
     (folio.RankMemory, admin_pb2.RankMemory), (folio.Device, admin_pb2.Device), (folio.Pool, admin_pb2.Pool),
     (folio.SequenceInfo, admin_pb2.Sequence), (folio.LayerTable, admin_pb2.LayerTable),
     (folio.SequenceTables, admin_pb2.GetSequenceResponse), (folio.ExplainedLayer, admin_pb2.ExplainedLayer),
-    (folio.Explanation, admin_pb2.ExplainEvictionResponse),
+    (folio.Explanation, admin_pb2.ExplainEvictionResponse), (folio.Worker, admin_pb2.Worker),
+    (folio.WorkerProcess, admin_pb2.WorkerProcess), (folio.Fence, admin_pb2.Fence), (folio.Event, admin_pb2.Event),
+    (folio.LostEvents, admin_pb2.LostEvents),
 ]  # fmt: skip
 
 

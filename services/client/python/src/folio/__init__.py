@@ -13,6 +13,7 @@ from folio.client import Client
 from folio.errors import (
     Aborted,
     Cancelled,
+    DataLoss,
     DeadlineExceeded,
     FailedPrecondition,
     FolioError,
@@ -24,18 +25,22 @@ from folio.errors import (
     Unavailable,
     Unimplemented,
 )
+from folio.events import EVENT_KINDS, AsyncEvents, Event, Events, LostEvents
 from folio.generation import AsyncGeneration, Generation
 from folio.inspection import (
     AttachedWorker,
     Device,
     ExplainedLayer,
     Explanation,
+    Fence,
     LayerTable,
     PageRef,
     Pool,
     RankMemory,
     SequenceInfo,
     SequenceTables,
+    Worker,
+    WorkerProcess,
 )
 from folio.policies import (
     Full,
@@ -71,7 +76,9 @@ from folio.results import (
 
 __version__ = "0.2.0"
 __all__ = [
+    "EVENT_KINDS",
     "Aborted",
+    "AsyncEvents",
     "AsyncGeneration",
     "AttachedWorker",
     "CacheOptions",
@@ -81,13 +88,17 @@ __all__ = [
     "Chunk",
     "Client",
     "Completion",
+    "DataLoss",
     "DeadlineExceeded",
     "Device",
+    "Event",
+    "Events",
     "EvictedLayer",
     "Eviction",
     "ExplainedLayer",
     "Explanation",
     "FailedPrecondition",
+    "Fence",
     "Finished",
     "FolioError",
     "Full",
@@ -98,6 +109,7 @@ __all__ = [
     "KeyDiff",
     "KvCrush",
     "LayerTable",
+    "LostEvents",
     "Model",
     "ModelLayout",
     "NotFound",
@@ -122,5 +134,7 @@ __all__ = [
     "Unimplemented",
     "Usage",
     "ValueNorm",
+    "Worker",
+    "WorkerProcess",
     "policy",
 ]

@@ -81,6 +81,14 @@ def timeout(value: object) -> float | None:
     return None if value is None else real("timeout", value, above=True)
 
 
+def keepalive(value: object) -> float:
+    """Seconds between two questions to a server. 0 is for none, and servers allow one every 5 seconds."""
+    seconds = real("keepalive", value, most=86400)
+    if 0 < seconds < 5:
+        raise ValueError(f"keepalive must be 0, or at least 5, is {seconds:g}")
+    return seconds
+
+
 def short_float(value: float) -> float:
     """A float32 of a message as the decimal number that was meant: 0.1, not 0.10000000149011612."""
     if not math.isfinite(value):

@@ -6,24 +6,25 @@ from collections.abc import Iterable, Sequence
 
 from folio import checks, requests
 from folio.generation import AsyncGeneration, Generation
-from folio.inspection import Device, Explanation, Manager, Pool, SequenceInfo, SequenceTables
+from folio.managing import ManagerCalls
 from folio.messages import read
 from folio.policies import Policy
 from folio.requests import ChatTurn
 from folio.results import Eviction, Model, ScoreResult, Tokens
 from folio.server import Server, Workers, check_address, default_address, never_connected
-from folio.v1 import admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grpc
+from folio.v1 import admin_pb2_grpc, inference_pb2, inference_pb2_grpc
 
 
-class Client:
+class Client(ManagerCalls):
     """A client of one worker, and of its manager. Thread-safe, and calls run in parallel.
 
     `address` is the worker's, written "unix:/path" or "host:port". None takes $FOLIO_ADDRESS, or the socket where
     folio-worker listens by default. `manager` is the manager's, with $FOLIO_MANAGER_ADDRESS. `timeout` is the default
     of all calls in seconds, and None waits forever. A call that cannot have had an effect is tried again up to
-    `retries` times. If a generation loses its worker, the client asks others for `resume` seconds to continue it. It
-    asks the workers of the same manager at the addresses `standby`, and a new one at `address`. With 0 the loss ends
-    the generation.
+    `retries` times. If a generation loses its worker, others are asked for `resume` seconds (0: none) to continue it,
+    or to begin it if nothing had come: those at `standby`, which have the same manager, and a new one at `address`. If
+    the worker hangs this needs some seconds more than --lease_ttl and --kill_fenced_after of the manager (10 each). A
+    server is lost if it leaves a ping unanswered, which a running call sends every `keepalive` seconds (0: never).
 
     Nothing is sent until the first call. Leaving the `with` block, or `close`, ends running calls. Errors are
     `folio.FolioError`s. Arguments that cannot be right raise a ValueError or TypeError that names them.
@@ -40,8 +41,9 @@ class Client:
         timeout: float | None = None,
         *,
         retries: int = 4,
-        resume: float = 10.0,
+        resume: float = 30.0,
         standby: Iterable[str] = (),
+        keepalive: float = 10.0,
     ) -> None:
         self.address = check_address(
             "address", default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
@@ -50,12 +52,11 @@ class Client:
             "manager", default_address("FOLIO_MANAGER_ADDRESS", "manager.sock") if manager is None else manager
         )
         self._timeout = checks.timeout(timeout)
-        retries = checks.integer("retries", retries)
-        self._worker = Server("worker", self.address, inference_pb2_grpc.InferenceStub, retries)
-        others = [check_address(f"standby[{at}]", one) for at, one in enumerate(standby)]
-        servers = [Server("worker", one, inference_pb2_grpc.InferenceStub, retries) for one in others]
-        self._workers = Workers((self._worker, *servers), checks.real("resume", resume))
-        self._manager = Server("manager", self.manager_address, admin_pb2_grpc.AdminStub, retries)
+        rules = (checks.integer("retries", retries), checks.keepalive(keepalive))
+        addresses = [self.address, *(check_address(f"standby[{at}]", one) for at, one in enumerate(standby))]
+        servers = tuple(Server("worker", one, inference_pb2_grpc.InferenceStub, *rules) for one in addresses)
+        self._worker, self._workers = servers[0], Workers(servers, checks.real("resume", resume))
+        self._manager = Server("manager", self.manager_address, admin_pb2_grpc.AdminStub, *rules)
 
     def __enter__(self) -> Client:
         return self
@@ -96,6 +97,8 @@ class Client:
         eviction_mode: str | None = None,
         schedule: str | None = None,
         layer_budgets: Sequence[int] | None = None,
+        compaction: str | None = None,
+        compaction_stride: int | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -107,6 +110,8 @@ class Client:
         logprobs: int | None = None,
         report_evictions: bool = False,
         label: str = "",
+        priority: int = 0,
+        tenant: str = "",
         timeout: float | None = None,
     ) -> Generation:
         """Continues a prompt (text, token ids, or a chat in the model's template), piece by piece.
@@ -119,19 +124,24 @@ class Client:
         eviction_mode    is "pipelined" (None), or "synchronous" for results that repeat to the token.
         schedule         spreads the budget over the layers, "uniform" (None) or "pyramid".
         layer_budgets    gives each layer a budget, instead of `budget`.
+        compaction       of a prompt over its budget, "whole" at its end, or "streamed" also during prefill, so that
+                         the cache never holds more than budget and stride. None is "whole" where the pool has room.
+        compaction_stride   is the prompt tokens between two streamed compactions. None is 512.
         max_tokens       is the most new tokens. None is 256, or the rest of the context.
         stop             ends the text before the first of these strings.
         temperature, top_k, top_p, min_p, seed   choose tokens. Temperature 0 always takes the likeliest.
         logprobs         adds log-probabilities of the chosen tokens (0) and of the n likeliest ones (n).
         report_evictions collects the evictions of each plan in `Generation.evictions`.
         label            is shown to operators beside the sequence.
+        priority         from -100 to 100. Lower ones come first where requests wait for room.
+        tenant           names the party that asks. Tenants take turns when requests wait.
         timeout          limits the whole call in seconds. None is the client's.
         """
+        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
+        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            requests.cache_message(
-                policy, budget, sink_tokens, recent_tokens, eviction_mode, schedule, layer_budgets
-            ),
+            cache,
             requests.sampling_message(temperature, top_k, top_p, min_p, seed),
             max_tokens=max_tokens,
             stop=stop,
@@ -139,6 +149,8 @@ class Client:
             logprobs=logprobs,
             report_evictions=report_evictions,
             label=label,
+            priority=priority,
+            tenant=tenant,
         )
         return Generation(self._workers, request, self._seconds(timeout))
 
@@ -155,6 +167,8 @@ class Client:
         eviction_mode: str | None = None,
         schedule: str | None = None,
         layer_budgets: Sequence[int] | None = None,
+        compaction: str | None = None,
+        compaction_stride: int | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -166,14 +180,16 @@ class Client:
         logprobs: int | None = None,
         report_evictions: bool = False,
         label: str = "",
+        priority: int = 0,
+        tenant: str = "",
         timeout: float | None = None,
     ) -> AsyncGeneration:
         """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
+        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
+        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            requests.cache_message(
-                policy, budget, sink_tokens, recent_tokens, eviction_mode, schedule, layer_budgets
-            ),
+            cache,
             requests.sampling_message(temperature, top_k, top_p, min_p, seed),
             max_tokens=max_tokens,
             stop=stop,
@@ -181,6 +197,8 @@ class Client:
             logprobs=logprobs,
             report_evictions=report_evictions,
             label=label,
+            priority=priority,
+            tenant=tenant,
         )
         return AsyncGeneration(self._workers, request, self._seconds(timeout))
 
@@ -199,13 +217,19 @@ class Client:
         eviction_mode: str | None = None,
         schedule: str | None = None,
         layer_budgets: Sequence[int] | None = None,
+        compaction: str | None = None,
+        compaction_stride: int | None = None,
         top_logprobs: int = 0,
         report_evictions: bool = False,
         label: str = "",
+        priority: int = 0,
+        tenant: str = "",
         timeout: float | None = None,
     ) -> ScoreResult:
         """Log-probabilities of a given continuation, fed token by token with the same compaction and evictions
         as `generate`. `top_logprobs` adds that many of the likeliest tokens at each place."""
+        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
+        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.score_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
             requests.input_message(
@@ -213,12 +237,12 @@ class Client:
                 text="continuation",
                 tokens="continuation_tokens",
             ),
-            requests.cache_message(
-                policy, budget, sink_tokens, recent_tokens, eviction_mode, schedule, layer_budgets
-            ),
+            cache,
             top_logprobs=top_logprobs,
             report_evictions=report_evictions,
             label=label,
+            priority=priority,
+            tenant=tenant,
         )
         answer = self._worker.call("Score", request, self._seconds(timeout), never_connected)
         evictions: tuple[Eviction, ...] = tuple(read(event) for event in answer.evictions)
@@ -251,50 +275,3 @@ class Client:
         """The model that the worker serves."""
         model: Model = read(self._worker.call("GetModel", inference_pb2.GetModelRequest(), self._seconds(timeout)))
         return model
-
-    def manager(self, *, timeout: float | None = None) -> Manager:
-        """The manager's process: its build, its process id and for how long it has served."""
-        manager: Manager = read(self._manager.call("GetManager", admin_pb2.GetManagerRequest(), self._seconds(timeout)))
-        return manager
-
-    def pools(self, *, timeout: float | None = None) -> tuple[Pool, ...]:
-        """The manager's pools. There is one, or none until the first worker has attached."""
-        answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
-        return tuple(read(pool) for pool in answer.pools)
-
-    def devices(self, *, timeout: float | None = None) -> tuple[Device, ...]:
-        """The GPUs whose memory holds the manager's pages. Empty if the pages are in host memory."""
-        answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
-        return tuple(read(device) for device in answer.devices)
-
-    def sequences(self, *, timeout: float | None = None) -> tuple[SequenceInfo, ...]:
-        """The sequences that are open, by id."""
-        answer = self._manager.call("ListSequences", admin_pb2.ListSequencesRequest(), self._seconds(timeout))
-        return tuple(read(sequence) for sequence in answer.sequences)
-
-    def sequence(self, sequence_id: int, *, timeout: float | None = None) -> SequenceTables:
-        """One sequence, layer by layer. Raises `NotFound` if it is not open."""
-        request = requests.sequence_message(sequence_id)
-        tables: SequenceTables = read(self._manager.call("GetSequence", request, self._seconds(timeout)))
-        return tables
-
-    def explain(
-        self,
-        sequence_id: int,
-        policy: Policy | str | None = None,
-        budget: int | float | None = None,
-        *,
-        sink_tokens: int | None = None,
-        recent_tokens: int | None = None,
-        schedule: str | None = None,
-        layer_budgets: Sequence[int] | None = None,
-        timeout: float | None = None,
-    ) -> Explanation:
-        """A dry run of a decision, which lists what would leave the cache now, with scores. Without cache
-        arguments it is the decision of the sequence's own policy."""
-        cache = requests.cache_message(
-            policy, budget, sink_tokens, recent_tokens, schedule=schedule, layer_budgets=layer_budgets
-        )
-        request = requests.explain_message(sequence_id, cache)
-        found: Explanation = read(self._manager.call("ExplainEviction", request, self._seconds(timeout)))
-        return found

@@ -67,6 +67,10 @@ class PermissionDenied(FolioError):
     """The server does not allow this call for this client."""
 
 
+class DataLoss(FolioError):
+    """The model computed a number that is not finite for this sequence, which ended. Others continue."""
+
+
 class Internal(FolioError):
     """A bug, of the server or of this client."""
 
@@ -83,6 +87,7 @@ _BY_STATUS: dict[grpc.StatusCode, type[FolioError]] = {
     grpc.StatusCode.ABORTED: Aborted,
     grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.DATA_LOSS: DataLoss,
     grpc.StatusCode.INTERNAL: Internal,
 }
 

@@ -24,6 +24,55 @@ class AttachedWorker:
     pid: int
     sequences: int
     lease_remaining_ms: int
+    steps_done: int | None
+    step_in_flight_ms: int | None
+    """Both are None for a worker that does not tell them."""
+
+
+@of("WorkerProcess")
+@dataclass(frozen=True)
+class WorkerProcess:
+    """The process of a rank. `pid` is 0 until it has the pages, or if it is in another PID namespace."""
+
+    rank: int
+    pid: int
+    has_pages: bool
+    ended: bool
+
+
+@of("Fence")
+@dataclass(frozen=True)
+class Fence:
+    """The end of a worker's lease. `blocked_pages` are out of use until the worker's processes have ended. `kill_in_ms`
+    is None if the manager never kills them, or has tried, and then `kill_error` may say why it could not."""
+
+    reason: str
+    fenced_ms: int
+    silent_ms: int
+    blocked_pages: int
+    orphans: int
+    kill_in_ms: int | None
+    killed: bool
+    kill_error: str | None
+
+
+@of("Worker")
+@dataclass(frozen=True)
+class Worker:
+    """A worker, from when it attaches until nothing of it is left. `fence` is None while it has a lease, and
+    `lease_remaining_ms` afterwards."""
+
+    worker_id: str
+    name: str
+    processes: tuple[WorkerProcess, ...]
+    sequences: int
+    held_pages: int
+    claimed_sequences: int
+    highest_lease_epoch: int
+    lease_remaining_ms: int | None
+    steps_done: int | None
+    step_in_flight_ms: int | None
+    fence: Fence | None
 
 
 @of("RankMemory")
@@ -69,12 +118,15 @@ class Pool:
     rank_memory: tuple[RankMemory, ...]
     orphans: int
     """The number of sequences whose worker was lost."""
+    total_swap_slots: int
+    used_swap_slots: int
+    """Slots of the swap memory, each of a page, and those of them in use."""
 
 
 @of("Sequence")
 @dataclass(frozen=True)
 class SequenceInfo:
-    """A sequence that is open. `state` is "prefill", "decode", "evicting" or "orphaned"."""
+    """A sequence that is open. `state` is "prefill", "decode", "evicting", "orphaned" or "parked"."""
 
     sequence_id: int
     worker_id: str
@@ -95,6 +147,9 @@ class SequenceInfo:
     lease_epoch: int
     orphan_ms: int
     """Seconds until an orphan ends, unless a worker continues it."""
+    swap_slots: int
+    """Slots of the swap memory that are its own."""
+    tenant: str
 
 
 @of("PageRef")

@@ -49,7 +49,9 @@ def _field(message: Any, field: Any) -> Any:
         if field.message_type is None and field.enum_type is None:
             return tuple(value)
         return tuple(_one(field, one) for one in value)
-    if field.has_presence and field.message_type is None and not message.HasField(field.name):
+    # proto3 keeps a field that is declared optional in a oneof of its own.
+    optional = field.message_type is None or field.containing_oneof is not None
+    if field.has_presence and optional and not message.HasField(field.name):
         return None
     return _one(field, value)
 

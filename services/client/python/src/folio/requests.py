@@ -16,6 +16,7 @@ ChatTurn = Union[Mapping[str, str], tuple[str, str]]
 """{"role": ..., "content": ...}, or the two as a pair."""
 
 SCHEDULES = {"uniform": types_pb2.BUDGET_SCHEDULE_UNIFORM, "pyramid": types_pb2.BUDGET_SCHEDULE_PYRAMID}
+COMPACTIONS = {"whole": types_pb2.COMPACTION_WHOLE, "streamed": types_pb2.COMPACTION_STREAMED}
 MODES = {"pipelined": types_pb2.EVICTION_MODE_PIPELINED, "synchronous": types_pb2.EVICTION_MODE_SYNCHRONOUS}
 
 
@@ -73,6 +74,8 @@ def cache_message(
     eviction_mode: str | None = None,
     schedule: str | None = None,
     layer_budgets: Sequence[int] | None = None,
+    compaction: str | None = None,
+    compaction_stride: int | None = None,
 ) -> types_pb2.CacheOptions:
     """The message of the cache arguments."""
     cache = types_pb2.CacheOptions()
@@ -97,6 +100,12 @@ def cache_message(
         cache.recent_tokens = checks.integer("recent_tokens", recent_tokens)
     if eviction_mode is not None:
         cache.eviction_mode = checks.choice("eviction_mode", eviction_mode, MODES)  # type: ignore[assignment]
+    if compaction is not None:
+        cache.compaction = checks.choice("compaction", compaction, COMPACTIONS)  # type: ignore[assignment]
+    if compaction_stride is not None:
+        if compaction != "streamed":
+            raise ValueError('compaction_stride is for compaction="streamed"')
+        cache.compaction_stride_tokens = checks.integer("compaction_stride", compaction_stride, least=1)
     if isinstance(chosen, Full):
         _refuse_with_full(budget=budget, layer_budgets=layer_budgets, schedule=schedule)
         _refuse_with_full(sink_tokens=sink_tokens or None, recent_tokens=recent_tokens or None)
@@ -147,6 +156,8 @@ def generate_message(
     logprobs: int | None,
     report_evictions: bool,
     label: str,
+    priority: int,
+    tenant: str,
 ) -> inference_pb2.GenerateRequest:
     """A whole request to generate."""
     return inference_pb2.GenerateRequest(
@@ -159,6 +170,8 @@ def generate_message(
         logprobs=None if logprobs is None else checks.integer("logprobs", logprobs),
         report_evictions=checks.flag("report_evictions", report_evictions),
         label=checks.text("label", label),
+        priority=checks.integer("priority", priority, least=-100, most=100),
+        tenant=checks.text("tenant", tenant),
     )
 
 
@@ -170,6 +183,8 @@ def score_message(
     top_logprobs: int,
     report_evictions: bool,
     label: str,
+    priority: int,
+    tenant: str,
 ) -> inference_pb2.ScoreRequest:
     """A whole request to score."""
     return inference_pb2.ScoreRequest(
@@ -179,6 +194,8 @@ def score_message(
         top_logprobs=checks.integer("top_logprobs", top_logprobs),
         report_evictions=checks.flag("report_evictions", report_evictions),
         label=checks.text("label", label),
+        priority=checks.integer("priority", priority, least=-100, most=100),
+        tenant=checks.text("tenant", tenant),
     )
 
 

@@ -26,6 +26,8 @@ class CacheOptions:
     sink_tokens: int | None
     recent_tokens: int | None
     eviction_mode: str
+    compaction: str = "unspecified"
+    compaction_stride_tokens: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget_share", short_float(self.budget_share))
@@ -66,7 +68,7 @@ class EvictedLayer:
     """The tokens that one layer kept, or the block that it lost."""
 
     kept: tuple[int, ...]
-    """After prefill: the logical positions that stayed, ascending."""
+    """In a compaction: the logical positions that stayed, ascending."""
     dropped_block: int | None
     """In decode, the block taken out of the table, or None if this layer lost none."""
 
@@ -77,8 +79,10 @@ class Eviction:
     """One plan of the manager, carried out."""
 
     step: int
-    """Generated tokens that had been fed back; -1 right after prefill."""
+    """Generated tokens that had been fed back; -1 in prefill and right after it."""
     layers: tuple[EvictedLayer, ...]
+    prompt_tokens: int = 0
+    """In a compaction: the tokens of the prompt that were in the cache by then."""
 
 
 def _evicted_layer(message: Any) -> EvictedLayer:

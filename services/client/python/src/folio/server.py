@@ -18,6 +18,8 @@ import grpc.aio
 from folio import checks
 from folio.errors import from_rpc
 
+KEEPALIVE = 10.0  # seconds, as services/grpc/keepalive.h has it for C++
+
 _OPTIONS = [
     # Answers to Score with candidates for thousands of tokens are larger than gRPC's default of 4 MiB.
     ("grpc.max_receive_message_length", 256 << 20),
@@ -29,6 +31,22 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
 ]
+
+
+def channel_options(keepalive: float) -> list[tuple[str, int]]:
+    """The options of a channel that asks its server so often, in seconds, whether it is still there. 0 never asks."""
+    if not keepalive:
+        return _OPTIONS
+    milliseconds = round(keepalive * 1000)
+    return [
+        *_OPTIONS,
+        ("grpc.keepalive_time_ms", milliseconds),
+        ("grpc.keepalive_timeout_ms", milliseconds // 2),
+        # Newer versions of gRPC wait for the answer to a ping with a time of its own, a minute by default.
+        ("grpc.http2.ping_timeout_ms", milliseconds // 2),
+        # A worker may have nothing to say for longer than gRPC would keep asking.
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
 
 
 def default_address(variable: str, socket: str) -> str:
@@ -73,6 +91,12 @@ def is_unavailable(error: grpc.RpcError) -> bool:
     return error.code() == grpc.StatusCode.UNAVAILABLE
 
 
+def is_loss(error: grpc.RpcError) -> bool:
+    """The statuses that tell of a lost worker, if this client has not cancelled. gRPC itself gives CANCELLED to a call
+    that reaches a worker in the moment in which the worker ends."""
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
 def never_connected(error: grpc.RpcError) -> bool:
     """True if the request cannot have reached a server. Only gRPC's words tell, because the status alone does not.
     If gRPC changes its words, calls are merely not tried again."""
@@ -88,9 +112,10 @@ class Retries:
         self._pause = 0.1
 
     def pause_after(self, error: grpc.RpcError) -> float | None:
-        """Seconds until the next attempt, or None if there is none."""
+        """Seconds until the next attempt, or None if there is none. An attempt has at least as long as the pause before
+        it. With less time it would end with DEADLINE_EXCEEDED, which says less than `error` does."""
         pause = self._pause * random.uniform(0.7, 1.3)
-        if self._left <= 0 or not self._safe(error) or not self._deadline.allows(pause):
+        if self._left <= 0 or not self._safe(error) or not self._deadline.allows(2 * pause):
             return None
         self._left -= 1
         self._pause = min(2 * self._pause, 2.0)
@@ -100,8 +125,8 @@ class Retries:
 class _LoopChannel:
     """A channel of grpc.aio, which belongs to the event loop that it was made in, and the calls on it."""
 
-    def __init__(self, address: str, make_stub: Callable[[Any], Any]) -> None:
-        self.channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+    def __init__(self, address: str, make_stub: Callable[[Any], Any], options: list[tuple[str, int]]) -> None:
+        self.channel = grpc.aio.insecure_channel(address, options=options)
         self.stub = make_stub(self.channel)
         self.calls: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -113,13 +138,16 @@ class _LoopChannel:
 
 
 class Server:
-    """Thread-safe. `make_stub` makes the generated stub of a channel."""
+    """Thread-safe. `make_stub` makes the generated stub of a channel, and `keepalive` is as in `Client`."""
 
-    def __init__(self, role: str, address: str, make_stub: Callable[[Any], Any], retries: int) -> None:
+    def __init__(
+        self, role: str, address: str, make_stub: Callable[[Any], Any], retries: int, keepalive: float = KEEPALIVE
+    ) -> None:
         self.name = f'{role} at "{address}"'
         self.retries = retries
         self.closed = False
         self._address, self._make_stub = address, make_stub
+        self._options = channel_options(keepalive)
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._stub: Any = None
@@ -133,7 +161,7 @@ class Server:
         with self._lock:
             self._check_open()
             if self._channel is None:
-                self._channel = grpc.insecure_channel(self._address, options=_OPTIONS)
+                self._channel = grpc.insecure_channel(self._address, options=self._options)
                 self._stub = self._make_stub(self._channel)
             return self._stub
 
@@ -150,7 +178,7 @@ class Server:
         with self._lock:
             self._check_open()
             if loop not in self._loops:
-                self._loops[loop] = _LoopChannel(self._address, self._make_stub)
+                self._loops[loop] = _LoopChannel(self._address, self._make_stub, self._options)
             own = self._loops[loop]
         call = getattr(own.stub, method)(request, timeout=timeout)
         own.calls.add(call)

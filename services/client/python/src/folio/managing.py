@@ -1,0 +1,94 @@
+"""The calls of a client that its manager answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from folio import requests
+from folio.events import AsyncEvents, Events, events_message
+from folio.inspection import Device, Explanation, Manager, Pool, SequenceInfo, SequenceTables, Worker
+from folio.messages import read
+from folio.policies import Policy
+from folio.server import Server
+from folio.v1 import admin_pb2
+
+
+class ManagerCalls:
+    """The part of `Client` that asks the manager."""
+
+    _manager: Server
+
+    def _seconds(self, timeout: float | None) -> float | None:
+        """The timeout of a call."""
+        raise NotImplementedError
+
+    def manager(self, *, timeout: float | None = None) -> Manager:
+        """The manager's process: its build, its process id and for how long it has served."""
+        manager: Manager = read(self._manager.call("GetManager", admin_pb2.GetManagerRequest(), self._seconds(timeout)))
+        return manager
+
+    def pools(self, *, timeout: float | None = None) -> tuple[Pool, ...]:
+        """The manager's pools. There is one, or none until the first worker has attached."""
+        answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
+        return tuple(read(pool) for pool in answer.pools)
+
+    def devices(self, *, timeout: float | None = None) -> tuple[Device, ...]:
+        """The GPUs whose memory holds the manager's pages. Empty if the pages are in host memory."""
+        answer = self._manager.call("ListPools", admin_pb2.ListPoolsRequest(), self._seconds(timeout))
+        return tuple(read(device) for device in answer.devices)
+
+    def workers(self, *, timeout: float | None = None) -> tuple[Worker, ...]:
+        """The workers that have a lease, and the lost ones that still block pages, in the order in which they came."""
+        answer = self._manager.call("ListWorkers", admin_pb2.ListWorkersRequest(), self._seconds(timeout))
+        return tuple(read(worker) for worker in answer.workers)
+
+    def events(
+        self, after: int = 0, *, follow: bool = False, kinds: Iterable[str] | str = (), timeout: float | None = None
+    ) -> Events:
+        """Tells what happened in the manager, oldest first, and with `follow` also what happens from now on.
+
+        after    leaves out the events up to this number.
+        kinds    are words of `folio.EVENT_KINDS`, or "all". Without any, those are left out that requests and steps
+                 make: "sequence_waiting", "sequence_opened", "sequence_closed", "pages_evicted" and
+                 "sequence_parked".
+        timeout  limits the whole stream in seconds. None is the client's.
+        """
+        return Events(self._manager, events_message(after, follow, kinds), self._seconds(timeout))
+
+    def aevents(
+        self, after: int = 0, *, follow: bool = False, kinds: Iterable[str] | str = (), timeout: float | None = None
+    ) -> AsyncEvents:
+        """As `events`, for the running event loop. Iterate with `async for`."""
+        return AsyncEvents(self._manager, events_message(after, follow, kinds), self._seconds(timeout))
+
+    def sequences(self, *, timeout: float | None = None) -> tuple[SequenceInfo, ...]:
+        """The sequences that are open, by id."""
+        answer = self._manager.call("ListSequences", admin_pb2.ListSequencesRequest(), self._seconds(timeout))
+        return tuple(read(sequence) for sequence in answer.sequences)
+
+    def sequence(self, sequence_id: int, *, timeout: float | None = None) -> SequenceTables:
+        """One sequence, layer by layer. Raises `NotFound` if it is not open."""
+        request = requests.sequence_message(sequence_id)
+        tables: SequenceTables = read(self._manager.call("GetSequence", request, self._seconds(timeout)))
+        return tables
+
+    def explain(
+        self,
+        sequence_id: int,
+        policy: Policy | str | None = None,
+        budget: int | float | None = None,
+        *,
+        sink_tokens: int | None = None,
+        recent_tokens: int | None = None,
+        schedule: str | None = None,
+        layer_budgets: Sequence[int] | None = None,
+        timeout: float | None = None,
+    ) -> Explanation:
+        """A dry run of a decision, which lists what would leave the cache now, with scores. Without cache
+        arguments it is the decision of the sequence's own policy."""
+        cache = requests.cache_message(
+            policy, budget, sink_tokens, recent_tokens, schedule=schedule, layer_budgets=layer_budgets
+        )
+        request = requests.explain_message(sequence_id, cache)
+        found: Explanation = read(self._manager.call("ExplainEviction", request, self._seconds(timeout)))
+        return found
