@@ -21,7 +21,13 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void Show(const folio::v1::Progress& progress) {
-    if (!terminal_.err_is_tty || progress.total_tokens() == 0) return;
+    if (!terminal_.err_is_tty) return;
+    if (progress.queue_position() > 0) {
+      shown_ = true;
+      terminal_.err << "\r\033[Kwaiting for room, at place " << progress.queue_position()
+                    << std::flush;
+    }
+    if (progress.total_tokens() == 0) return;
     shown_ = true;
     terminal_.err << "\r\033[Kprefill " << FormatCount(progress.done_tokens()) << " of "
                   << FormatCount(progress.total_tokens()) << " tokens ("

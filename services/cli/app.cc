@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/base/default_addresses.h"
+#include "services/base/steady_time.h"
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/options.h"
+#include "services/runtime/version.h"
 
 namespace folio::cli {
 namespace {
@@ -32,7 +34,8 @@ void AddGlobalOptions(CLI::App& app, Context& context) {
                      DefaultManagerAddress());
   app.add_option_function<std::string>(
          "--output", [&context](const std::string& format) { context.json = format == "json"; },
-         "table, or json (the protocol's messages, one event per line for generate and chat)")
+         "table, or json (the protocol's messages, one event per line for generate, chat and "
+         "events)")
       ->check(CLI::IsMember({"table", "json"}))
       ->default_str("table");
   app.add_option_function<std::string>(
@@ -44,6 +47,9 @@ void AddGlobalOptions(CLI::App& app, Context& context) {
         }
       },
       "Give up on a call after this time, e.g. 30s (default: never)");
+  app.set_version_flag(
+      "--version", [] { return absl::StrCat("folioctl ", BuildDescription()); },
+      "Print the version and the commit, and exit");
 }
 
 }  // namespace
@@ -66,7 +72,7 @@ absl::StatusOr<std::unique_ptr<client::AdminClient>> Context::ConnectManager() c
 
 client::CallOptions Context::Call() const {
   client::CallOptions options;
-  options.deadline = absl::Now() + timeout;
+  options.deadline = SteadyNow() + timeout;
   return options;
 }
 
@@ -84,9 +90,9 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   app.fallthrough();
   app.footer(absl::StrCat("folioctl COMMAND --help tells more.\n", kExitCodesHelp));
   AddGlobalOptions(app, context);
-  for (auto* add :
-       {AddGenerate, AddChat, AddCompare, AddScore, AddTokenize, AddDetokenize, AddModel, AddSize,
-        AddPools, AddSequences, AddSequence, AddExplain, AddHealth}) {
+  for (auto* add : {AddGenerate, AddChat, AddCompare, AddScore, AddTokenize, AddDetokenize,
+                    AddModel, AddSize, AddPools, AddSequences, AddSequence, AddExplain, AddWorkers,
+                    AddLeases, AddQuarantine, AddEvents, AddHealth}) {
     add(app, context);
   }
 
@@ -94,8 +100,8 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(std::move(reversed));
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help, terminal.out, terminal.err);
+  } catch (const CLI::Success& asked) {  // for help or for the version
+    return app.exit(asked, terminal.out, terminal.err);
   } catch (const CLI::Error& error) {
     const bool unknown = app.get_subcommands().empty() && !app.remaining().empty();
     terminal.err << "folioctl: "

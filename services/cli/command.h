@@ -51,6 +51,10 @@ void AddPools(CLI::App& root, Context& context);
 void AddSequences(CLI::App& root, Context& context);
 void AddSequence(CLI::App& root, Context& context);
 void AddExplain(CLI::App& root, Context& context);
+void AddWorkers(CLI::App& root, Context& context);
+void AddLeases(CLI::App& root, Context& context);
+void AddQuarantine(CLI::App& root, Context& context);
+void AddEvents(CLI::App& root, Context& context);
 void AddHealth(CLI::App& root, Context& context);
 
 }  // namespace folio::cli

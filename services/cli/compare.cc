@@ -73,8 +73,10 @@ void RunAll(client::Client& client, const Context& context, std::vector<Run>& ru
             run.answer.Add(event);
             if (event.has_prefill()) {
               const auto& progress = event.prefill();
-              show(i, absl::StrCat("prefill ", FormatCount(progress.done_tokens()), " of ",
-                                   FormatCount(progress.total_tokens()), " tokens"));
+              show(i, progress.queue_position() > 0
+                          ? absl::StrCat("waiting for room, at place ", progress.queue_position())
+                          : absl::StrCat("prefill ", FormatCount(progress.done_tokens()), " of ",
+                                         FormatCount(progress.total_tokens()), " tokens"));
             } else if (event.has_chunk()) {
               show(i, QuotePiece(run.answer.text));
             }

@@ -102,6 +102,9 @@ std::string DescribeCache(const folio::v1::CacheOptions& cache) {
   }
   if (cache.has_sink_tokens()) absl::StrAppend(&text, ", sink ", cache.sink_tokens());
   if (cache.has_recent_tokens()) absl::StrAppend(&text, ", recent ", cache.recent_tokens());
+  if (cache.compaction() == folio::v1::COMPACTION_STREAMED) {
+    absl::StrAppend(&text, ", compacted every ", cache.compaction_stride_tokens(), " tokens");
+  }
   const bool synchronous = cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;
   return absl::StrCat(text, synchronous ? ", synchronous" : ", pipelined");
 }

@@ -1,4 +1,4 @@
-// folioctl model, pools, sequences and sequence show what runs and what it holds.
+// folioctl model, sequences and sequence show what runs and what it holds.
 #include <algorithm>
 #include <memory>
 
@@ -11,8 +11,6 @@
 
 namespace folio::cli {
 namespace {
-
-constexpr Table::Align kRight = Table::Align::kRight;
 
 absl::Status ShowModel(Context& context) {
   const auto client = context.ConnectWorker();
@@ -48,96 +46,6 @@ absl::Status ShowModel(Context& context) {
   return absl::OkStatus();
 }
 
-// "cpu", or the GPUs of the ranks.
-std::string PlacesOf(const folio::v1::Pool& pool) {
-  std::vector<std::string> places;
-  for (const auto& memory : pool.rank_memory()) {
-    if (std::find(places.begin(), places.end(), memory.device()) == places.end()) {
-      places.push_back(memory.device());
-    }
-  }
-  return absl::StrJoin(places, ",");
-}
-
-// Begins with an empty line. Empty if pages are in host memory.
-std::string RenderDevices(const folio::v1::ListPoolsResponse& pools, const Terminal& terminal) {
-  if (pools.devices().empty()) return "";
-  Table table({{"device"}, {"name"}, {"UUID"}, {"ranks"}, {"memory", kRight}, {"free", kRight}});
-  for (const auto& device : pools.devices()) {
-    const std::string ranks = absl::StrJoin(device.ranks(), ",");
-    table.Row({device.device(), device.name(), device.uuid(), ranks.empty() ? "all" : ranks,
-               device.has_total_bytes() ? FormatBytes(device.total_bytes()) : "-",
-               device.has_free_bytes() ? FormatBytes(device.free_bytes()) : "-"});
-  }
-  return absl::StrCat("\n", table.Render(terminal));
-}
-
-// Begins with an empty line. Empty if the manager is of a version that does not tell.
-std::string RenderManager(const absl::StatusOr<folio::v1::GetManagerResponse>& manager) {
-  if (!manager.ok()) return "";
-  return absl::StrCat("\nfolio-manager ", manager->build(), ", pid ", manager->pid(), ", up ",
-                      FormatSeconds(manager->uptime_ms() / 1e3), "\n");
-}
-
-absl::Status ShowPools(Context& context) {
-  const auto client = context.ConnectManager();
-  if (!client.ok()) return client.status();
-  const auto pools = (*client)->ListPools(context.Call());
-  if (!pools.ok()) return pools.status();
-  std::ostream& out = context.terminal.out;
-  if (context.json) {
-    out << ToJson(*pools, /*pretty=*/true);
-    return absl::OkStatus();
-  }
-  const std::string manager = RenderManager((*client)->GetManager(context.Call()));
-  const std::string devices = RenderDevices(*pools, context.terminal);
-  if (pools->pools().empty()) {
-    out << "No pool: no worker has attached yet.\n" << devices << manager;
-    return absl::OkStatus();
-  }
-  Table table({{"pool", kRight},
-               {"model"},
-               {"device"},
-               {"size", kRight},
-               {"page", kRight},
-               {"pages", kRight},
-               {"free", kRight},
-               {"held", kRight},
-               {"quarantined", kRight},
-               {"reserved", kRight},
-               {"sequences", kRight},
-               {"huge pages"}});
-  Table workers({{"worker"},
-                 {"name"},
-                 {"pool", kRight},
-                 {"pid", kRight},
-                 {"sequences", kRight},
-                 {"lease left", kRight}});
-  bool any_worker = false;
-  for (const auto& pool : pools->pools()) {
-    table.Row({absl::StrCat(pool.pool_id()), pool.layout().model(), PlacesOf(pool),
-               FormatBytes(pool.pool_bytes()), FormatBytes(pool.page_bytes()),
-               FormatCount(pool.total_pages()), FormatCount(pool.free_pages()),
-               FormatCount(pool.held_pages()), FormatCount(pool.quarantined_pages()),
-               FormatCount(pool.reserved_pages()), FormatCount(pool.sequences()),
-               pool.huge_pages() ? "yes" : "no"});
-    for (const auto& worker : pool.workers()) {
-      any_worker = true;
-      workers.Row({worker.worker_id(), worker.name(), absl::StrCat(pool.pool_id()),
-                   absl::StrCat(worker.pid()), FormatCount(worker.sequences()),
-                   FormatSeconds(worker.lease_remaining_ms() / 1e3)});
-    }
-  }
-  out << table.Render(context.terminal) << devices;
-  if (any_worker) {
-    out << "\n" << workers.Render(context.terminal);
-  } else {
-    out << "\nNo worker is attached.\n";
-  }
-  out << manager;
-  return absl::OkStatus();
-}
-
 std::string StateName(folio::v1::SequenceState state) {
   switch (state) {
     case folio::v1::SEQUENCE_STATE_PREFILL:
@@ -148,9 +56,16 @@ std::string StateName(folio::v1::SequenceState state) {
       return "evicting";
     case folio::v1::SEQUENCE_STATE_ORPHANED:
       return "orphaned";
+    case folio::v1::SEQUENCE_STATE_PARKED:
+      return "parked";
     default:
       return "unknown";
   }
+}
+
+// Sequences whose requests name no tenant are of one tenant, which has no name.
+std::string TenantName(const folio::v1::Sequence& sequence) {
+  return sequence.tenant().empty() ? "-" : QuotePiece(sequence.tenant());
 }
 
 absl::Status ShowSequences(Context& context) {
@@ -169,6 +84,7 @@ absl::Status ShowSequences(Context& context) {
   }
   Table table({{"sequence", kRight},
                {"label"},
+               {"tenant"},
                {"worker"},
                {"state"},
                {"policy"},
@@ -183,11 +99,12 @@ absl::Status ShowSequences(Context& context) {
   for (const auto& sequence : list->sequences()) {
     const uint32_t budget = sequence.cache().budget_tokens();
     table.Row({absl::StrCat(sequence.sequence_id()), QuotePiece(sequence.label()),
-               sequence.worker_id(), StateName(sequence.state()), PolicyName(sequence.cache()),
-               budget == 0 ? "-" : FormatCount(budget), FormatCount(sequence.prompt_tokens()),
-               FormatCount(sequence.logical_length()), FormatCount(sequence.resident_tokens()),
-               FormatCount(sequence.held_pages()), FormatBytes(sequence.held_bytes()),
-               FormatCount(sequence.evicted_tokens()), FormatSeconds(sequence.age_ms() / 1e3)});
+               TenantName(sequence), sequence.worker_id(), StateName(sequence.state()),
+               PolicyName(sequence.cache()), budget == 0 ? "-" : FormatCount(budget),
+               FormatCount(sequence.prompt_tokens()), FormatCount(sequence.logical_length()),
+               FormatCount(sequence.resident_tokens()), FormatCount(sequence.held_pages()),
+               FormatBytes(sequence.held_bytes()), FormatCount(sequence.evicted_tokens()),
+               FormatSeconds(sequence.age_ms() / 1e3)});
   }
   out << table.Render(context.terminal);
   return absl::OkStatus();
@@ -203,6 +120,7 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
   const auto& sequence = detail.sequence();
   Table facts = Table::Facts();
   facts.Row({"sequence", absl::StrCat(sequence.sequence_id(), " ", QuotePiece(sequence.label()))});
+  facts.Row({"tenant", TenantName(sequence)});
   facts.Row({"worker", absl::StrCat(sequence.worker_id(), ", lease ", sequence.lease_epoch())});
   std::string state = StateName(sequence.state());
   if (sequence.state() == folio::v1::SEQUENCE_STATE_ORPHANED) {
@@ -217,6 +135,9 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
   facts.Row({"pages", absl::StrCat(FormatCount(sequence.held_pages()), " held, ",
                                    FormatCount(sequence.reserved_pages()), " reserved, ",
                                    FormatBytes(sequence.held_bytes()))});
+  if (sequence.swap_slots() > 0) {
+    facts.Row({"swap slots", FormatCount(sequence.swap_slots())});
+  }
   facts.Row({"evicted", absl::StrCat(FormatCount(sequence.evicted_tokens()), " tokens per layer, ",
                                      FormatCount(sequence.evicted_pages()), " pages, ",
                                      sequence.plan_epoch(), " plans")});
@@ -264,13 +185,6 @@ void AddModel(CLI::App& root, Context& context) {
       AddCommand(root, "model", "Show the model of a worker and its settings (worker)",
                  "  folioctl model\n  folioctl model --output json");
   command->callback([&context] { context.action = [&context] { return ShowModel(context); }; });
-}
-
-void AddPools(CLI::App& root, Context& context) {
-  CLI::App* command =
-      AddCommand(root, "pools", "Pools, their pages and the workers that use them (manager)",
-                 "  folioctl pools\n  folioctl pools --address 127.0.0.1:7070 --output json");
-  command->callback([&context] { context.action = [&context] { return ShowPools(context); }; });
 }
 
 void AddSequences(CLI::App& root, Context& context) {

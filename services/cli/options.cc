@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "services/base/urgency.h"
 #include "services/cli/exit_code.h"
 #include "services/client/inputs.h"
 #include "services/client/policy_text.h"
@@ -74,6 +75,18 @@ void CacheFlags::Add(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--sink", sink, "First tokens that are never evicted (default: one page)");
   command.add_option("--recent", recent, "Last tokens that are never evicted (default: one page)");
+  command
+      .add_option(
+          "--compaction", compaction,
+          "When a prompt over its budget is compacted: whole (at its end), or streamed (also\n"
+          "during prefill, so that it never holds more than budget and stride). Automatic is\n"
+          "whole if the pool has room for it")
+      ->check(CLI::IsMember({"automatic", "whole", "streamed"}))
+      ->capture_default_str();
+  command
+      .add_option("--compaction_stride", compaction_stride,
+                  "Prompt tokens between two streamed compactions (default: 512)")
+      ->check(CLI::PositiveNumber);
   command.add_option("--mode", mode, "When evictions take effect: pipelined or synchronous")
       ->check(CLI::IsMember({"pipelined", "synchronous"}))
       ->capture_default_str();
@@ -88,6 +101,9 @@ absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
   if (schedule == "pyramid") cache.set_budget_schedule(folio::v1::BUDGET_SCHEDULE_PYRAMID);
   if (sink.has_value()) cache.set_sink_tokens(*sink);
   if (recent.has_value()) cache.set_recent_tokens(*recent);
+  if (compaction == "whole") cache.set_compaction(folio::v1::COMPACTION_WHOLE);
+  if (compaction == "streamed") cache.set_compaction(folio::v1::COMPACTION_STREAMED);
+  if (compaction_stride.has_value()) cache.set_compaction_stride_tokens(*compaction_stride);
   cache.set_eviction_mode(mode == "synchronous" ? folio::v1::EVICTION_MODE_SYNCHRONOUS
                                                 : folio::v1::EVICTION_MODE_PIPELINED);
   return cache;
@@ -120,6 +136,15 @@ void LengthFlags::Add(CLI::App& command) {
   command.add_flag("--ignore_eos", ignore_eos, "Do not end at the model's end token");
   command.add_option("--label", label, "Shown to operators beside the sequence")
       ->capture_default_str();
+  command
+      .add_option("--priority", priority,
+                  "From -100 to 100; lower ones come first where requests wait for room")
+      ->check(CLI::Range(-kMaxPriority, kMaxPriority))
+      ->capture_default_str();
+  command
+      .add_option("--tenant", tenant,
+                  "The party that asks; tenants take turns when requests wait for room")
+      ->capture_default_str();
 }
 
 void LengthFlags::Fill(folio::v1::GenerateRequest* request) const {
@@ -127,6 +152,8 @@ void LengthFlags::Fill(folio::v1::GenerateRequest* request) const {
   for (const std::string& text : stop) request->add_stop(text);
   request->set_ignore_eos(ignore_eos);
   request->set_label(label);
+  request->set_priority(priority);
+  request->set_tenant(tenant);
 }
 
 void PromptFlags::Add(CLI::App& command) {

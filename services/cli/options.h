@@ -15,12 +15,14 @@
 
 namespace folio::cli {
 
-// --policy, --budget, --schedule, --sink, --recent, --mode.
+// --policy, --budget, --schedule, --sink, --recent, --compaction, --compaction_stride, --mode.
 struct CacheFlags {
   std::string policy = "full";
   std::string budget;  // tokens, a share of the prompt, or a list of tokens for each layer
   std::string schedule = "uniform";
   std::optional<uint32_t> sink, recent;
+  std::string compaction = "automatic";
+  std::optional<uint32_t> compaction_stride;
   std::string mode = "pipelined";
 
   void Add(CLI::App& command);
@@ -41,12 +43,14 @@ struct SamplingFlags {
   folio::v1::SamplingParams ToProto() const;
 };
 
-// --max_tokens, --stop, --ignore_eos, --label.
+// --max_tokens, --stop, --ignore_eos, --label, --priority, --tenant.
 struct LengthFlags {
   uint32_t max_tokens = 0;
   std::vector<std::string> stop;
   bool ignore_eos = false;
   std::string label = "folioctl";
+  int32_t priority = 0;
+  std::string tenant;
 
   void Add(CLI::App& command);
   void Fill(folio::v1::GenerateRequest* request) const;

@@ -56,6 +56,10 @@ absl::Status KeptPositions::Apply(const folio::v1::EvictionEvent& event) {
     for (size_t layer = 0; layer < kept_.size(); ++layer) {
       const auto& kept = event.layers(static_cast<int>(layer)).kept();
       kept_[layer].assign(kept.begin(), kept.end());
+      // A compaction within the prompt does not see the rest of it.
+      for (uint32_t next = event.prompt_tokens(); next > 0 && next < prompt_tokens_; ++next) {
+        kept_[layer].push_back(next);
+      }
     }
     return absl::OkStatus();
   }

@@ -21,6 +21,7 @@ struct SizeFlags {
   uint64_t prompt = 4096;
   uint64_t max_tokens = 512;
   uint64_t budget = 0;
+  uint64_t stride = 0;
   uint64_t sequences = 0;
   uint64_t pool = 0;  // bytes
   CacheGeometry shape = {.page_tokens = 16};
@@ -42,8 +43,12 @@ Need Compute(const SizeFlags& flags, const CacheGeometry& shape) {
   const uint64_t resident = compacts ? budget : flags.prompt;
   Need need;
   need.decoding = shape.num_layers * footprint.MaxPages(resident, flags.max_tokens);
-  need.prompt = compacts ? shape.num_layers * footprint.ForPrompt(flags.prompt, flags.max_tokens)
-                         : need.decoding;
+  // A streamed compaction has so much of the prompt at once. The rest comes later, as an answer
+  // does.
+  const uint64_t part =
+      flags.stride == 0 ? flags.prompt : std::min(flags.prompt, budget + flags.stride);
+  const uint64_t later = flags.prompt - part + flags.max_tokens;
+  need.prompt = compacts ? shape.num_layers * footprint.ForPrompt(part, later) : need.decoding;
   return need;
 }
 
@@ -122,6 +127,11 @@ void AddSize(CLI::App& root, Context& context) {
   command
       ->add_option("--budget", flags->budget,
                    "Tokens that a layer keeps, rounded up to whole pages (0: all)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32))
+      ->capture_default_str();
+  command
+      ->add_option("--compaction_stride", flags->stride,
+                   "Prompt tokens between streamed compactions (0: the prompt is compacted whole)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32))
       ->capture_default_str();
   command->add_option("--sequences", flags->sequences, "Sequences at once: prints the pool's size")

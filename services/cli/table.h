@@ -39,6 +39,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+inline constexpr Table::Align kRight = Table::Align::kRight;
+
 }  // namespace folio::cli
 
 #endif  // FOLIO_SERVICES_CLI_TABLE_H_

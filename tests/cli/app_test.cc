@@ -46,7 +46,7 @@ TEST_P(ExitCodes, FollowTheKindOfFailure) {
            {"sequence", "1"},
            {"compare", "hi", "--run", "full"},
        }) {
-    std::vector<std::string> arguments = {"--address", server.address()};
+    std::vector<std::string> arguments = {"--address", server.address(), "--timeout", "2s"};
     arguments.insert(arguments.end(), command.begin(), command.end());
     const CliResult result = Folioctl(arguments);
     EXPECT_EQ(result.code, GetParam().exit_code) << command[0] << ": " << result.err;
