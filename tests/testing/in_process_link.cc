@@ -28,7 +28,7 @@ std::optional<SessionReply> InProcessLink::TryReceive() {
   return reply;
 }
 
-std::optional<SessionReply> InProcessLink::Receive(absl::Time deadline) {
+std::optional<SessionReply> InProcessLink::Receive(SteadyTime deadline) {
   if (late_.empty()) return inbox_.Pop(deadline);
   std::optional<SessionReply> reply(std::move(late_.front().reply));
   late_.pop_front();

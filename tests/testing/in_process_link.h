@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "services/base/steady_time.h"
 #include "services/cache/coordinator.h"
 #include "services/manager/session_translator.h"
 #include "services/worker/link/manager_link.h"
@@ -26,7 +27,7 @@ class InProcessLink final : public worker::ManagerLink {
 
   uint64_t Send(SessionRequest request) override;
   std::optional<SessionReply> TryReceive() override;
-  std::optional<SessionReply> Receive(absl::Time deadline) override;
+  std::optional<SessionReply> Receive(SteadyTime deadline) override;
   void Wake() override { inbox_.Wake(); }
   absl::Status status() const override { return inbox_.status(); }
 

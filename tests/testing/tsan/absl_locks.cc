@@ -1,58 +1,34 @@
-// Tells ThreadSanitizer what absl::Mutex and absl::CondVar order. The distribution's libraries are
-// not built for it, so it sees no lock where they have one and reports races that are none. The
-// definitions here stand before the shared library's (gRPC's calls included), call it, and announce
-// what was acquired or released. Linked into ThreadSanitizer builds only.
-#include <dlfcn.h>
-
+// Tells ThreadSanitizer what absl::Mutex, absl::CondVar, absl::Notification and the reference
+// counts of absl::Status order. It sees none of it in the distribution's library, and would report
+// races that are none.
 #include <string>
 
 #include "absl/base/config.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "services/base/check.h"
-
-extern "C" {
-void __tsan_acquire(void* addr);
-void __tsan_release(void* addr);
-void AnnotateIgnoreReadsBegin(const char* file, int line);
-void AnnotateIgnoreReadsEnd(const char* file, int line);
-void AnnotateIgnoreWritesBegin(const char* file, int line);
-void AnnotateIgnoreWritesEnd(const char* file, int line);
-}
+#include "absl/synchronization/notification.h"
+#include "tests/testing/tsan/announce.h"
 
 namespace {
 
 #define FOLIO_STRING(x) #x
 #define FOLIO_EXPANDED_STRING(x) FOLIO_STRING(x)
 
-// The library's own function; `suffix` is its mangled name behind absl's inline namespace.
+// The library's own function; `suffix` is its mangled name behind absl's inline namespace, and
+// `qualifier` is "K" for a const one.
 template <typename Function>
-Function* Real(const char* suffix) {
+Function* Real(const std::string& suffix, const std::string& qualifier = "") {
   const std::string space = FOLIO_EXPANDED_STRING(ABSL_OPTION_INLINE_NAMESPACE_NAME);
-  const std::string name = "_ZN4absl" + std::to_string(space.size()) + space + suffix;
-  void* symbol = dlsym(RTLD_NEXT, name.c_str());
-  FOLIO_CHECK(symbol != nullptr);
-  return reinterpret_cast<Function*>(symbol);
+  const std::string name =
+      "_ZN" + qualifier + "4absl" + std::to_string(space.size()) + space + suffix;
+  return folio::testing::Real<Function>(name.c_str());
 }
 
 // Inside the library a thread may evaluate the conditions of others, under a lock that was, for
 // ThreadSanitizer, released before; their reads are not looked at.
-class InLibrary {
- public:
-  InLibrary() {
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~InLibrary() {
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-  InLibrary(const InLibrary&) = delete;
-  InLibrary& operator=(const InLibrary&) = delete;
-};
-
 template <typename Function, typename... Args>
 auto Call(Function* function, Args... args) {
-  const InLibrary ignore;
+  const folio::testing::NotLookedAt reads;
   return function(args...);
 }
 
@@ -147,6 +123,45 @@ bool CondVar::WaitWithDeadline(Mutex* mu, Time deadline) {
   const bool timed_out = Call(real, this, mu, deadline);
   __tsan_acquire(mu);
   return timed_out;
+}
+
+// HasBeenNotified, which is inline, acquires this address too.
+void Notification::Notify() {
+  static auto* const real = Real<void(Notification*)>("12Notification6NotifyEv");
+  __tsan_release(&notified_yet_);
+  Call(real, this);
+}
+
+void Notification::WaitForNotification() const {
+  static auto* const real =
+      Real<void(const Notification*)>("12Notification19WaitForNotificationEv", "K");
+  Call(real, this);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  static auto* const real = Real<bool(const Notification*, Duration)>(
+      "12Notification30WaitForNotificationWithTimeoutENS0_8DurationE", "K");
+  const bool notified = Call(real, this, timeout);
+  if (notified) __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+  return notified;
+}
+
+bool Notification::WaitForNotificationWithDeadline(Time deadline) const {
+  static auto* const real = Real<bool(const Notification*, Time)>(
+      "12Notification31WaitForNotificationWithDeadlineENS0_4TimeE", "K");
+  const bool notified = Call(real, this, deadline);
+  if (notified) __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+  return notified;
+}
+
+// The owner that drops the last reference deletes what others have read.
+void Status::UnrefNonInlined(uintptr_t rep) {
+  static auto* const real = Real<void(uintptr_t)>("6Status15UnrefNonInlinedEm");
+  void* const address = reinterpret_cast<void*>(rep);
+  __tsan_release(address);
+  __tsan_acquire(address);
+  real(rep);
 }
 
 ABSL_NAMESPACE_END
