@@ -47,6 +47,10 @@ CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& opt
   auto board = kernels::cuda::RegisteredMemory::Register(scores_, board_bytes, "the board");
   FOLIO_CHECK(board.ok());
   board_ = *std::move(board);
+  auto swap = kernels::cuda::PinnedBuffer::Allocate(
+      TestPool::kSwapSlots * view.geometry.swap_slot_bytes(), "swap memory");
+  FOLIO_CHECK(swap.ok());
+  swap_ = *std::move(swap);
   model_ = CudaModel::Load(model, {.device = options.device,
                                    .gpu_memory = options.gpu_memory,
                                    .load_threads = options.load_threads,
@@ -59,6 +63,7 @@ void CudaHarness::MakeAnotherExecutor() {
   kernels::PoolView view = pool_.view();
   view.pages = pages_.as<>();
   view.scores = static_cast<float*>(board_.on_device());
+  view.swap = {swap_.as<>(), TestPool::kSwapSlots, scores_};
   executor_ = model_.ok()
                   ? MakeCudaExecutor(*model_, {view, kernels::cuda::DataType::kBf16}, options_)
                   : model_.status();
@@ -82,6 +87,12 @@ std::vector<kernels::bf16> CudaHarness::Pages() const {
   FOLIO_CHECK(cudaMemcpy(numbers.data(), pages_.as<>(), pages_.bytes(), cudaMemcpyDeviceToHost) ==
               cudaSuccess);
   return numbers;
+}
+
+void CudaHarness::Damage(PageId page) {
+  const std::vector<std::byte> nan(pool_.view().geometry.page_bytes(), std::byte{0xff});
+  auto* at = pages_.as<std::byte>() + page.value() * nan.size();
+  FOLIO_CHECK(cudaMemcpy(at, nan.data(), nan.size(), cudaMemcpyHostToDevice) == cudaSuccess);
 }
 
 void ExpectSameMemory(const CudaHarness& one, const CudaHarness& other) {

@@ -41,6 +41,8 @@ class CudaHarness {
   kernels::PoolView board() const;
   // The contents of the device's pages, in the order of the host's view.
   std::vector<kernels::bf16> Pages() const;
+  // Fills a page on the device with NaN. No step may be under way.
+  void Damage(PageId page);
 
  private:
   TestPool pool_;  // gives out page ids; its own memory is not used
@@ -48,6 +50,7 @@ class CudaHarness {
   kernels::cuda::DeviceBuffer pages_;
   float* scores_;
   kernels::cuda::RegisteredMemory board_;
+  kernels::cuda::PinnedBuffer swap_;
   const CudaExecutorOptions options_;
   absl::StatusOr<std::shared_ptr<CudaModel>> model_;
   absl::StatusOr<std::unique_ptr<Executor>> executor_;

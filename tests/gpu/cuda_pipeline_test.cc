@@ -5,9 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include "services/model/executor/segment_output.h"
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
 #include "tests/gpu/dialogue.h"
+#include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
 namespace {
@@ -34,6 +36,65 @@ void ExpectOneStepBehindIsTheSame(bool graphs) {
 TEST(CudaExecutorTest, OneStepBehindIsTheSame) { ExpectOneStepBehindIsTheSame(false); }
 
 TEST(CudaExecutorTest, OneStepBehindIsTheSameWithGraphs) { ExpectOneStepBehindIsTheSame(true); }
+
+TEST(CudaExecutorTest, SwappedPagesAreTheSame) {
+  const RandomModel model(GpuConfig(), 21);
+  for (const auto score : {kernels::ScoreKind::kNormRatio, kernels::ScoreKind::kValueNorm}) {
+    CudaHarness harness(model, Options(true));
+    ASSERT_TRUE(harness.made().ok());
+    EXPECT_EQ(PlaySwap(harness.executor(), harness.pool(), harness.board(), score), "");
+  }
+}
+
+// The second of three sequences is damaged. Steps are collected one behind, and each feeds what the
+// one before it sampled, so that the failed one is in one more step before the host knows.
+std::vector<std::vector<SegmentOutput>> DecodeThree(CudaHarness& harness, bool damage) {
+  DecodeBatch batch(harness, 3);
+  const auto step = [&](uint32_t at) {
+    StepBatch next;
+    for (uint32_t i = 0; i < 3; ++i) {
+      next.segments.push_back(batch.Segment(i, DecodeBatch::kPrompt + at));
+      if (at == 0) next.segments.back().tokens = {TokenId(50 + i)};
+    }
+    return harness.executor().Enqueue(next);
+  };
+  const SequenceSlot second = batch.Segment(1, DecodeBatch::kPrompt).slot;
+  if (damage) {
+    const auto& layer = harness.executor().tables().at(second).layer(LayerIndex(0));
+    harness.Damage(PageId(layer.pages[0]));
+  }
+  std::vector<std::vector<SegmentOutput>> outputs;
+  StepTicket before = step(0);
+  for (uint32_t at = 1; at < 5; ++at) {
+    const StepTicket ticket = step(at);
+    const StepOutput output = harness.executor().Collect(before);
+    EXPECT_TRUE(output.status.ok()) << output.status;
+    outputs.push_back(output.outputs);
+    before = ticket;
+  }
+  outputs.push_back(harness.executor().Collect(before).outputs);
+  EXPECT_TRUE(harness.executor().fault().ok());
+  return outputs;
+}
+
+TEST(CudaExecutorTest, ADamagedPageFailsItsSequenceAlone) {
+  const RandomModel model(GpuConfig(), 13);
+  CudaHarness whole(model, Options(true));
+  CudaHarness broken(model, Options(true));
+  ASSERT_TRUE(whole.made().ok() && broken.made().ok());
+  const auto expected = DecodeThree(whole, /*damage=*/false);
+  const auto outputs = DecodeThree(broken, /*damage=*/true);
+  ASSERT_EQ(outputs.size(), 5U);
+  for (uint32_t at = 0; at < 5; ++at) {
+    ASSERT_EQ(outputs[at].size(), 3U);
+    EXPECT_EQ(outputs[at][1].status, NotFinite(Position(DecodeBatch::kPrompt + at + 1)));
+    for (const uint32_t i : {0U, 2U}) {
+      EXPECT_TRUE(outputs[at][i].status.ok()) << outputs[at][i].status;
+      EXPECT_EQ(outputs[at][i].token, expected[at][i].token);
+      EXPECT_EQ(outputs[at][i].logprob, expected[at][i].logprob);
+    }
+  }
+}
 
 // Sampled tokens of `sequences`, each of which feeds the next step; steps are collected one behind.
 std::vector<std::vector<TokenId>> Continue(CudaHarness& harness,

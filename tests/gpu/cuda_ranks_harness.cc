@@ -27,7 +27,8 @@ size_t BoardFloats(const GroupSetup& setup) {
 
 // A rank's part of the model, its pages and its executor.
 struct GpuRank {
-  GpuRank(const GroupSetup& setup, collective::Collective& group, float* board)
+  // `board` is the device's address of the board, `on_host` the host's.
+  GpuRank(const GroupSetup& setup, collective::Collective& group, float* board, float* on_host)
       : shards(*ShardForAll(setup.model.config(), setup.ranks)),
         shard(shards[group.rank().value()]),
         source(setup.model, shard),
@@ -54,8 +55,13 @@ struct GpuRank {
       made = communicator.status();
       return;
     }
-    const kernels::PoolView view = ShardPool(shard, on_device.as<>(), board, setup.pages,
-                                             host.geometry, setup.model.config().kv_heads);
+    kernels::PoolView view = ShardPool(shard, on_device.as<>(), board, setup.pages, host.geometry,
+                                       setup.model.config().kv_heads);
+    auto locked = cuda::PinnedBuffer::Allocate(
+        TestPool::kSwapSlots * host.geometry.swap_slot_bytes(), "swap memory");
+    FOLIO_CHECK(locked.ok());
+    swap = *std::move(locked);
+    view.swap = {swap.as<>(), TestPool::kSwapSlots, on_host};
     CudaExecutorOptions options{.max_rows = setup.max_rows, .tune = true};
     options.communicator = *std::move(communicator);
     auto new_executor = MakeCudaExecutor(*model, {view, cuda::DataType::kBf16}, options);
@@ -69,6 +75,7 @@ struct GpuRank {
   TestPool pages;
   cuda::DeviceMemory memory{0};
   cuda::DeviceBuffer on_device;
+  cuda::PinnedBuffer swap;
   absl::Status made;
   std::unique_ptr<Executor> executor;
 };
@@ -92,7 +99,7 @@ std::vector<std::string> RunGpuGroup(const GroupSetup& setup,
     cuda::RegisteredMemory own;
     if (setup.kind == RanksAre::kProcesses) own = reach();
     void* on_device = (setup.kind == RanksAre::kThreads ? shared : own).on_device();
-    GpuRank rank(setup, group, static_cast<float*>(on_device));
+    GpuRank rank(setup, group, static_cast<float*>(on_device), board.data());
     if (!rank.made.ok()) {
       group.Abort(rank.made);
       return rank.made.ToString();

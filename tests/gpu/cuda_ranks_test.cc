@@ -9,11 +9,13 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/base/steady_time.h"
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/cuda_ranks_harness.h"
 #include "tests/gpu/dialogue.h"
 #include "tests/gpu/mirror_executor.h"
 #include "tests/model/conversation.h"
+#include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
 namespace {
@@ -121,6 +123,41 @@ TEST(CudaRanks, OneStepBehindIsTheSame) {
   EXPECT_EQ(together.digest, behind.digest);
 }
 
+TEST(CudaRanks, EachRankSwapsItsPart) {
+  FOLIO_NEEDS_GPUS(2u);
+  const RandomModel model(GpuConfig(), 5);
+  const auto said = RunGpuGroup({.model = model, .ranks = 2}, [](Stage& stage) {
+    return PlaySwap(stage.executor, stage.pages, stage.board, kernels::ScoreKind::kNormRatio);
+  });
+  for (const std::string& wrong : said) EXPECT_EQ(wrong, "");
+}
+
+// Only the leader samples and learns of it. The group continues.
+TEST(CudaRanks, ALogitThatIsNotFiniteIsNoFaultOfTheGroup) {
+  FOLIO_NEEDS_GPUS(2u);
+  RandomModel model(GpuConfig(), 1);
+  // Finite weights whose products are not.
+  model.SetMatrix(Role::kOutput, 0,
+                  std::vector<kernels::bf16>(size_t{101} * 40, kernels::bf16::Round(3e38f)));
+  const auto said = RunGpuGroup({.model = model}, [](Stage& stage) -> std::string {
+    StepSegment segment;
+    segment.slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
+    stage.executor.tables().Extend(segment.slot, stage.pages.Take(2));
+    segment.tokens = {TokenId(1)};
+    segment.want_output = true;
+    for (uint32_t step = 0; step < 3; ++step) {
+      segment.first_position = Position(step);
+      const StepOutput output = stage.executor.Collect(stage.executor.Enqueue({{segment}}));
+      if (!output.status.ok()) return output.status.ToString();
+      if (!absl::IsDataLoss(output.outputs.at(0).status)) return "it was not seen";
+      segment.tokens.clear();  // each rank feeds the token that was sampled
+    }
+    return stage.executor.fault().ToString();
+  });
+  EXPECT_EQ(said[0], "OK");
+  EXPECT_EQ(said[1], "");
+}
+
 // Steps until something fails; whether that came soon, and what it was.
 std::string StepUntilFault(Stage& stage) {
   const SequenceSlot slot = stage.executor.tables().Acquire(kernels::ScoreKind::kNone);
@@ -130,14 +167,14 @@ std::string StepUntilFault(Stage& stage) {
   segment.tokens = {TokenId(1)};
   segment.want_output = true;
   absl::Status status;
-  absl::Time start;
+  SteadyTime start;
   for (uint32_t step = 0; status.ok() && step < 500; ++step) {
     segment.first_position = Position(step);
-    start = absl::Now();
+    start = SteadyNow();
     status = stage.executor.Collect(stage.executor.Enqueue({{segment}})).status;
   }
   if (stage.executor.fault() != status) return "the fault is another";
-  const bool soon = absl::Now() - start < absl::Seconds(10);
+  const bool soon = SteadyNow() - start < absl::Seconds(10);
   if (stage.executor.Collect(stage.executor.Enqueue({{segment}})).status != status) return "again?";
   stage.executor.tables().Release(slot);
   return absl::StrCat(soon ? "soon " : "late ", status.ToString());
@@ -167,7 +204,7 @@ TEST(CudaRanksFailure, ARankThatFailsEndsTheGroup) {
   const auto said =
       RunGpuGroup({.model = model}, StepUntilFault, [](collective::Collective& group) {
         std::string message;
-        (void)group.Broadcast(message, absl::Now() + absl::Seconds(20));
+        (void)group.Broadcast(message, SteadyNow() + absl::Seconds(20));
         group.Abort(absl::DataLossError("rank 1: its memory is lost"));
       });
   EXPECT_EQ(said[0], "soon DATA_LOSS: rank 1: its memory is lost");
@@ -182,7 +219,7 @@ TEST(CudaRanksFailure, AHungGpuEndsTheStepInTime) {
   setup.options.timeout = absl::Seconds(5);
   const auto said = RunGpuGroup(setup, StepUntilFault, [](collective::Collective& group) {
     std::string message;
-    while (group.Broadcast(message, absl::Now() + absl::Seconds(20)).ok()) {
+    while (group.Broadcast(message, SteadyNow() + absl::Seconds(20)).ok()) {
     }
   });
   // Or already where NCCL connects the ranks.

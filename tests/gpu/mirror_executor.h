@@ -33,6 +33,10 @@ class Mirror final : public Executor {
     tables_.state(slot).table.Compact(compact);
     ExpectSameTables(slot);
   }
+  void Swap(const PageSwaps& swaps) override {
+    gpu_.Swap(swaps);
+    cpu_.Swap(swaps);
+  }
   ExecutorTimes times() const override { return gpu_.times(); }
 
   StepTicket Enqueue(const StepBatch& batch) override {

@@ -15,9 +15,9 @@ MODEL = os.environ.get("FOLIO_MODEL")
 
 @pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set")
 def test_another_worker_goes_on(tmp_path):
-    outcome = failover.run(places.Places(BIN), MODEL, tmp_path / "log", 300, device="cpu", pool="512MiB", tokens=72)
+    outcome = failover.run(places.Places(BIN), MODEL, tmp_path / "log", 300, device="cpu", pool="512MiB", tokens=120)
     assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
-    assert outcome.detail.count("72 tokens the same") == 2
+    assert outcome.detail.count("120 tokens the same") == 2
 
 
 @pytest.fixture

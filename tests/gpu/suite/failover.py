@@ -11,7 +11,7 @@ def play(node, model, tokens, seconds):
     def left():
         return max(1, seconds - (time.monotonic() - start))
 
-    node.await_serving("manager", node.manager_address, start + min(20, seconds))
+    node.await_serving("manager", node.manager_address, start + min(60, seconds))
     names = ["first", "second", "third"]
     for name in names:
         node.start_worker(name, model)
