@@ -86,16 +86,24 @@ prose() {
     full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
 }
 
+# What it costs to compact prompts while they are prefilled. The strides are 2 and 8 in a prompt.
+streamed() {
+  for task in needle_prose needle_4 needle_4_prose:blind perplexity; do
+    run streamed --tasks "$task" --lengths 1024 --seeds 1 --budgets 256,512 --compaction whole,streamed,streamed:128 \
+      --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm
+  done
+}
+
 # Decode speed of four streams; nothing else may run on the machine.
 speed() {
   run speed --tasks decode_speed --lengths 1024 --seeds 1 --budgets 256,512 --policies \
     full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose speed
+[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose streamed speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | crush | decode | prose | speed) "$stage" ;;
+    protected | share | policies | confirm | crush | decode | prose | streamed | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done

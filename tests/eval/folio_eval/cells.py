@@ -8,25 +8,30 @@ import folio
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Setting:
-    """How a sequence is held to its budget. `budget` is in tokens (int) or a share of the prompt (float)."""
+    """How a sequence is held to its budget. `budget` is in tokens (int) or a share of the prompt (float). `compaction` is
+    "whole", "streamed", or with its stride in tokens "streamed:128"; None lets the manager choose."""
 
     policy: str
     budget: int | float | None = None
     sink: int | None = None
     recent: int | None = None
     schedule: str | None = None
+    compaction: str | None = None
 
     def arguments(self, salt):
         """For the client's calls. `random` draws anew for each `salt` unless its seed is given."""
         policy = folio.policy(self.policy)
         if isinstance(policy, folio.Random) and policy.seed is None:
             policy = folio.Random(seed=salt)
+        compaction, _, stride = (self.compaction or "").partition(":")
         return {
             "policy": policy,
             "budget": self.budget,
             "sink_tokens": self.sink,
             "recent_tokens": self.recent,
             "schedule": self.schedule,
+            "compaction": compaction or None,
+            "compaction_stride": int(stride) if stride else None,
             "eviction_mode": "synchronous",
         }
 
@@ -34,7 +39,7 @@ class Setting:
     def series(self):
         """The setting but for its budget, as people read it: one line of a plot."""
         extras = [f"{name} {value}" for name, value in
-                  (("sink", self.sink), ("recent", self.recent), ("", self.schedule)) if value is not None]  # fmt: skip
+                  (("sink", self.sink), ("recent", self.recent), ("", self.schedule), ("", self.compaction)) if value is not None]  # fmt: skip
         return ", ".join([self.policy, *(extra.strip() for extra in extras)])
 
 
@@ -66,7 +71,15 @@ def parse_budget(text):
     return value
 
 
-def grid(tasks, policies, budgets, lengths, seeds, sinks=(None,), recents=(None,), schedules=(None,)):
+def parse_compaction(text):
+    """"whole", "streamed" or "streamed:STRIDE"."""
+    kind, colon, stride = text.partition(":")
+    if kind not in ("whole", "streamed") or (colon and not (kind == "streamed" and stride.isdecimal() and int(stride) > 0)):
+        raise ValueError(f"compaction {text!r} must be whole, streamed, or streamed:STRIDE with a number of tokens")
+    return text
+
+
+def grid(tasks, policies, budgets, lengths, seeds, sinks=(None,), recents=(None,), schedules=(None,), compactions=(None,)):
     """The cells, those that belong together next to each other: what is interrupted has whole comparisons first.
 
     `full` takes no budget, so that it comes once; policies in any spelling become the one of the SDK.
@@ -76,7 +89,7 @@ def grid(tasks, policies, budgets, lengths, seeds, sinks=(None,), recents=(None,
     others = [name for name in names if name != FULL]
     if others and not budgets:
         raise ValueError(f"{others[0]} needs a budget")
-    settings += [Setting(*values) for values in itertools.product(others, budgets, sinks, recents, schedules)]
+    settings += [Setting(*values) for values in itertools.product(others, budgets, sinks, recents, schedules, compactions)]
     return [
         Cell(task, length, setting, seed)
         for seed, task, length, setting in itertools.product(seeds, tasks, lengths, settings)

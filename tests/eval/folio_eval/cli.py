@@ -50,6 +50,13 @@ def budgets(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def compactions(text):
+    try:
+        return [cells.parse_compaction(part) for part in text.split(",") if part]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def seeds(text):
     """"3" is the seeds 0, 1, 2; "100-102" and "7,9" are these."""
     try:
@@ -74,6 +81,8 @@ def parser():
     run.add_argument("--sink", type=listed(int), default=[None], help="sink_tokens to try (the manager's default)")
     run.add_argument("--recent", type=listed(int), default=[None], help="recent_tokens to try (the manager's default)")
     run.add_argument("--schedule", type=listed(), default=[None], help="uniform, pyramid (the manager's default)")
+    run.add_argument("--compaction", type=compactions, default=[None],
+                     help="when prompts are compacted: whole,streamed,streamed:128 (the manager's choice)")  # fmt: skip
     run.add_argument("--maps", type=listed(), help="tasks to keep maps of resident positions of (the first one)")
     run.add_argument("--jobs", type=int, default=4, help="requests in flight (4)")
     run.add_argument("--out", required=True, help="results, a JSON line per cell; what it holds is not done again")
@@ -91,7 +100,7 @@ def parser():
     report.add_argument("--out", required=True, help="folder for report.html and the plots")
     report.add_argument("--title", default="What eviction costs")
     compare = commands.add_parser("compare", help="is one policy better than another by more than the interval?")
-    compare.add_argument("better", help="a policy, or policy@budget")
+    compare.add_argument("better", help="a policy, policy@budget, or policy/compaction such as key_diff/streamed:128")
     compare.add_argument("than", help="another")
     compare.add_argument("results", nargs="+")
     commands.add_parser("tasks", help="list the tasks")
@@ -107,7 +116,7 @@ def node_of(options):
 def run(options):
     wanted = cells.grid(
         options.tasks, options.policies, options.budgets, options.lengths, options.seeds,
-        options.sink, options.recent, options.schedule,
+        options.sink, options.recent, options.schedule, options.compaction,
     )  # fmt: skip
     for name in options.tasks:
         tasks.find(name)

@@ -1,29 +1,51 @@
 """`compare A B`: the difference of two policies prompt by prompt, and whether it is more than chance."""
 
+import dataclasses
+
 import folio
 
-from folio_eval.cells import FULL, parse_budget
+from folio_eval.cells import FULL, parse_budget, parse_compaction
 from folio_eval.summary import HIGH_IS_GOOD, Results, verdict
 
 
-def _named(text):
-    """(policy, budget or None) of policy@budget."""
-    name, at, budget = text.partition("@")
-    return str(folio.policy(name)), parse_budget(budget) if at else None
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """What stands on the command line; None is any."""
+
+    policy: str
+    compaction: str | None
+    budget: int | float | None
+
+    @classmethod
+    def parse(cls, text):
+        """policy/compaction@budget, of which the policy is enough."""
+        name, at, budget = text.partition("@")
+        name, slash, compaction = name.partition("/")
+        return cls(
+            str(folio.policy(name)), parse_compaction(compaction) if slash else None, parse_budget(budget) if at else None
+        )
+
+    def fits(self, setting):
+        return (
+            setting.policy == self.policy
+            and self.compaction in (None, setting.compaction)
+            and self.budget in (None, setting.budget)
+        )
 
 
 def _pairs(results, one, other):
-    """Settings to compare: of equal budget, sink, recent and schedule, where no budget was named."""
-    for first in results.settings():
-        if first.policy != one[0] or (one[1] is not None and first.budget != one[1]):
-            continue
-        for second in results.settings():
-            if second.policy != other[0] or (other[1] is not None and second.budget != other[1]):
-                continue
-            named = one[1] is not None and other[1] is not None
-            alike = FULL in (first.policy, second.policy) or named or first.budget == second.budget
-            same = FULL in (first.policy, second.policy) or first.series[len(one[0]) :] == second.series[len(other[0]) :]
-            if alike and same and first != second:
+    """Settings to compare: equal in all that was not named for both."""
+    for first in filter(one.fits, results.settings()):
+        for second in filter(other.fits, results.settings()):
+            full = FULL in (first.policy, second.policy)
+            named = {"policy"}
+            if one.budget is not None and other.budget is not None:
+                named.add("budget")
+            if one.compaction is not None and other.compaction is not None:
+                named.add("compaction")
+            names = {field.name for field in dataclasses.fields(first)} - named
+            alike = full or all(getattr(first, name) == getattr(second, name) for name in names)
+            if alike and first != second:
                 yield first, second
 
 
@@ -35,7 +57,7 @@ def _row(name, estimate, measure):
 
 def main(options):
     results = Results(options.results)
-    pairs = list(_pairs(results, _named(options.better), _named(options.than)))
+    pairs = list(_pairs(results, Named.parse(options.better), Named.parse(options.than)))
     if not pairs:
         raise ValueError(f"nothing to compare: the results have {', '.join(results.series())}")
     for length in results.lengths():

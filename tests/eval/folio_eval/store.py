@@ -15,7 +15,7 @@ import pathlib
 
 from folio_eval.cells import Cell, Setting
 
-SETTING = ("policy", "budget", "sink", "recent", "schedule")
+SETTING = ("policy", "budget", "sink", "recent", "schedule", "compaction")
 
 
 class ResultsError(Exception):

@@ -86,6 +86,24 @@ def test_compare_says_who_is_better(path, capsys):
     assert "nothing to compare" in capsys.readouterr().err
 
 
+def test_compare_takes_a_compaction(tmp_path, capsys):
+    path = tmp_path / "results.jsonl"
+    rows = [row for row in lines() if row["policy"] == "key_diff" and row["task"] != "decode_speed" and "error" not in row]
+    with open(path, "w") as file:
+        for compaction, worse in (("whole", 0), ("streamed", 1), ("streamed:128", 2)):
+            for row in rows:
+                nll = [value + worse for value in row["measures"]["nll"]]
+                file.write(json.dumps({**row, "compaction": compaction, "measures": {**row["measures"], "nll": nll}}) + "\n")
+    assert cli.main(["compare", "key_diff/streamed:128", "key_diff/whole", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said.count(" minus ") == 2 and "key_diff, streamed:128 @ 128 minus key_diff, whole @ 128" in said
+    assert re.search(r"needle_prose +nll +\+2\.000 .* WORSE", said)
+    assert cli.main(["compare", "key_diff", "key_diff", str(path)]) == 1, "of equal compaction there is one"
+    assert "nothing to compare" in capsys.readouterr().err
+    assert cli.main(["compare", "key_diff/partly", "key_diff", str(path)]) == 1
+    assert "'partly' must be whole, streamed" in capsys.readouterr().err
+
+
 def test_results_may_be_packed(tmp_path, path):
     import gzip
 

@@ -168,6 +168,18 @@ def test_the_grid():
         grid(["a"], ["random"], [], [1024], [0])
 
 
+def test_compactions_are_settings(tmp_path):
+    wanted = grid(["a"], ["full", "key_diff"], [64], [1024], [0], compactions=["whole", "streamed", "streamed:128"])
+    settings = [cell.setting for cell in wanted]
+    assert [one.series for one in settings] == ["full", "key_diff, whole", "key_diff, streamed", "key_diff, streamed:128"]
+    asked = [(one.arguments(0)["compaction"], one.arguments(0)["compaction_stride"]) for one in settings]
+    assert asked == [(None, None), ("whole", None), ("streamed", None), ("streamed", 128)]
+    assert all({"compaction", "compaction_stride"} <= set(one.arguments(0)) for one in settings)
+    wanted = grid(["needle_4"], ["key_diff"], [64], [1024], [0], compactions=["whole", "streamed:128"])
+    go(tmp_path / "results.jsonl", Answers(), wanted=wanted)
+    assert set(gather(read_lines(tmp_path / "results.jsonl"))) == set(wanted), "the file tells them apart"
+
+
 def test_random_draws_anew_for_each_prompt():
     setting = Setting("random", 64)
     assert setting.arguments(1)["policy"] != setting.arguments(2)["policy"]
@@ -182,6 +194,7 @@ def test_the_command_line_reads_lists():
     assert options.tasks == ["needle_4", "needle_4:blind"]
     assert options.policies == ["full", "kv_crush:snap_kv,window=32,share=0.5", "random"]
     assert options.budgets == [256, 0.25] and options.seeds == [100, 101, 102] and options.recent == [16, 64]
+    assert options.compaction == [None] and cli.compactions("whole,streamed:96") == ["whole", "streamed:96"]
     assert cli.seeds("3") == [0, 1, 2]
     for wrong in ("0", "1.5", "-3", "x"):
         with pytest.raises(ValueError, match="budget"):
@@ -197,7 +210,7 @@ def test_a_parameter_belongs_to_the_policy_before_it():
         cli.policies("query_diff:pool=30")
 
 
-@pytest.mark.parametrize("flag, value", [("--policies", "fulll"), ("--budgets", "many"), ("--seeds", "a-b")])
+@pytest.mark.parametrize("flag, value", [("--policies", "fulll"), ("--budgets", "many"), ("--seeds", "a-b"), ("--compaction", "streamed:0")])
 def test_the_command_line_refuses_by_name(capsys, flag, value):
     with pytest.raises(SystemExit):
         cli.parser().parse_args(["run", "--tasks", "needle_4", "--policies", "full", "--out", "x", flag, value])

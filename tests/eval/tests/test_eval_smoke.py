@@ -95,6 +95,21 @@ def test_the_report_opens(results, tmp_path):
     assert status == 0 and "random @ 128 minus full" in said
 
 
+def test_compactions_are_told_apart(model, tmp_path):
+    """The same prompts, compacted at their end and while they are prefilled: other nats, and as many tokens kept."""
+    out = tmp_path / "results.jsonl"
+    grid = "run --tasks needle_prose --policies key_diff --budgets 128 --lengths 512 --prompts 2".split()
+    status, said = finish(start(*grid, "--compaction", "whole,streamed:128", "--out", out))
+    assert status == 0, said
+    whole, streamed = (Setting("key_diff", 128, compaction=one) for one in ("whole", "streamed:128"))
+    table = Results([out])
+    assert set(table.settings()) == {whole, streamed}
+    nll = [table.values("needle_prose", 512, one, "nll") for one in (whole, streamed)]
+    assert len(nll[0]) == len(nll[1]) == 2 and nll[0] != nll[1]
+    status, said = finish(start("compare", "key_diff/streamed:128", "key_diff/whole", out))
+    assert status == 0 and "key_diff, streamed:128 @ 128 minus key_diff, whole @ 128" in said
+
+
 def test_a_cell_that_is_refused_costs_only_itself(model, tmp_path):
     out = tmp_path / "results.jsonl"
     grid = "run --tasks needle_repeat --policies full,streaming_llm --budgets 100,256 --lengths 256 --prompts 1".split()
@@ -134,7 +149,7 @@ def test_ctrl_c_leaves_whole_lines_and_no_process(model, tmp_path):
         time.sleep(0.1)
     daemons = children(process.pid)
     process.send_signal(signal.SIGINT)
-    status, said = finish(process, 60)
+    status, said = finish(process, 300)
     assert status == 130 and "stopped" in said, said
     assert len(daemons) == 2 and not any(map(alive, daemons))
     assert 1 <= len(read_lines(out)) < 4
