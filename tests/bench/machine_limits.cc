@@ -1,6 +1,7 @@
 #include "tests/bench/machine_limits.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -60,7 +61,13 @@ __attribute__((target("avx2,fma"))) float SpinFma() {
 
 }  // namespace
 
-double ReadBandwidth(kernels::ThreadPool& pool) {
+double CpuSeconds() {
+  timespec used = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+double ReadBandwidth(kernels::ThreadPool& pool, Stopwatch now) {
   constexpr size_t kPiece = size_t{1} << 20;
   constexpr int kPieces = 384;
   constexpr size_t kBytes = kPiece * kPieces;
@@ -71,10 +78,11 @@ double ReadBandwidth(kernels::ThreadPool& pool) {
   pool.ParallelFor(kPieces,
                    [&](int piece, int) { __builtin_memset(data + piece * kPiece, piece, kPiece); });
   std::atomic<uint64_t> sink{0};
-  const double seconds = FastestSeconds(20, [&] {
+  const auto read = [&] {
     pool.ParallelFor(kPieces,
                      [&](int piece, int) { sink += SumOf(data + piece * kPiece, kPiece); });
-  });
+  };
+  const double seconds = FastestSeconds(20, read, now);
   munmap(map, kBytes);
   return static_cast<double>(kBytes) / seconds;
 }

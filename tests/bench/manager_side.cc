@@ -48,11 +48,12 @@ class ProcessSide final : public ManagerSide {
       _exit(127);
     }
     const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-    auto attached = worker::AttachWithRetry(channel, "bench", {&layout}, absl::Seconds(20),
+    auto attached = worker::AttachWithRetry(channel, {"bench"}, {&layout}, absl::Seconds(20),
                                             [] { return false; });
     if (!attached.ok()) return attached.status();
     side->attachment_ = *std::move(attached);
-    side->link_ = std::make_unique<worker::GrpcManagerLink>(channel, side->attachment_->session());
+    side->link_ = std::make_unique<worker::GrpcManagerLink>(channel, side->attachment_->session(),
+                                                            [] { return StepProgress(); });
     return side;
   }
   ~ProcessSide() override {
@@ -82,7 +83,7 @@ class InProcessSide final : public ManagerSide {
                                                             uint64_t pool_bytes) {
     std::unique_ptr<InProcessSide> side(new InProcessSide());
     auto pool = manager::Pool::Create(layout, manager::HostMemory(), {.bytes = pool_bytes},
-                                      absl::Hours(1), absl::ZeroDuration(), &side->clock_,
+                                      {.lease_ttl = absl::Hours(1)}, &side->clock_,
                                       /*observer=*/nullptr);
     if (!pool.ok()) return pool.status();
     side->pool_ = *std::move(pool);

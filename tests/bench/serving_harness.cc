@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 
 namespace folio::bench {
 
@@ -80,10 +81,10 @@ class Recorder {
   }
 
   // False: the measured steps are not over.
-  bool Fill(absl::Time start, Measured* out) {
+  bool Fill(SteadyTime start, Measured* out) {
     absl::MutexLock lock(&mutex_);
     if (!over_) return false;
-    out->prompts_seconds = begin_.seconds - absl::ToUnixNanos(start) * 1e-9;
+    out->prompts_seconds = begin_.seconds - absl::ToDoubleSeconds(start.since_zero());
     out->decode_seconds = end_.seconds - begin_.seconds;
     out->decode_tokens = end_.tokens - begin_.tokens;
     out->decode_times = Since(begin_.times, end_.times);
@@ -112,7 +113,7 @@ class Recorder {
   }
   bool BegunAreDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_ >= begun_count_; }
   void Snapshot(Point* point) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    point->seconds = absl::ToUnixNanos(absl::Now()) * 1e-9;
+    point->seconds = absl::ToDoubleSeconds(SteadyNow().since_zero());
     for (const uint32_t count : tokens_) point->tokens += count;
     point->counters = engine_->counters();
     point->times = executor_->times();  // we are on its thread
@@ -142,17 +143,17 @@ class Sink final : public worker::ResultSink {
   Sink(uint32_t index, Recorder* recorder) : index_(index), recorder_(recorder) {}
   void OnEvent(worker::Event event) override {
     if (const auto* chunk = std::get_if<worker::TokenChunk>(&event)) {
-      if (first_token_ == absl::InfinitePast()) first_token_ = absl::Now();
+      if (first_token_ == SteadyTime::InfinitePast()) first_token_ = SteadyNow();
       recorder_->Token(index_, static_cast<uint32_t>(chunk->tokens.size()));
     }
   }
   void OnEnd(absl::Status status) override { recorder_->Done(status); }
-  absl::Time first_token() const { return first_token_; }
+  SteadyTime first_token() const { return first_token_; }
 
  private:
   const uint32_t index_;
   Recorder* const recorder_;
-  absl::Time first_token_ = absl::InfinitePast();
+  SteadyTime first_token_ = SteadyTime::InfinitePast();
 };
 
 // Ids that differ between sequences and runs, so that nothing could be shared.
@@ -176,15 +177,16 @@ std::unique_ptr<ServingHarness> ServingHarness::Start(std::unique_ptr<ManagerSid
   harness->vocab_ = vocab;
   options.geometry = harness->manager_->pool().geometry;
   options.num_pages = harness->manager_->pool().num_pages;
-  harness->engine_ = std::make_unique<worker::Engine>(
-      options, harness->executor_.get(), harness->manager_->link(), &harness->queue_, tokenizer);
+  harness->engine_ =
+      std::make_unique<worker::Engine>(options, harness->executor_.get(), harness->manager_->link(),
+                                       &harness->queue_, tokenizer, &harness->gauge_);
   harness->thread_ =
       std::thread([engine = harness->engine_.get()] { engine->Run().IgnoreError(); });
   return harness;
 }
 
 ServingHarness::~ServingHarness() {
-  if (engine_ != nullptr) engine_->Drain(absl::Now());
+  if (engine_ != nullptr) engine_->Drain(SteadyNow());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -236,7 +238,7 @@ absl::StatusOr<Measured> ServingHarness::Run(const Workload& workload) {
     sinks.push_back(std::make_unique<Sink>(i, &recorder));
     submissions.back()->sink = sinks.back().get();
   }
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   uint32_t pushed = 0;
   absl::Status status;
   while (pushed < workload.sequences && status.ok()) {

@@ -91,6 +91,7 @@ class ServingHarness {
   std::unique_ptr<ManagerSide> manager_;
   std::shared_ptr<model::Executor> executor_;
   worker::RequestQueue queue_;
+  worker::StepGauge gauge_;
   std::unique_ptr<worker::Engine> engine_;
   std::thread thread_;
   uint32_t vocab_ = 0;

@@ -50,13 +50,13 @@ void PrintRoundTrip(worker::ManagerLink& link) {
     SessionRequest request;
     request.ack.push_back(
         {.sequence = SequenceId(~uint64_t{0}), .lease_epoch = {}, .plan_epoch = {}});
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyNow();
     link.Send(std::move(request));
     if (!link.Receive(start + absl::Seconds(5)).has_value()) {
       std::fprintf(stderr, "folio_bench: no answer: %s\n", link.status().ToString().c_str());
       std::exit(1);
     }
-    micros.push_back(absl::ToDoubleMicroseconds(absl::Now() - start));
+    micros.push_back(absl::ToDoubleMicroseconds(SteadyNow() - start));
   }
   std::sort(micros.begin(), micros.end());
   std::printf("  one session message and its reply: p50 %.0f us, p99 %.0f us\n",

@@ -29,6 +29,7 @@ class SyntheticPrompts final : public model::Executor {
 
   model::StepTicket Enqueue(const model::StepBatch& batch) override;
   model::StepOutput Collect(model::StepTicket ticket) override;
+  void Swap(const model::PageSwaps& swaps) override { inner_->Swap(swaps); }
   void Compact(model::SequenceSlot slot, const CompactAction& compact) override {
     inner_->Compact(slot, compact);
   }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "services/base/steady_time.h"
 #include "services/worker/link/manager_link.h"
 
 namespace folio::bench {
@@ -17,13 +17,13 @@ class TimedLink final : public worker::ManagerLink {
  public:
   explicit TimedLink(std::unique_ptr<worker::ManagerLink> link) : link_(std::move(link)) {}
   uint64_t Send(SessionRequest request) override {
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyNow();
     const uint64_t step = link_->Send(std::move(request));
-    seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
+    seconds_ += absl::ToDoubleSeconds(SteadyNow() - start);
     return step;
   }
   std::optional<SessionReply> TryReceive() override { return link_->TryReceive(); }
-  std::optional<SessionReply> Receive(absl::Time deadline) override {
+  std::optional<SessionReply> Receive(SteadyTime deadline) override {
     return link_->Receive(deadline);
   }
   void Wake() override { link_->Wake(); }
