@@ -1,0 +1,6 @@
+"""The package on the path."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))

@@ -1,0 +1,36 @@
+"""The times that daemons and clients of a run are given, in seconds, and the bounds that follow from them."""
+
+# Flags of the daemons.
+LEASE = 10
+KILL_FENCED_AFTER = 6
+ORPHAN_TTL = 40
+ORPHAN_GRACE = 20
+STEP_TIMEOUT = 12
+SLOW_CLIENT_TIMEOUT = 8
+
+# Options of the clients.
+REQUEST = 120  # the deadline of a request
+RESUME = 60  # how long a client looks for a worker that continues its sequence
+KEEPALIVE = 15
+
+# A client's call ends by its deadline. The rest is for a busy machine.
+CALL_ENDS = REQUEST + 5
+# A worker hangs until it is killed, starts again, and its clients find it. A busy machine may take four times as long.
+NEXT_TOKEN = 4 * (LEASE + KILL_FENCED_AFTER + 3)
+# Pages of a lost worker are blocked until its process is killed.
+QUARANTINE = KILL_FENCED_AFTER + 4
+# A sequence whose client never learned of it ends as an orphan.
+ALL_FREE = ORPHAN_TTL + 5
+SERVES_AGAIN = 30
+
+MANAGER_FLAGS = [
+    f"--kill_fenced_after={KILL_FENCED_AFTER}s",
+    f"--orphan_ttl={ORPHAN_TTL}s",
+    f"--orphan_grace={ORPHAN_GRACE}s",
+]
+WORKER_FLAGS = [
+    "--threads=1",
+    "--prefill_chunk=128",
+    f"--step_timeout={STEP_TIMEOUT}s",
+    f"--slow_client_timeout={SLOW_CLIENT_TIMEOUT}s",
+]

@@ -1,0 +1,113 @@
+"""Faults under load, in short form: one of each kind, with checks after each; and proof that the checks find what is wrong."""
+
+import os
+import random
+import signal
+import types
+
+import pytest
+from folio_chaos import checks
+from folio_chaos.bounds import CALL_ENDS, NEXT_TOKEN
+from folio_chaos.cases import make_case
+from folio_chaos.clients import Answer
+from folio_chaos.faults import KINDS, plan
+from folio_chaos.faults.fault import Fault
+from folio_chaos.report import markdown, summary
+from folio_chaos.run import Place, World, run
+
+SEED = 16
+PLAIN = make_case("plain", "full", [3, 4, 5], 4)
+COMPACTED = make_case("compacted", "paged_eviction", list(range(3, 100)), 4, budget=64)
+REPORTED = make_case("reported", "paged_eviction", [3, 4, 5], 4, budget=64, report_evictions=True)
+RIGHT = [7, 8, 9, 10]
+NODE = object()
+PLACE = Place(NODE, "one", "one")
+ENDED = "lost; not resumed: sequence 5 is not open: it ended"
+
+
+@pytest.mark.skipif(not os.environ.get("FOLIO_CHAOS"), reason="FOLIO_CHAOS is not set")
+def test_one_fault_of_each_kind(tmp_path):
+    world = run(SEED, plan(SEED, len(KINDS)), logs=tmp_path)
+    assert not world.wrong, f"seed {SEED}, logs in {tmp_path}: " + "\n".join(one.words for one in world.wrong)
+    said = summary(world, 1)
+    assert set(said["faults_by_kind"]) == {kind.kind for kind in KINDS}
+    assert said["answers_right"] > len(KINDS) * len(world.places) and said["pages_leaked"] == 0
+    assert said["sequences_claimed"] and said["workers_started_again"] >= 4 and said["ended_data_loss_by_poison"] == 1
+    assert f"| seed | {SEED} |" in markdown(said)
+
+
+class SilentKill(Fault):
+    """SIGKILL of a worker of which the checks know nothing."""
+
+    kind = "silent kill"
+
+    def inject(self):
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.popen.wait(60)
+
+
+def test_the_checks_find_a_lost_worker_and_a_wrong_answer(monkeypatch):
+    make_clients = World.make_clients
+
+    def with_a_wrong_answer(world):
+        for answers in world.expected.values():
+            answers[world.cases[0].name][-1] += 1
+        return make_clients(world)
+
+    monkeypatch.setattr(World, "make_clients", with_a_wrong_answer)
+    world = run(SEED, [(SilentKill, random.Random(SEED))])
+    wrong = "\n".join(one.words for one in world.wrong)
+    assert "differs from the calm answer's" in wrong
+    assert "ended with -9" in wrong and "were fenced, which nothing explains" in wrong
+
+
+def fault(**changed):
+    given = {"node": NODE, "worker": "one"}
+    flags = {"loses_sessions": False, "loses_sequences": False, "cuts_clients": False}
+    return types.SimpleNamespace(**{**given, **flags, **changed})
+
+
+def judged(case=PLAIN, tokens=RIGHT, status="OK", words="", during=None, **times):
+    answer = Answer("a client", case, status, words, list(tokens), **times)
+    return checks.judge(answer, RIGHT, during or fault(), PLACE)
+
+
+def test_a_right_answer_is_right():
+    assert judged() == (None, None)
+
+
+@pytest.mark.parametrize(
+    "given, words, grave",
+    [
+        ({"tokens": [7, 8, 1, 10]}, "token 2 of 4 differs", True),
+        ({"tokens": [*RIGHT, 11]}, "token 4 of 4 differs", True),
+        ({"tokens": RIGHT[:3]}, "ended after 3 tokens of 4", True),
+        ({"tokens": [1], "status": "UNAVAILABLE", "words": ENDED, "during": fault(loses_sessions=True)}, "differs", True),
+        ({"tokens": [], "status": "DATA_LOSS"}, "DATA_LOSS", True),
+        ({"seconds": CALL_ENDS + 1}, "the call took", False),
+        ({"longest_wait": NEXT_TOKEN + 1}, "for a token", False),
+        ({"tokens": [], "status": "UNAVAILABLE", "words": ENDED}, "UNAVAILABLE after 0 tokens", False),
+        ({"tokens": [], "status": "DEADLINE_EXCEEDED", "during": fault(loses_sessions=True)}, "DEADLINE_EXCEEDED", False),
+    ],
+)
+def test_a_wrong_answer_is_found(given, words, grave):
+    reason, wrong = judged(**given)
+    assert reason is None and words in wrong.words and wrong.grave == grave
+
+
+@pytest.mark.parametrize(
+    "given, allowed",
+    [
+        ({"case": REPORTED, "during": fault(loses_sessions=True)}, checks.REPORTS),
+        ({"case": REPORTED, "during": fault(loses_sessions=True, node=None)}, None),
+        ({"case": COMPACTED, "during": fault(loses_sessions=True)}, None),
+        ({"case": PLAIN, "during": fault(loses_sessions=True)}, None),
+        ({"case": PLAIN, "during": fault(loses_sequences=True)}, checks.MANAGER),
+        ({"case": PLAIN, "during": fault(loses_sequences=True, node=None)}, None),
+        ({"case": PLAIN, "during": fault(cuts_clients=True)}, checks.CUT),
+        ({"case": PLAIN, "during": fault(cuts_clients=True, worker="two")}, None),
+    ],
+)
+def test_ends_without_an_answer(given, allowed):
+    reason, wrong = judged(**{"status": "UNAVAILABLE", "words": ENDED, "tokens": [], **given})
+    assert reason == allowed and (wrong is None) == (allowed is not None)
