@@ -63,6 +63,14 @@ def tiny_model(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def long_model(tmp_path_factory):
+    """The same with a context of 65,536 tokens, for generations that nobody waits for. It says thousands of tokens a second."""
+    directory = tmp_path_factory.mktemp("model") / "long"
+    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(1 << 16)], check=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
 def tiny_cpu(tiny_model):
     """A pair with it on the CPU, in bfloat16."""
     with Node(pool="8MiB") as node:

@@ -19,9 +19,9 @@ MOST = 48
 class GpuNode(Node):
     worker_binary = "emulated_gpu_worker"
 
-    def __init__(self, devices="cuda:0", environment=None):
+    def __init__(self, devices="cuda:0", environment=None, pool="8MiB", manager_flags=()):
         environment = {**DRIVER, **(environment or {})}
-        super().__init__(pool="8MiB", manager_flags=[f"--device={devices}"], environment=environment)
+        super().__init__(pool=pool, manager_flags=[f"--device={devices}", *manager_flags], environment=environment)
 
     def launch_worker(self, name, compute="bfloat16", flags=(), model=None, environment=None):
         # Small steps: every kernel's thread takes its turn on the host.
@@ -58,7 +58,7 @@ def scored(stub, policy, continuation):
         top_logprobs=2,
         report_evictions=True,
     )
-    return stub.Score(request, timeout=60)
+    return stub.Score(request, timeout=240)
 
 
 def mean_distance(one, other):

@@ -1,6 +1,7 @@
 """A manager and its workers as real processes, and short ways to ask them things."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import signal
@@ -13,6 +14,8 @@ from stubs import ROOT, admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_
 
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
 MODEL = os.environ.get("FOLIO_MODEL", "")
+# Seconds for what takes milliseconds on an idle machine. Builds beside the tests may make it a hundred times slower.
+PATIENCE = 60
 
 
 def wait_until(condition, timeout, what):
@@ -26,7 +29,8 @@ def wait_until(condition, timeout, what):
         time.sleep(0.02)
 
 
-def cache(policy="full", budget=0, mode="synchronous", sink=None, recent=None):
+def cache(policy="full", budget=0, mode="synchronous", sink=None, recent=None, stride=None):
+    """Cache options; with a stride, the prompt is compacted while it is prefilled."""
     options = types_pb2.CacheOptions(budget_tokens=budget)
     getattr(options.policy, policy).SetInParent()
     options.eviction_mode = types_pb2.EvictionMode.Value("EVICTION_MODE_" + mode.upper())
@@ -34,6 +38,9 @@ def cache(policy="full", budget=0, mode="synchronous", sink=None, recent=None):
         options.sink_tokens = sink
     if recent is not None:
         options.recent_tokens = recent
+    if stride is not None:
+        options.compaction = types_pb2.COMPACTION_STREAMED
+        options.compaction_stride_tokens = stride
     return options
 
 
@@ -63,15 +70,22 @@ class Process:
         return self.popen.poll() is None
 
     def words(self):
-        return pathlib.Path(self.log).read_text(errors="replace")
+        """Its log, without a line that is being written."""
+        running = self.running()
+        text = pathlib.Path(self.log).read_text(errors="replace")
+        return text[: text.rfind("\n") + 1] if running else text
 
-    def wait(self, timeout=30):
+    def says(self, words, times=1):
+        """Waits until its log has these words. A daemon writes its log in a thread of its own, so that a reply may come first."""
+        wait_until(lambda: self.words().count(words) >= times, PATIENCE, f"{self.name} says {words}")
+
+    def wait(self, timeout=PATIENCE):
         return self.popen.wait(timeout)
 
     def signal(self, number):
         self.popen.send_signal(number)
 
-    def stop(self, timeout=20):
+    def stop(self, timeout=PATIENCE):
         if self.running():
             self.signal(signal.SIGTERM)
             try:
@@ -86,6 +100,7 @@ class Node:
     """One manager; workers join with start_worker. Everything ends with the `with` block."""
 
     worker_binary = "folio-worker"
+    process = Process
 
     def __init__(self, pool="1GiB", lease="10s", manager_flags=(), environment=None):
         self.environment = environment or {}
@@ -97,7 +112,7 @@ class Node:
             f"--listen={self.manager_address}",
             f"--export_socket={self.path}/export.sock",
             f"--pool_bytes={pool}",
-            f"--lease_ttl={lease}",
+            *([f"--lease_ttl={lease}"] if lease else []),
             *manager_flags,
         ]
         self.start_manager()
@@ -121,7 +136,7 @@ class Node:
 
     def start_manager(self):
         """The first one, or the next after one that has ended."""
-        self.manager = Process(
+        self.manager = self.process(
             "folio-manager", self.manager_arguments, self.path / "manager.log", self.environment
         )
 
@@ -140,11 +155,11 @@ class Node:
 
     def launch_worker(self, name, compute="bfloat16", flags=(), model=MODEL, environment=None):
         """Starts the process without waiting for it to serve."""
-        self.workers[name] = Process(
+        self.workers[name] = self.process(
             self.worker_binary,
             [
                 f"--listen={self.worker_address(name)}",
-                f"--manager={self.manager_address}",
+                f"--manager={self.manager_for(name)}",
                 f"--model={model}",
                 f"--compute={compute}",
                 *flags,
@@ -165,18 +180,45 @@ class Node:
     def worker_address(self, name="worker"):
         return f"unix:{self.path}/{name}.sock"
 
+    def manager_for(self, name):
+        """The address at which that worker looks for the manager."""
+        return self.manager_address
+
+    def pools(self):
+        """One, or none before the first worker has attached to the manager."""
+        return self.admin.ListPools(admin_pb2.ListPoolsRequest(), timeout=PATIENCE).pools
+
     def pool(self):
-        pools = self.admin.ListPools(admin_pb2.ListPoolsRequest(), timeout=10).pools
-        assert len(pools) == 1
-        return pools[0]
+        (pool,) = self.pools()
+        return pool
 
     def sequences(self):
-        return self.admin.ListSequences(admin_pb2.ListSequencesRequest(), timeout=10).sequences
+        return self.admin.ListSequences(admin_pb2.ListSequencesRequest(), timeout=PATIENCE).sequences
 
     def sequence(self, sequence_id):
-        return self.admin.GetSequence(admin_pb2.GetSequenceRequest(sequence_id=sequence_id), timeout=10)
+        return self.admin.GetSequence(admin_pb2.GetSequenceRequest(sequence_id=sequence_id), timeout=PATIENCE)
 
-    def assert_all_free(self, timeout=10):
+    def events(self, *kinds, after=0):
+        """Events of these kinds, such as "sequence_closed", or of all kinds, in the order of the manager."""
+        wanted = [f"EVENT_KIND_{kind.upper()}" for kind in kinds] or admin_pb2.EventKind.keys()[1:]
+        request = admin_pb2.WatchEventsRequest(after=after, kinds=wanted)
+        return [one.event for one in self.admin.WatchEvents(request, timeout=PATIENCE) if one.HasField("event")]
+
+    @contextlib.contextmanager
+    def closing(self, *reasons):
+        """The sequences that are opened in the block are closed for one of the reasons, such as "cancelled", and leave no page."""
+        before = max((event.number for event in self.events()), default=0)
+        yield
+
+        def found():
+            opened = {event.sequence_id for event in self.events("sequence_opened", after=before)}
+            closed = {event.sequence_id: event.text for event in self.events("sequence_closed", after=before)}
+            return opened and opened <= closed.keys() and {closed[one] for one in opened}
+
+        assert wait_until(found, PATIENCE, "the sequences are closed") <= {*reasons}
+        self.assert_all_free()
+
+    def assert_all_free(self, timeout=PATIENCE):
         """Every page comes back, soon."""
 
         def free():

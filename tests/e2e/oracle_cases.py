@@ -2,12 +2,17 @@
 
 import functools
 import json
+import sys
 from dataclasses import dataclass
 
 from node import cache, tokens
 from stubs import ROOT, inference_pb2, types_pb2
 
 ORACLE = ROOT / "tests/oracle"
+sys.path.append(str(ORACLE))
+from evicting_twin import EvictingTwin, excess  # noqa: E402
+
+__all__ = ["CASES", "SPREAD", "Case", "EvictingTwin", "Judge"]
 PAGE = 16  # of the oracle: page size, sink and recent
 
 
@@ -37,6 +42,16 @@ class Case:
     @property
     def evicts(self):
         return bool(self.kept or self.drops)
+
+    @property
+    def scored(self):
+        """Scores choose what stays."""
+        return self.evicts and self.policy != "streaming_llm"
+
+    @property
+    def chooses_pages(self):
+        """More than one page may go in decode, and scores say which."""
+        return self.scored and self.budget > 2 * PAGE
 
     def cache(self):
         if self.policy == "full":
@@ -86,19 +101,48 @@ SPREAD = json.loads((ORACLE / "spread.json").read_text())
 
 
 class Judge:
-    """Runs cases on one worker, each once, and compares."""
+    """Runs cases on one worker and compares. `runs_free`: mostly a free run has the oracle's tokens, and is the score."""
 
-    def __init__(self, stub):
-        self.stub = stub
+    def __init__(self, stub, runs_free):
+        self.stub, self.runs_free = stub, runs_free
         self.score = functools.lru_cache(maxsize=None)(self._score)
+        self.run = functools.lru_cache(maxsize=None)(self._run)
 
     def _score(self, case):
+        """The log-probabilities after the oracle's own tokens, and what was evicted meanwhile."""
+        run = self.run(case) if self.runs_free else None
+        if run is not None and [token.token for token in run.tokens] == list(case.tokens):
+            return run
         return self.stub.Score(
             inference_pb2.ScoreRequest(
-                input=tokens(case.prompt), continuation=tokens(case.tokens), cache=case.cache(), report_evictions=True
+                input=tokens(case.prompt),
+                continuation=tokens(case.tokens),
+                cache=case.cache(),
+                top_logprobs=1,
+                report_evictions=True,
             ),
             timeout=300,
         )
+
+    def _run(self, case):
+        """A free run, in the form of a score. If it has the oracle's tokens it says all that a score would, and saves
+        a second prefill, which takes most of the time."""
+        request = inference_pb2.GenerateRequest(
+            input=tokens(case.prompt),
+            cache=case.cache(),
+            max_tokens=len(case.tokens),
+            ignore_eos=True,
+            logprobs=1,
+            report_evictions=True,
+        )
+        run = inference_pb2.ScoreResponse()
+        for event in self.stub.Generate(request, timeout=300):
+            run.tokens.extend(event.chunk.logprobs)
+            if event.HasField("eviction"):
+                run.evictions.append(event.eviction)
+            if event.HasField("finished"):
+                run.cache.CopyFrom(event.finished.cache)
+        return run
 
     def logprob_errors(self, case):
         """|difference| of each log-probability."""
@@ -106,13 +150,25 @@ class Judge:
         assert [token.token for token in got] == list(case.tokens)
         return [abs(token.logprob - expected) for token, expected in zip(got, case.logprobs)]
 
-    def kept_shares(self, case):
-        """Layer -> share of the oracle's kept positions that were kept here too."""
+    def misses(self, case):
+        """[(step, the oracle's distance of its two best logits)] where another token than the oracle's is the most
+        likely one, after the oracle's tokens."""
+        got = self.score(case).tokens
+        assert all(len(token.top) == 1 for token in got) and len(got) == len(case.tokens)
+        steps = enumerate(zip(got, case.tokens, case.top2_gap, strict=True))
+        return [(step, gap) for step, (token, expected, gap) in steps if token.top[0].token != expected]
+
+    def kept(self, case):
+        """[positions kept after the prompt per layer]; nothing if there was no compaction."""
         compactions = [event for event in self.score(case).evictions if event.step == -1]
         assert len(compactions) == (1 if case.kept else 0)
-        shares = {}
+        return [list(layer.kept) for event in compactions for layer in event.layers]
+
+    def kept_shares(self, case):
+        """Layer -> share of the oracle's kept positions that were kept here too."""
+        shares, layers = {}, self.kept(case)
         for layer, expected in case.kept.items():
-            kept = list(compactions[0].layers[layer].kept)
+            kept = layers[layer]
             assert kept == sorted(set(kept)), f"layer {layer}: kept positions are not ascending"
             assert len(kept) == len(expected), f"layer {layer} keeps {len(kept)} tokens"
             shares[layer] = len(set(kept) & set(expected)) / len(expected)
@@ -120,9 +176,9 @@ class Judge:
 
     def kept_distances(self, case):
         """Layer -> mean distance, in positions, of the i-th kept token from the oracle's i-th."""
-        (compaction,) = [event for event in self.score(case).evictions if event.step == -1]
+        layers = self.kept(case)
         return {
-            layer: sum(abs(a - b) for a, b in zip(compaction.layers[layer].kept, expected, strict=True)) / len(expected)
+            layer: sum(abs(a - b) for a, b in zip(layers[layer], expected, strict=True)) / len(expected)
             for layer, expected in case.kept.items()
         }
 
@@ -131,8 +187,16 @@ class Judge:
         events = [event for event in self.score(case).evictions if event.step >= 0]
         return [(event.step, [layer.dropped_block for layer in event.layers]) for event in events]
 
+    def drop_distances(self, twin, case):
+        """[(step, layer, distance)]: how much more each dropped page was worth than the cheapest one, as the twin
+        scores the very pages that the worker had."""
+        drops = self.drops(case)
+        scores = twin.page_scores(case.policy, case.prompt, case.tokens, self.kept(case), drops)
+        return [
+            (step, layer, excess(pages, block))
+            for (step, blocks), (_, layers) in zip(drops, scores, strict=True)
+            for layer, (pages, block) in enumerate(zip(layers, blocks, strict=True))
+        ]
+
     def greedy(self, case):
-        request = inference_pb2.GenerateRequest(
-            input=tokens(case.prompt), cache=case.cache(), max_tokens=len(case.tokens), ignore_eos=True
-        )
-        return [token for event in self.stub.Generate(request, timeout=300) for token in event.chunk.tokens]
+        return [token.token for token in self.run(case).tokens]

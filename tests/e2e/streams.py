@@ -7,7 +7,8 @@ import time
 
 import grpc
 import pytest
-from node import cache, tokens, wait_until
+from metrics import Metrics
+from node import PATIENCE, cache, side_by_side, tokens, wait_until
 from oracle_cases import CASES
 from stubs import inference_pb2, types_pb2
 
@@ -84,11 +85,11 @@ def whole(stub, request):
 def refused(stub, request):
     """The status and words of a request that is refused before anything comes of it."""
     with pytest.raises(grpc.RpcError) as failure:
-        list(stub.Generate(request, timeout=30))
+        list(stub.Generate(request, timeout=PATIENCE))
     return failure.value.code(), failure.value.details()
 
 
-def go_on(stub, stream, timeout=20):
+def go_on(stub, stream, timeout=PATIENCE):
     """Resumes as soon as the manager lets."""
     deadline = time.monotonic() + timeout
     while True:
@@ -102,21 +103,41 @@ def go_on(stub, stream, timeout=20):
     stream.follow(call)
 
 
+def serves(stub):
+    """Whether a worker answers. One that looks for a manager refuses."""
+    stream = Stream()
+    stream.follow(stub.Generate(inference_pb2.GenerateRequest(input=tokens([5]), max_tokens=1, ignore_eos=True), timeout=120))
+    return stream.finished is not None
+
+
 def kill(node, name):
     process = node.workers.pop(name)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def start_and_kill(node, stub, name, requests, least=25, kill=kill):
-    """Streams of these requests that each have some tokens when the worker is killed."""
+def start_and_kill(node, stub, name, requests, least=25, kill=kill, when=None):
+    """Streams of these requests, cut when the worker is killed: once each has some tokens, or when `when()` is true."""
     streams = [Stream() for _ in requests]
     with concurrent.futures.ThreadPoolExecutor(len(requests)) as threads:
         calls = [stub.Generate(request, timeout=120) for request in requests]
         following = [threads.submit(stream.follow, call) for stream, call in zip(streams, calls, strict=True)]
-        wait_until(lambda: all(len(stream.tokens) >= least for stream in streams), 60, "all streams have begun")
+        begun = when or (lambda: all(len(stream.tokens) >= least for stream in streams))
+        wait_until(begun, 120, "the streams are where the worker is to be killed")
         kill(node, name)
         for one in following:
             one.result()
     assert all(stream.finished is None for stream in streams)
     return streams
+
+
+def outlive(node, first, second, name, requests, when, kill=kill):
+    """Kills worker `name` when `when()` is true. The requests go on at the second worker, token for token. Returns the
+    tokens of prompts that it computed for that; it must serve metrics."""
+    expected = [whole(second, request).tokens for request in requests]
+    streams = start_and_kill(node, first, name, requests, kill=kill, when=when)
+    (worker,) = node.workers.values()
+    before = Metrics(worker)("folio:prompt_tokens_total")
+    side_by_side(*[lambda stream=stream: go_on(second, stream) for stream in streams])
+    assert [stream.tokens for stream in streams] == expected
+    return Metrics(worker)("folio:prompt_tokens_total") - before

@@ -11,6 +11,7 @@ COMMANDS = {
     "manager, no number": ("folio-manager", ["--pool_bytes=plenty"], ["pool_bytes", "plenty"]),
     "manager, negative size": ("folio-manager", ["--pool_bytes=-1GiB"], ["pool_bytes"]),
     "manager, more than the machine": ("folio-manager", ["--pool_bytes=900TiB"], ["pool_bytes", "machine"]),
+    "manager, prefault on a GPU": ("folio-manager", ["--prefault", "--device=cuda:0"], ["prefault", "host memory"]),
     "manager, unknown device": ("folio-manager", ["--device=tpu:0"], ["device", "tpu:0", "cuda:0"]),
     "manager, share of nothing": ("folio-manager", ["--pool_bytes=0%"], ["pool_bytes", "80%"]),
     "manager, no address": ("folio-manager", ["--listen=here"], ["listen", "here"]),
@@ -20,6 +21,7 @@ COMMANDS = {
     "manager, lease too short": ("folio-manager", ["--lease_ttl=1ms"], ["lease_ttl", "100ms"]),
     "manager, no duration": ("folio-manager", ["--lease_ttl=soon"], ["lease_ttl", "soon"]),
     "manager, negative orphan_ttl": ("folio-manager", ["--orphan_ttl=-1s"], ["orphan_ttl", "24h"]),
+    "manager, kill after days": ("folio-manager", ["--kill_fenced_after=48h"], ["kill_fenced_after", "24h"]),
     "manager, negative drain": ("folio-manager", ["--drain_timeout=-1s"], ["drain_timeout"]),
     "manager, unknown log format": ("folio-manager", ["--log_format=xml"], ["log_format", "xml"]),
     "manager, unknown log level": ("folio-manager", ["--log_level=loud"], ["log_level", "loud"]),
@@ -28,6 +30,12 @@ COMMANDS = {
     "manager, metrics without a port": ("folio-manager", ["--metrics_listen=localhost"], ["metrics_listen", "no port"]),
     "manager, metrics on gRPC's port": (
         "folio-manager", ["--listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"], ["metrics_listen", "gRPC"]),
+    "manager, health on gRPC's port": (
+        "folio-manager", ["--listen=127.0.0.1:7009", "--health_listen=127.0.0.1:7009"], ["health_listen", "--listen"]),
+    "manager, negative connections": ("folio-manager", ["--max_connections=-1"], ["max_connections=-1", "0 or more"]),
+    "manager, more connections than descriptors": (
+        "folio-manager", ["--max_connections=2147483647"], ["max_connections", "descriptors", "LimitNOFILE"]),
+    "manager, unknown compaction": ("folio-manager", ["--default_compaction=late"], ["default_compaction", "streamed"]),
     "manager, argument": ("folio-manager", ["start"], ["start"]),
     "manager, missing flag file": ("folio-manager", ["--flagfile=/nonexistent/flags"], ["flagfile", "/nonexistent"]),
     "worker, no model": ("folio-worker", [], ["model"]),
@@ -41,6 +49,8 @@ COMMANDS = {
         "folio-worker", ["--model=" + MODEL, "--prefill_chunk_beside_decodes=0"], ["prefill_chunk_beside_decodes", "16"]),
     "worker, chunk of nothing": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=0"], ["prefill_chunk", "16"]),
     "worker, batch of nothing": ("folio-worker", ["--model=" + MODEL, "--max_batch=0"], ["max_batch", "1"]),
+    "worker, no number of connections": ("folio-worker", ["--model=" + MODEL, "--max_connections=all"], ["max_connections"]),
+    "worker, no time for a step": ("folio-worker", ["--model=" + MODEL, "--step_timeout=10ms"], ["step_timeout", "1s"]),
     "worker, no page": ("folio-worker", ["--model=" + MODEL, "--page_tokens=0"], ["page_tokens"]),
     "worker, no rank": ("folio-worker", ["--model=" + MODEL, "--tp=0"], ["tp", "64"]),
     "worker, rank beyond the last": (
@@ -57,6 +67,12 @@ COMMANDS = {
         "folio-worker", ["--model=" + MODEL, "--device=cuda:0", "--kernels=avx2"], ["kernels=avx2", "auto"]),
     "worker, ranks on one GPU": ("folio-worker", ["--model=" + MODEL, "--device=cuda:1", "--tp=2"], ["cuda:1", "--tp"]),
     "worker, no address": ("folio-worker", ["--model=" + MODEL, "--listen=unix:"], ["listen"]),
+    "worker, health on gRPC's port": (
+        "folio-worker", ["--model=" + MODEL, "--listen=127.0.0.1:7009", "--health_listen=127.0.0.1:7009"],
+        ["health_listen", "--listen"]),
+    "worker, metrics on the port for probes": (
+        "folio-worker", ["--model=" + MODEL, "--health_listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"],
+        ["metrics_listen", "gRPC"]),
     "worker, metrics on gRPC's port": (
         "folio-worker", ["--model=" + MODEL, "--listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"],
         ["metrics_listen", "gRPC"]),

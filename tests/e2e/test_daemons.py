@@ -17,16 +17,17 @@ def test_a_worker_tells_its_health_by_name_as_it_changes(service):
         worker = health_pb2_grpc.HealthStub(node.connect(node.worker_address(), node.workers["worker"]))
 
         def status(name=service):
-            return worker.Check(health_pb2.HealthCheckRequest(service=name), timeout=5).status
+            return worker.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status
 
-        assert status() == serving
+        assert status() == status("liveness") == serving
         with pytest.raises(grpc.RpcError) as failure:
             status("folio.v1.Nothing")
         assert failure.value.code() == grpc.StatusCode.NOT_FOUND
         node.manager.stop()
-        wait_until(lambda: status() == waiting, 20, "not serving")
+        wait_until(lambda: status() == waiting, 60, "not serving")
+        assert status("liveness") == serving, "it only waits for its manager"
         node.start_manager()
-        wait_until(lambda: status() == serving, 20, "serving again")
+        wait_until(lambda: status() == serving, 60, "serving again")
 
 
 def test_every_line_of_a_json_log_is_one_object():
@@ -45,3 +46,34 @@ def test_every_line_of_a_json_log_is_one_object():
                 assert {"time", "level", "message"} <= json.loads(line).keys(), line
         closed = [json.loads(line) for line in node.manager.words().splitlines() if "sequence closed" in line]
         assert [line["reason"] for line in closed] == ["finished"]
+
+
+class NodeOnTcp(Node):
+    """Both daemons listen on a port of this host too."""
+
+    def __init__(self, host):
+        self.also = f",{host}:0"
+        super().__init__(pool="8MiB")
+
+    def start_manager(self):
+        self.manager_arguments[0] += self.also
+        super().start_manager()
+
+    def worker_address(self, name="worker"):
+        return super().worker_address(name) + self.also
+
+
+@pytest.mark.parametrize("host, warnings", [("127.0.0.1", 0), ("localhost", 0), ("0.0.0.0", 1)])
+def test_daemons_warn_of_addresses_that_anybody_can_reach(tiny_model, host, warnings):
+    with NodeOnTcp(host) as node:
+        processes = [node.manager, node.launch_worker("worker", model=tiny_model)]
+        for process in processes:
+            process.says(f"listening address={host}:")
+        for process in reversed(processes):
+            process.stop()
+        for process in processes:
+            words = process.words()
+            lines = [line for line in words.splitlines() if "anybody who reaches this address" in line]
+            assert len(lines) == warnings, words
+            for line in lines:
+                assert "WARNING" in line and f"address={host}:" in line and "unix:/path" in line, line

@@ -109,7 +109,7 @@ def test_ends_with_a_table_and_leaves_nothing(demo):
     ],
 )
 def test_ctrl_c_leaves_nothing(demo, moment, later):
-    run = demo("--tokens", "1500")  # long enough not to be over before the signal
+    run = demo("--tokens", "4000")  # long enough not to be over before the signal
     run.wait_for(moment)
     time.sleep(later)
     run.interrupt()
@@ -132,8 +132,8 @@ def test_keep_leaves_a_pair_that_the_printed_commands_reach_and_stop(demo):
     reading = [line for line in tries if " chat " not in line]
     assert len(reading) >= 4
     for line in reading:
-        done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0 and done.stdout, (line, done.stderr)
-    subprocess.run(stop, shell=True, check=True, timeout=10)
-    wait_until(lambda: not alive(run.temporary), 20, f"both end: {alive(run.temporary)}")
+    subprocess.run(stop, shell=True, check=True, timeout=60)
+    wait_until(lambda: not alive(run.temporary), 60, f"both end: {alive(run.temporary)}")
     run.assert_nothing_left()

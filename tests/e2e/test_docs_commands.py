@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,17 +64,25 @@ class Pair:
         assert done.returncode == 0, f"{words}: {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout
 
+    def follow(self, words):
+        """Ends with Ctrl-C once something was printed."""
+        process = subprocess.Popen([BIN / words[0], *words[1:]], stdout=subprocess.PIPE, env=self.environment)
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 130
+
     def open_sequences(self):
         return json.loads(self.run(["folioctl", "sequences", "--output", "json"])).get("sequences", [])
 
     @contextlib.contextmanager
     def sequence(self):
         """The id of a sequence that decodes meanwhile."""
-        wait_until(lambda: not self.open_sequences(), 30, "the one before is closed")
+        wait_until(lambda: not self.open_sequences(), 60, "the one before is closed")
         words = ["generate", PROMPT, "--policy", "paged_eviction", "--budget", "64", "--max_tokens", "7000", "--ignore_eos"]
         process = subprocess.Popen([BIN / "folioctl", *words], stdout=subprocess.DEVNULL, env=self.environment)
         try:
-            wait_until(lambda: int(next(iter(self.open_sequences()), {}).get("evicted_tokens", 0)), 60, "its prompt is compacted")
+            wait_until(lambda: int(next(iter(self.open_sequences()), {}).get("evicted_tokens", 0)), 120, "its prompt is compacted")
             yield self.open_sequences()[0]["sequence_id"]
         finally:
             process.kill()
@@ -121,6 +130,8 @@ def test_folioctl_does_what_the_page_shows(pair, command):
         with pair.sequence() as identity:
             assert words[2].isdigit()
             assert pair.run([*words[:2], identity, *words[3:]]).strip()
+    elif "--follow" in words:
+        pair.follow(words)
     elif words[1] == "chat":
         assert "Paris" in pair.run(words, input=SAID)
     else:
@@ -160,7 +171,7 @@ def refused(words, folder):
     """What a daemon says that cannot start here. Fails if it is because of the flags themselves, for which the code is 2."""
     needs = [f"--manager=unix:{folder}/none.sock", f"--model={MODEL}"] if words[0] == "folio-worker" else []
     done = subprocess.run([BIN / words[0], f"--listen=unix:{folder}/d.sock", *needs, *filled(words[1:], folder)],
-                          capture_output=True, text=True, timeout=60)  # fmt: skip
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
     assert done.returncode == 1, f"{words}: {done.returncode}: {done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 

@@ -12,14 +12,14 @@ PROMPT = [(7 * i) % 250 + 3 for i in range(90)]
 def answers(stub):
     """Greedy tokens, log-probabilities of a continuation that evicts, and what was evicted."""
     request = inference_pb2.GenerateRequest(input=tokens(PROMPT), max_tokens=24, ignore_eos=True)
-    generated = [token for event in stub.Generate(request, timeout=60) for token in event.chunk.tokens]
+    generated = [token for event in stub.Generate(request, timeout=120) for token in event.chunk.tokens]
     request = inference_pb2.ScoreRequest(
         input=tokens(PROMPT),
         continuation=tokens(generated),
         cache=cache("paged_eviction", 64),
         report_evictions=True,
     )
-    scored = stub.Score(request, timeout=60)
+    scored = stub.Score(request, timeout=120)
     assert len(generated) == 24 and scored.evictions
     return generated, [token.logprob for token in scored.tokens], list(scored.evictions)
 
@@ -28,13 +28,13 @@ def answers(stub):
 @pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2")])
 def test_both_formats_say_the_same(family, gguf, tmp_path):
     directory = tmp_path / family
-    subprocess.run([BIN / "write_tiny_model", directory, family], check=True, timeout=60)
+    subprocess.run([BIN / "write_tiny_model", directory, family], check=True, timeout=120)
     said = []
     cases = ((directory, (), family), (directory / "model.gguf", (), gguf), (directory, ("--tp=2",), family))
     for model, flags, name in cases:
         with Node(pool="8MiB") as node:
             stub = node.start_worker(compute="float32", model=model, flags=flags)
-            assert stub.GetModel(inference_pb2.GetModelRequest(), timeout=10).architecture == name
+            assert stub.GetModel(inference_pb2.GetModelRequest(), timeout=60).architecture == name
             said.append(answers(stub))
             node.assert_all_free()
             node.assert_alive()

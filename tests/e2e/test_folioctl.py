@@ -4,17 +4,16 @@ import itertools
 import json
 import signal
 import subprocess
-import threading
-import time
 
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from node import BIN, cache, tokens, wait_until
+from node import BIN, PATIENCE, cache, tokens, wait_until
 from oracle_cases import CASES, ORACLE
 from stubs import inference_pb2
 
 NEEDLES = next(case for case in CASES if case.name == "needles")
+CHUNK = 128  # the default of --prefill_chunk_beside_decodes
 CHAT = json.loads((ORACLE / "chat.json").read_text())[0]
 
 
@@ -84,20 +83,22 @@ def test_generate_stats_map_and_logprobs(folioctl):
 def test_sequences_and_page_maps(folioctl, bfloat16):
     assert "No sequence is open" in folioctl("sequences")
     request = inference_pb2.GenerateRequest(
-        input=tokens(NEEDLES.prompt), cache=cache("paged_eviction", 256, "pipelined"), max_tokens=3000, ignore_eos=True,
-        label="look at me",
+        input=tokens(NEEDLES.prompt), cache=cache("paged_eviction", 256, "pipelined"), max_tokens=6000, ignore_eos=True,
+        label="look at me", tenant="team-7",
     )
     call = bfloat16.stub.Generate(request)
     try:
         sequence = next(event for event in call if event.HasField("started")).started.sequence_id
         next(event for event in call if event.HasField("chunk"))
-        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, 20, "the prompt is compacted")
+        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, PATIENCE, "the prompt is compacted")
         lines = folioctl("sequences").splitlines()
-        assert '"look at me"' in lines[1] and "paged_eviction" in lines[1] and "256" in lines[1]
+        assert lines[0].split()[:3] == ["sequence", "label", "tenant"]
+        assert '"look at me"  "team-7"' in lines[1] and "paged_eviction" in lines[1] and "256" in lines[1]
         listed = json.loads(folioctl("sequences", "--output", "json"))["sequences"]
         assert [entry["sequence_id"] for entry in listed] == [str(sequence)]
 
         output = folioctl("sequence", sequence)
+        assert facts(output)["tenant"].strip() == '"team-7"'
         rows = [line for line in output.splitlines() if line.count("|") == 2]
         assert len(rows) == 30, output  # every layer keeps something else
         assert all("█" in row or "▓" in row or "▒" in row or "░" in row for row in rows)
@@ -108,7 +109,7 @@ def test_sequences_and_page_maps(folioctl, bfloat16):
         assert len(detail["layers"]) == 30
     finally:
         call.cancel()
-    wait_until(lambda: not bfloat16.sequences(), 5, "the sequence is closed")
+    wait_until(lambda: not bfloat16.sequences(), PATIENCE, "the sequence is closed")
     assert "NOT_FOUND" in folioctl("sequence", sequence, code=4)
 
 
@@ -121,11 +122,13 @@ def test_explain_changes_nothing(folioctl, bfloat16):
     call = bfloat16.stub.Generate(request)
     try:
         sequence = next(event for event in call if event.HasField("started")).started.sequence_id
-        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, 20, "the prompt is compacted")
+        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, PATIENCE, "the prompt is compacted")
         table = folioctl("explain", sequence)
         assert "paged_eviction, budget 256" in table and table.count("page ") >= 30
         own = json.loads(folioctl("explain", sequence, "--output", "json"))
-        assert len(own["layers"]) == 30 and not own["due"]
+        assert len(own["layers"]) == 30
+        # It is due for the moment between the token that fills a page and the drop.
+        assert own["due"] == any(layer["resident_tokens"] >= 272 for layer in own["layers"])
         for layer in own["layers"]:
             scores = layer["scores"]
             # The lowest of those that are neither sink nor recent.
@@ -199,26 +202,26 @@ def test_failures_have_exit_codes(folioctl, arguments, code, words):
 
 
 def test_ctrl_c_cancels_and_exits_with_130(folioctl, bfloat16):
-    process = subprocess.Popen(
-        [BIN / "folioctl", "generate", "Count: 1, 2, 3,", "--max_tokens", "5000", "--ignore_eos"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=folioctl.environment,
-    )
-    assert process.stdout.read(1)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
-    assert process.returncode == 130, errors
-    wait_until(lambda: not bfloat16.sequences(), 2, "its sequence is closed")
+    with bfloat16.closing("cancelled"):
+        process = subprocess.Popen(
+            [BIN / "folioctl", "generate", "Count: 1, 2, 3,", "--max_tokens", "5000", "--ignore_eos"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=folioctl.environment,
+        )
+        assert process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130, errors
 
 
 def test_a_killed_client_frees_its_pages(folioctl, bfloat16):
-    process = subprocess.Popen(
-        [BIN / "folioctl", "generate", "Count: 1, 2, 3,", "--max_tokens", "5000", "--ignore_eos"],
-        stdout=subprocess.PIPE, env=folioctl.environment,
-    )
-    assert process.stdout.read(1)
-    process.kill()
-    process.communicate()
-    bfloat16.assert_all_free(timeout=2)
+    with bfloat16.closing("cancelled"):
+        process = subprocess.Popen(
+            [BIN / "folioctl", "generate", "Count: 1, 2, 3,", "--max_tokens", "5000", "--ignore_eos"],
+            stdout=subprocess.PIPE, env=folioctl.environment,
+        )
+        assert process.stdout.read(1)
+        process.kill()
+        process.communicate()
 
 
 def test_the_sdk_example(nothing_lost):
@@ -241,34 +244,32 @@ def test_reflection_and_health_on_both(nothing_lost):
         for service in services | {"grpc.health.v1.Health"}:
             file = database.FindFileContainingSymbol(service)
             assert file.package == service.rpartition(".")[0]
-        status = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5).status
+        status = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE).status
         assert status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_two_people_at_once(folioctl, bfloat16):
-    """A long prompt's prefill holds a running answer up by a step at a time."""
-    came, running = [], threading.Event()
-
-    def read():
-        process = subprocess.Popen(
-            [BIN / "folioctl", "generate", "Once", "--max_tokens", "250", "--ignore_eos"],
-            stdout=subprocess.PIPE, env=folioctl.environment,
-        )
-        while process.stdout.read1(64):
-            came.append(time.monotonic())
-            running.set()
-        process.wait()
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    assert running.wait(60)
-    request = inference_pb2.GenerateRequest(input=inference_pb2.Input(text="word " * 3000), max_tokens=1)
-    steps = [time.monotonic()]
-    steps += [time.monotonic() for event in bfloat16.stub.Generate(request, timeout=120) if event.HasField("prefill")]
-    reader.join()
-    assert came[-1] > steps[-1], "the answer was over before the prefill"
-    # Both are measured at the same time, so that a busy machine slows both.
-    chunk = max(after - before for before, after in itertools.pairwise(steps))
-    gap = max(after - before for before, after in itertools.pairwise(came))
-    assert len(steps) >= 6 and sum(steps[0] < moment < steps[-1] for moment in came) >= len(steps) - 2
-    assert gap < 2.5 * chunk + 0.1, f"longest gap {gap:.2f} s, longest step of the prefill {chunk:.2f} s"
+    """A long prompt's prefill holds a running answer up by a step at a time. The manager's record shows the order of steps,
+    whatever the speed of the machine."""
+    process = subprocess.Popen(
+        [BIN / "folioctl", "generate", "Once", "--max_tokens", "7000", "--ignore_eos"],
+        stdout=subprocess.PIPE, env=folioctl.environment,
+    )
+    try:
+        assert process.stdout.read(1)
+        (answer,) = bfloat16.sequences()
+        request = inference_pb2.GenerateRequest(input=inference_pb2.Input(text="word " * 3000), max_tokens=1)
+        steps, seen = 0, []  # (tokens of the answer, of the prompt)
+        for event in bfloat16.stub.Generate(request, timeout=240):
+            lengths = {one.sequence_id: one.logical_length for one in bfloat16.sequences()}
+            steps += event.HasField("prefill")
+            if len(lengths) == 2:
+                seen.append((lengths.pop(answer.sequence_id), *lengths.values()))
+        assert steps >= 6 and len(seen) >= 3 and process.poll() is None, "the answer was over before the prefill"
+    finally:
+        process.kill()
+        process.communicate()
+    for (text, prompt), (later, further) in itertools.combinations(seen, 2):
+        # The tokens of a chunk beside decodes; the last of these steps may have been recorded in part.
+        assert later - text >= (further - prompt) / CHUNK - 2, seen
+    assert seen[-1][1] - seen[0][1] > 3 * CHUNK, seen

@@ -16,7 +16,7 @@ def test_a_worker_on_the_cpu_says_what_to_do(tmp_path):
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
-        wait_until(socket.exists, 20, "the manager listens")
+        wait_until(socket.exists, 60, "the manager listens")
         worker = subprocess.run(
             [BIN / "folio-worker", f"--manager=unix:{socket}", f"--listen=unix:{tmp_path}/w.sock", f"--model={MODEL}"],
             capture_output=True, text=True, timeout=120,
@@ -28,5 +28,5 @@ def test_a_worker_on_the_cpu_says_what_to_do(tmp_path):
         assert "No pool" in pools.stdout and "Fake H100" in pools.stdout, pools.stdout + pools.stderr
     finally:
         manager.send_signal(signal.SIGTERM)
-        log, _ = manager.communicate(timeout=20)
+        log, _ = manager.communicate(timeout=60)
     assert manager.returncode == 0, log

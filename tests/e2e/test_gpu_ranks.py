@@ -11,7 +11,7 @@ from gpu_node import (
 )  # fmt: skip
 from node import BIN, wait_until
 from processes import alive, children
-from streams import kill, whole
+from streams import kill, serves, whole
 from stubs import inference_pb2, types_pb2
 
 BOTH = {"CUDA_VISIBLE_DEVICES": "0,1"}
@@ -91,8 +91,8 @@ def test_a_killed_rank_s_sequences_go_on_at_another_group(tiny_model, victim):
                 kill(node, name)
             else:
                 os.kill(ranks[1], signal.SIGKILL)
-                assert node.workers.pop(name).wait(10) == 1 and f"process {ranks[1]}" in leader.words()
-            wait_until(lambda: not any(alive(pid) for pid in ranks), 10, "all ranks have ended")
+                assert node.workers.pop(name).wait() == 1 and f"process {ranks[1]}" in leader.words()
+            wait_until(lambda: not any(alive(pid) for pid in ranks), 60, "all ranks have ended")
 
         assert_goes_on(node, first, second, kill=kill_one)
 
@@ -117,7 +117,7 @@ def test_an_idle_worker_ends_with_its_rank(tiny_model):
         leader = node.workers.pop("worker")
         (rank,) = children(leader.pid)
         os.kill(rank, signal.SIGKILL)
-        assert leader.wait(10) == 1 and f"process {rank}" in leader.words()
+        assert leader.wait() == 1 and f"process {rank}" in leader.words()
         node.assert_all_free()
 
 
@@ -130,8 +130,8 @@ def test_ranks_outlive_a_manager(tiny_model):
         node.manager.signal(signal.SIGKILL)
         node.manager.wait()
         node.start_manager()
-        wait_until(lambda: worker.words().count("attached to the manager") == 2, 20, "it attaches anew")
-        wait_until(lambda: worker.words().rstrip().endswith("INFO serving"), 20, "it serves anew")
+        wait_until(lambda: worker.words().count("attached to the manager") == 2, 60, "it attaches anew")
+        wait_until(lambda: serves(stub), 60, "it serves anew")
         assert whole(stub, asking("paged_eviction")).tokens == before
         assert worker.words().count("model loaded") == 2 and children(worker.pid) == ranks
         node.assert_all_free()
@@ -150,7 +150,7 @@ def test_ranks_that_are_started_apart_and_see_one_gpu_each(tiny_model):
         assert len(whole(stub, asking("kv_crush")).tokens) == MOST
         other = node.workers.pop("rank1")
         node.workers.pop("rank0").stop()
-        assert other.wait(10) == 0
+        assert other.wait() == 0
         node.assert_all_free()
 
 
@@ -167,7 +167,7 @@ def test_gpus_that_are_not_one_for_each_rank(tiny_model, pair):
             worker = node.launch_worker(
                 "refused", flags=flags, model=tiny_model, environment={"CUDA_VISIBLE_DEVICES": visible}
             )
-            assert worker.wait(20) in (1, 2)
+            assert worker.wait() in (1, 2)
             assert all(word in worker.words() for word in words), worker.words()
             assert "attached" not in worker.words()
             node.workers.pop("refused")
@@ -178,12 +178,12 @@ def test_a_leader_that_is_told_to_end_while_it_waits_for_ranks(tiny_model):
         leader = node.launch_worker(
             "alone", flags=["--tp=2", f"--group={node.path}/group.sock"], model=tiny_model, environment=BOTH
         )
-        wait_until(lambda: "model loaded" in leader.words(), 20, "it has loaded")
+        wait_until(lambda: "model loaded" in leader.words(), 60, "it has loaded")
         leader.signal(signal.SIGTERM)
-        assert leader.wait(5) == 0
+        assert leader.wait() == 0
         node.workers.pop("alone")
 
 
 def test_it_says_its_rank_s_gpu(pair):
-    said = pair.stub.GetModel(inference_pb2.GetModelRequest(), timeout=10)
+    said = pair.stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
     assert (said.device, said.kernels) == ("cuda:0 emulated", "cuda")

@@ -11,7 +11,7 @@ from gpu_node import (
     assert_same_tokens,
 )  # fmt: skip
 from node import BIN, wait_until
-from streams import Stream, whole
+from streams import Stream, serves, whole
 from stubs import inference_pb2, types_pb2
 
 
@@ -25,7 +25,7 @@ def gpu(tiny_model):
 
 
 def test_it_says_what_it_is(gpu):
-    said = gpu.stub.GetModel(inference_pb2.GetModelRequest(), timeout=10)
+    said = gpu.stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
     assert (said.device, said.compute, said.kernels) == ("cuda:0 emulated", "bfloat16", "cuda")
     assert said.weight_bytes > 2 * said.parameters
     words = gpu.workers["worker"].words()
@@ -88,8 +88,8 @@ def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(tiny_model, tmp
         node.manager.wait()
         node.start_manager()
         worker = node.workers["worker"]
-        wait_until(lambda: worker.words().count("attached to the manager") == 2, 20, "it attaches anew")
-        wait_until(lambda: worker.words().rstrip().endswith("INFO serving"), 20, "it serves anew")
+        wait_until(lambda: worker.words().count("attached to the manager") == 2, 60, "it attaches anew")
+        wait_until(lambda: serves(stub), 60, "it serves anew")
         assert whole(stub, asking("paged_eviction")).tokens == before
         assert worker.words().count("model loaded") == 1
         # The lost pool is let go of before the next one is created: there is one GPU's memory for both.
@@ -103,7 +103,7 @@ def test_it_goes_on_with_the_next_manager_and_loads_nothing_anew(tiny_model, tmp
         node.manager.wait()
         node.manager_arguments = [word.replace("cuda:0", "cuda:1") for word in node.manager_arguments]
         node.start_manager()
-        assert node.workers.pop("worker").wait(20) == 1
+        assert node.workers.pop("worker").wait() == 1
         assert "restart it with --device=cuda" in worker.words()
 
 
@@ -121,7 +121,7 @@ def test_the_gpu_is_the_one_that_the_pages_are_on(tiny_model):
             worker = node.launch_worker(
                 "refused", flags=[f"--device={device}"], model=tiny_model, environment={"CUDA_VISIBLE_DEVICES": visible}
             )
-            assert worker.wait(20) == 1
+            assert worker.wait() == 1
             assert all(word in worker.words() for word in words), worker.words()
             assert "loading the model" not in worker.words()
             node.workers.pop("refused")
@@ -129,7 +129,7 @@ def test_the_gpu_is_the_one_that_the_pages_are_on(tiny_model):
             stub = node.start_worker(
                 f"w{i}", flags=[f"--device={device}"], model=tiny_model, environment={"CUDA_VISIBLE_DEVICES": visible}
             )
-            said = stub.GetModel(inference_pb2.GetModelRequest(), timeout=10)
+            said = stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
             assert said.device == f"cuda:{visible.split(',').index('1')} emulated"
             node.workers.pop(f"w{i}").stop()
 
@@ -145,7 +145,7 @@ def test_pages_in_host_memory_and_gpu_memory_that_is_too_small(tiny_model, gpu, 
                 BIN / GpuNode.worker_binary, "--device=cuda", f"--manager={node.manager_address}", f"--model={tiny_model}",
                 f"--listen=unix:{node.path}/refused.sock", *flags,
             ],
-            env={**DRIVER}, capture_output=True, text=True, timeout=30,
+            env={**DRIVER}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         said = worker.stdout + worker.stderr
         assert worker.returncode == 1 and all(word in said for word in words), said

@@ -68,7 +68,7 @@ def test_shards_are_the_same_model(bfloat16, tmp_path):
         # One pool takes workers of one fingerprint, so that serving at all says it is the same model.
         sharded = node.start_worker("sharded", model=shards)
         asked = inference_pb2.GetModelRequest()
-        assert sharded.GetModel(asked, timeout=10).layout == whole.GetModel(asked, timeout=10).layout
+        assert sharded.GetModel(asked, timeout=60).layout == whole.GetModel(asked, timeout=60).layout
         one = case("short", "full")
         assert numbers(sharded, one, 8) == numbers(bfloat16.stub, one, 8)
         node.assert_all_free()

@@ -1,11 +1,45 @@
 """Generations of the independent float32 reference, through the real processes, synchronous."""
 
 import statistics
+from dataclasses import dataclass
 
 import pytest
-from oracle_cases import CASES, SPREAD, Judge
+from node import MODEL
+from oracle_cases import CASES, SPREAD, EvictingTwin, Judge
 
-ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+
+@dataclass(frozen=True)
+class ByCase:
+    """A number that depends on what chooses the tokens that stay.
+
+    A token at the edge of a kept set may differ if scores choose, and move the logits. KVCrush makes more of that.
+    """
+
+    position: float  # also without eviction
+    scores: float
+    crush: float
+
+    def __call__(self, case):
+        return self.crush if case.crush else self.scores if case.scored else self.position
+
+
+def each(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
+
+
+def free(gap):
+    """The cases of which a free run can be compared: the first step is not a tie."""
+    return [case for case in CASES if case.certain(gap(case))]
+
+
+LEAST_STEPS = 36  # are compared in every case
+ALL = each(CASES)
+CHOOSING = each([case for case in CASES if case.drops and case.chooses_pages])
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return EvictingTwin(MODEL)
 
 
 def test_the_oracle_holds_what_is_compared():
@@ -27,7 +61,8 @@ def test_the_oracle_holds_what_is_compared():
 class Oracle:
     """The comparisons; subclasses say on which arithmetic and how close."""
 
-    def check_logprobs(self, judge, case):
+    @ALL
+    def test_logprobs(self, judge, case):
         errors = judge.logprob_errors(case)
         if case.crush:
             assert statistics.mean(errors) <= self.mean_crushed, (statistics.mean(errors), errors)
@@ -36,7 +71,8 @@ class Oracle:
         else:
             self.check_whole(case, errors)
 
-    def check_evictions(self, judge, case):
+    @ALL
+    def test_evictions(self, judge, case):
         for layer, share in judge.kept_shares(case).items():
             least = self.kept_crushed if case.crush and layer > 0 else self.kept
             assert share >= least, f"layer {layer}: {share:.4f} of the kept tokens agree"
@@ -47,7 +83,7 @@ class Oracle:
         result = judge.score(case)
         assert result.cache.resident_tokens == case.resident
         assert result.cache.plans == len(drops) + bool(case.kept)
-        if case.policy == "streaming_llm":
+        if not case.chooses_pages:
             assert [blocks for _, blocks in drops] == [blocks for _, blocks in case.drops]
 
     def check_representatives(self, judge, case):
@@ -59,11 +95,39 @@ class Oracle:
         for layer, distance in judge.kept_distances(case).items():
             assert distance <= self.crushed_distance, f"layer {layer}: kept tokens are {distance:.2f} away on average"
 
-    def check_greedy(self, judge, case):
-        # Where scores choose, a token at the edge of a kept set may differ, and move the logits.
-        chosen = case.evicts and case.policy != "streaming_llm"
-        gap = self.gap_crushed if case.crush else self.gap_chosen if chosen else self.gap
-        certain = case.certain(gap)
+    @ALL
+    def test_forced_greedy(self, judge, case):
+        """Each step by itself, after the oracle's own tokens, so that a tie does not end the comparison."""
+        compared = sum(gap >= self.gap_forced(case) for gap in case.top2_gap)
+        assert compared >= LEAST_STEPS, f"{compared} steps"
+        misses = [(step, gap) for step, gap in judge.misses(case) if gap >= self.gap_forced(case)]
+        assert len(misses) <= self.misses(case), misses
+        assert not [gap for _, gap in misses if gap >= self.gap_sure(case)], misses
+
+    @CHOOSING
+    def test_dropped_pages(self, judge, twin, case):
+        """A page that is not the cheapest is dropped only where the two are worth as good as the same."""
+        distances = judge.drop_distances(twin, case)
+        assert len(distances) == 30 * len(case.drops)
+        others = [one for one in distances if one[-1] > 0]
+        assert not [one for one in others if one[-1] > self.tie], others
+        assert len(others) <= self.ties * len(distances), others
+
+    def test_dropped_pages_agree(self, judge):
+        """The oracle's own pages may hold other tokens, so they may differ by more than ties."""
+        total, same, different = 0, 0, []
+        for case in CASES:
+            for (step, blocks), (_, expected) in zip(judge.drops(case), case.drops, strict=True):
+                total += len(expected)
+                same += sum(a == b for a, b in zip(blocks, expected, strict=True))
+                different += [
+                    (case.id, step, layer, a, b) for layer, (a, b) in enumerate(zip(blocks, expected)) if a != b
+                ]
+        assert total >= 900
+        assert same / total >= self.same_pages, f"{same} of {total}: {different}"
+
+    def check_free(self, judge, case):
+        certain = case.certain(self.gap(case))
         assert judge.greedy(case)[:certain] == list(case.tokens)[:certain]
 
 
@@ -74,12 +138,16 @@ class TestFloat32(Oracle):
     # moves to six of its own standard deviations; 6 cover every one of the twin's orders.
     whole, deviations, worst_whole = 0.01, 6, 0.15
     mean_evicted, worst_evicted = 0.05, 0.5
-    kept, gap, gap_chosen = 0.99, 0.02, 0.05
-    kept_crushed, crushed_distance, mean_crushed, gap_crushed = 0.75, 5, 0.15, 0.25
+    kept = 0.99
+    kept_crushed, crushed_distance, mean_crushed = 0.75, 5, 0.15
+    gap = ByCase(0.02, 0.05, 0.25)
+    gap_forced, gap_sure, misses = gap, gap, ByCase(0, 0, 0)
+    # Measured: 0.015 of the spread of the pages' scores. The pages hold bfloat16 here too.
+    tie, ties, same_pages = 0.03, 0.05, 0.98
 
     @pytest.fixture(scope="class")
     def judge(self, float32):
-        return Judge(float32.stub)
+        return Judge(float32.stub, runs_free=True)
 
     def check_whole(self, case, errors):
         spread = SPREAD[case.name]
@@ -93,53 +161,31 @@ class TestFloat32(Oracle):
         # Orders of the twin are up to 1.8 apart from the oracle.
         assert statistics.mean(errors) <= min(self.whole, 2.5 * statistics.mean(spread)), errors
 
-    @ALL
-    def test_logprobs(self, judge, case):
-        self.check_logprobs(judge, case)
-
-    @ALL
-    def test_evictions(self, judge, case):
-        self.check_evictions(judge, case)
-
-    @ALL
-    def test_greedy(self, judge, case):
-        self.check_greedy(judge, case)
-
-    def test_dropped_pages_agree(self, judge):
-        """Pages whose mean scores are as good as equal may change places; rarely."""
-        total, same, different = 0, 0, []
-        for case in CASES:
-            for (step, blocks), (_, expected) in zip(judge.drops(case), case.drops, strict=True):
-                total += len(expected)
-                same += sum(a == b for a, b in zip(blocks, expected, strict=True))
-                different += [
-                    (case.id, step, layer, a, b) for layer, (a, b) in enumerate(zip(blocks, expected)) if a != b
-                ]
-        assert total >= 900
-        assert same / total >= 0.98, f"{same} of {total}: {different}"
+    @each(free(gap))
+    def test_free_greedy(self, judge, case):
+        self.check_free(judge, case)
 
 
 class TestBfloat16(Oracle):
     mean_whole = 0.1
     mean_evicted, worst_evicted = 0.1, float("inf")
-    kept, gap, gap_chosen = 0.95, 0.25, 0.25
-    kept_crushed, crushed_distance, mean_crushed, gap_crushed = 0.7, 9, 0.25, 0.5
+    kept = 0.95
+    kept_crushed, crushed_distance, mean_crushed = 0.7, 9, 0.25
+    gap = ByCase(0.25, 0.25, 0.5)
+    # Measured, after the oracle's own tokens: no step of those without scores differs from a gap of 0.06 on. Where
+    # scores choose, one step of a case does at most, at 0.42 and once at 1.6. With KVCrush one does at 0.38, and
+    # on a processor of another kind, which adds in another order, a second one at 0.56.
+    gap_forced, gap_sure, misses = ByCase(0.25, 0.25, 0.25), ByCase(0.25, 2, 2), ByCase(0, 2, 2)
+    # Measured: 0.017 of the spread of the pages' scores, 5 % of a case's decisions, and 96 % as the oracle.
+    tie, ties, same_pages = 0.03, 0.1, 0.94
 
     @pytest.fixture(scope="class")
     def judge(self, bfloat16):
-        return Judge(bfloat16.stub)
+        return Judge(bfloat16.stub, runs_free=False)
 
     def check_whole(self, case, errors):
         assert statistics.mean(errors) <= self.mean_whole, errors
 
-    @ALL
-    def test_logprobs(self, judge, case):
-        self.check_logprobs(judge, case)
-
-    @ALL
-    def test_evictions(self, judge, case):
-        self.check_evictions(judge, case)
-
-    @ALL
-    def test_greedy(self, judge, case):
-        self.check_greedy(judge, case)
+    @each(free(gap))
+    def test_free_greedy(self, judge, case):
+        self.check_free(judge, case)

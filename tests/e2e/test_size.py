@@ -1,9 +1,12 @@
 """folioctl size computes what the manager promises to a real sequence."""
 
 import json
+import os
+import signal
 
-from node import cache, tokens, wait_until
+from node import PATIENCE, cache, tokens, wait_until
 from oracle_cases import CASES
+from processes import stop
 from stubs import inference_pb2
 
 NEEDLES = next(case for case in CASES if case.name == "needles")
@@ -23,11 +26,16 @@ def test_size_is_what_the_manager_promises(folioctl, bfloat16):
 
     try:
         sequence = next(event for event in call if event.HasField("started")).started.sequence_id
-        assert promised() == size["prompt_pages"] > size["decode_pages"]
+        worker = bfloat16.workers["worker"].pid
+        stop(worker)  # while it is at the prompt
+        try:
+            assert promised() == size["prompt_pages"] > size["decode_pages"]
+        finally:
+            os.kill(worker, signal.SIGCONT)
         next(event for event in call if event.HasField("chunk"))
-        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, 20, "the prompt is compacted")
+        wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, PATIENCE, "the prompt is compacted")
         assert promised() == size["decode_pages"] == 30 * 18
         assert bfloat16.pool().page_bytes == size["page_bytes"]
     finally:
         call.cancel()
-    wait_until(lambda: not bfloat16.sequences(), 5, "the sequence is closed")
+    wait_until(lambda: not bfloat16.sequences(), PATIENCE, "the sequence is closed")

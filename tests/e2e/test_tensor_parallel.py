@@ -6,7 +6,7 @@ import time
 
 import grpc
 import pytest
-from node import Node, cache, tokens, wait_until
+from node import PATIENCE, Node, cache, tokens, wait_until
 from oracle_cases import CASES
 from processes import alive, children
 from stubs import admin_pb2, inference_pb2
@@ -60,10 +60,10 @@ def test_a_killed_rank_ends_the_worker_and_nothing_else(victim):
         with pytest.raises(grpc.RpcError) as failure:
             list(calls[0])
         assert failure.value.code() == grpc.StatusCode.UNAVAILABLE
-        assert time.monotonic() - killed < 5, "the client was left waiting"
-        assert leader.wait(10) == (-signal.SIGKILL if victim == "leader" else 1)
-        wait_until(lambda: not any(alive(pid) for pid in ranks), 5, "all ranks have ended")
-        node.assert_all_free(timeout=5)
+        assert time.monotonic() - killed < 30, "the client was left waiting"
+        assert leader.wait() == (-signal.SIGKILL if victim == "leader" else 1)
+        wait_until(lambda: not any(alive(pid) for pid in ranks), PATIENCE, "all ranks have ended")
+        node.assert_all_free()
         assert not node.sequences() and not node.pool().workers
         if victim == "other":
             assert f"process {ranks[1]}" in leader.words()
@@ -79,8 +79,8 @@ def test_an_idle_worker_ends_with_its_rank():
         leader = node.workers.pop("first")
         (rank,) = children(leader.pid)
         os.kill(rank, signal.SIGKILL)
-        assert leader.wait(10) == 1 and f"process {rank}" in leader.words()
-        wait_until(lambda: not node.pool().workers, 5, "the manager knows")
+        assert leader.wait() == 1 and f"process {rank}" in leader.words()
+        wait_until(lambda: not node.pool().workers, PATIENCE, "the manager knows")
 
 
 def test_ranks_outlive_a_manager():
@@ -106,7 +106,7 @@ def test_ranks_that_are_started_apart():
         other.signal(signal.SIGTERM)
         assert len(generated(stub)) == len(SHORT.tokens)
         leader.stop()
-        assert leader.wait() == 0 and other.wait(10) == 0
+        assert leader.wait() == 0 and other.wait() == 0
         node.workers.pop("other")
         node.assert_all_free()
 
@@ -125,10 +125,10 @@ def test_ranks_that_do_not_agree():
 def test_a_leader_that_ends_early_takes_its_ranks_along():
     with Node(pool="256MiB") as node:
         leader = node.launch_worker("worker", flags=["--tp=3"])
-        ranks = wait_until(lambda: len(found := children(leader.pid)) == 2 and found, 20, "it starts the others")
+        ranks = wait_until(lambda: len(found := children(leader.pid)) == 2 and found, PATIENCE, "it starts the others")
         leader.signal(signal.SIGTERM)
-        assert leader.wait(20) == 0
-        wait_until(lambda: not any(alive(pid) for pid in ranks), 10, "the others have ended")
+        assert leader.wait() == 0
+        wait_until(lambda: not any(alive(pid) for pid in ranks), PATIENCE, "the others have ended")
         node.workers.pop("worker")
 
 
@@ -139,4 +139,4 @@ def test_cuts_that_cannot_be(float32):
         assert worker.wait(60) == 1
         assert words in worker.words()
         float32.workers.pop("cut")
-    assert len(float32.admin.ListPools(admin_pb2.ListPoolsRequest(), timeout=10).pools[0].workers) == 1
+    assert len(float32.admin.ListPools(admin_pb2.ListPoolsRequest(), timeout=PATIENCE).pools[0].workers) == 1

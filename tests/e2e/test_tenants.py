@@ -1,0 +1,63 @@
+"""Tenants take turns where requests wait, at a worker and between the workers of a manager."""
+
+import grpc
+import pytest
+from metrics import ENDPOINT, asked
+from node import PATIENCE, Node, tokens, wait_until
+from stubs import inference_pb2
+
+FLOOD = 40
+
+
+def request(tenant, prompt=600, most=360, **settings):
+    ids = [(7 * at) % 250 + 3 for at in range(prompt)]
+    return inference_pb2.GenerateRequest(
+        input=tokens(ids), max_tokens=most, ignore_eos=True, tenant=tenant, label=tenant, **settings
+    )
+
+
+def closed(node):
+    """The labels of the sequences that have ended, in the manager's order."""
+    ends = node.events("sequence_closed")
+    names = {event.sequence_id: event.label for event in node.events("sequence_opened")}
+    return [names[event.sequence_id] for event in ends]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_flood_holds_no_other_tenant_back(tiny_model, workers):
+    # Each request needs 960 tokens, and the pool has room for some 2,050. None is parked, because that has another order.
+    with Node(pool="3MiB", manager_flags=["--admission=reserve"]) as node:
+        flags = ["--max_batch=2", *ENDPOINT]
+        stubs = [node.start_worker(f"worker{at}", model=tiny_model, flags=flags) for at in range(workers)]
+        flood = [stubs[0].Generate(request("many"), timeout=240) for _ in range(FLOOD)]
+
+        def arrived():
+            return sum(asked(worker) for worker in node.workers.values()) + len(closed(node))
+
+        wait_until(lambda: arrived() >= FLOOD, PATIENCE, "all of them have come")
+        call = stubs[-1].Generate(request("one"), timeout=240)
+        wait_until(lambda: arrived() > FLOOD, PATIENCE, "another one has come")
+        before = len(closed(node))
+        assert before < FLOOD / 2
+        *_, last = call
+        assert last.HasField("finished")
+        wait_until(lambda: "one" in closed(node), PATIENCE, "the manager knows of its end")
+        for call in flood:
+            call.cancel()
+        # Those that ran when it came, and those whose turn it was while it ran.
+        passed = closed(node).index("one") - before
+        assert passed <= 8, f"{passed} of {FLOOD} came before it"
+        wait_until(lambda: not node.sequences(), PATIENCE, "all have ended")
+
+
+def test_a_tenants_name_is_shown_and_bounded(long_model):
+    with Node(pool="128MiB") as node:
+        stub = node.start_worker(model=long_model)
+        call = stub.Generate(request("team-7", most=60_000))
+        next(event for event in call if event.HasField("chunk"))
+        assert [line.tenant for line in node.sequences()] == ["team-7"]
+        call.cancel()
+        with pytest.raises(grpc.RpcError) as failure:
+            list(stub.Generate(request("x" * 65)))
+        assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "tenant is 65 bytes long, the most is 64" in failure.value.details()
