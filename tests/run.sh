@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up, builds Release into build/ and runs every test: C++ (ctest) and Python (pytest).
-# Non-zero when anything fails. FOLIO_CACHE chooses where the reference model and the Python
-# environment live (default ~/.cache/folio).
+# Non-zero when anything fails, and when a test was skipped that tests/allowed_skips.txt does not
+# list. FOLIO_CACHE chooses where the reference model and the Python environment live (default
+# ~/.cache/folio).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
@@ -18,6 +19,10 @@ FOLIO_MODEL_HF=$cache/SmolLM2-135M-Instruct-hf
 export FOLIO_MODEL FOLIO_MODEL_HF FOLIO_BIN=$root/build/bin
 
 echo "[tests] C++"
-ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)"
+# The reports need the whole output of a program, because only that names the skips inside it.
+ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" \
+  --output-junit "$root/build/tests_cpp.xml" --test-output-size-passed 1000000
 echo "[tests] Python"
-"$python" -m pytest -q -p no:cacheprovider tests
+"$python" -m pytest -q -p no:cacheprovider --junitxml=build/tests_python.xml tests
+echo "[tests] skips"
+tests/skips.py build/tests_cpp.xml build/tests_python.xml

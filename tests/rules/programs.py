@@ -39,7 +39,7 @@ def bodies(text, head):
 def client_flags():
     """Command of folioctl -> its flags. Under the empty name are those of every command."""
     def own(body):
-        return set(re.findall(r'add_(?:option|flag|option_function<[^>]*>)\(\s*"--(\w+)"', body))
+        return set(re.findall(r'(?:add_(?:option|flag|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
 
     text = "\n".join(path.read_text() for path in sorted((ROOT / "services/cli").glob("*.cc")))
     groups = {match[1]: own(body) for match, body in bodies(text, r"^void (\w+)Flags::Add\(")}
