@@ -2,7 +2,7 @@
 
 {{- define "folio.checks" -}}
 {{- range list "gateway" "tenants" "quotas" -}}
-{{- if hasKey $.Values . }}{{ fail (printf "%s: not built yet. Folio has no gateway, no tenants and no quotas, and the chart keeps their names for them" .) }}{{ end -}}
+{{- if hasKey $.Values . }}{{ fail (printf "%s: not built yet. Folio has no gateway and no quotas, a request names its tenant itself, and the chart keeps the three names for settings" .) }}{{ end -}}
 {{- end -}}
 {{- if and .Values.models (or .Values.model.hostPath .Values.model.claim .Values.model.image .Values.model.fetch.url) -}}
 {{ fail "model and models are both given; move the one of `model` into the list `models`" }}
@@ -40,6 +40,9 @@
 {{- if and $m.gpu.enabled (regexMatch "(^|[/.-])mig-" $m.gpu.resource) -}}
 {{ fail (printf "gpu.resource: %s is a MIG slice. The manager shares the pages in GPU memory with workers in other containers by CUDA's handles to memory, which are valid on one device, and each container would get another slice. Turn MIG off on these nodes and give a resource of whole GPUs, such as nvidia.com/gpu" $m.gpu.resource) }}
 {{- end -}}
+{{- if and $m.gpu.enabled $m.manager.prefault -}}
+{{ fail "manager.prefault is for pages in host memory; the memory of a GPU is always taken at once" }}
+{{- end -}}
 {{- if and (eq (include "folio.model.source" .) "image") (not (semverCompare ">=1.33-0" .root.Capabilities.KubeVersion.Version)) -}}
 {{ fail (printf "model.image needs Kubernetes 1.33 or newer with ImageVolume enabled, and this is %s; use a claim or fetch" .root.Capabilities.KubeVersion.Version) }}
 {{- end -}}
@@ -55,11 +58,11 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
-{{- $manager := dict "listen" "manager.tcp" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "device" "gpu"
+{{- $manager := dict "listen" "manager.tcp" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" $manager) -}}
-{{- $worker := dict "model" "model" "model_name" "model.name" "manager" "sockets" "listen" "listenAddress" "device" "gpu"
+{{- $worker := dict "model" "model" "model_name" "model.name" "manager" "sockets" "listen" "listenAddress" "health_listen" "listenAddress" "device" "gpu"
     "metrics_listen" "metrics.enabled" "tp" "worker.tensorParallel" "attach_timeout" "worker.attachTimeoutSeconds" "drain_timeout" "worker.drainTimeoutSeconds"
     "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "worker.extraArgs" "args" $m.worker.extraArgs "known" $worker) -}}

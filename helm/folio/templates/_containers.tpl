@@ -18,6 +18,12 @@
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7003) }}
 {{- end }}
 - --pool_bytes={{ .m.manager.pool }}
+{{- if .m.manager.prefault }}
+- --prefault
+{{- end }}
+{{- with .m.manager.swap }}
+- --host_swap_bytes={{ . }}
+{{- end }}
 {{- if .m.gpu.enabled }}
 - --device={{ include "folio.gpu.devices" . }}
 {{- end }}
@@ -35,7 +41,7 @@
 {{- end }}
 
 {{- define "folio.manager.resources" -}}
-{{- $memory := add 256 (include "folio.pool.mib" . | int64) | toString -}}
+{{- $memory := add 256 (include "folio.pool.mib" . | int64) (include "folio.swap.mib" . | int64) | toString -}}
 {{- $resources := deepCopy .m.manager.resources -}}
 {{- if .m.gpu.enabled -}}
 {{- $limits := default (dict) $resources.limits | deepCopy -}}
@@ -85,10 +91,12 @@
     timeoutSeconds: 3
     failureThreshold: 2
   livenessProbe:
-    grpc: {port: 7001}
+    grpc: {port: 7001, service: liveness}
     periodSeconds: 10
     timeoutSeconds: 5
     failureThreshold: 6
+    # A process that does not answer does not drain either.
+    terminationGracePeriodSeconds: 10
   volumeMounts:
     {{- include "folio.sockets.mount" . | nindent 4 }}
 {{- end }}
@@ -100,6 +108,7 @@
 {{- end }}
 - --manager=unix:{{ include "folio.sockets.dir" . }}/manager.sock
 - --listen={{ .root.Values.listenAddress }}:7000
+- --health_listen={{ .root.Values.listenAddress }}:7005
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7004) }}
 {{- end }}
@@ -119,7 +128,8 @@
 
 {{- define "folio.worker.resources" -}}
 {{- $own := include "folio.mib" (dict "value" "worker.memory" "size" .m.worker.memory) -}}
-{{- $limit := add (int64 $own) (include "folio.pool.mib" . | int64) | toString -}}
+{{- $pool := ternary "0" (include "folio.pool.mib" .) .m.manager.prefault -}}
+{{- $limit := add (int64 $own) (int64 $pool) (include "folio.swap.mib" . | int64) | toString -}}
 {{ include "folio.resources" (dict "resources" .m.worker.resources "request" $own "limit" $limit) }}
 {{- end }}
 
@@ -143,6 +153,8 @@
   ports:
     - name: grpc
       containerPort: 7000
+    - name: worker-health
+      containerPort: 7005
     {{- if .root.Values.metrics.enabled }}
     - name: metrics
       containerPort: 7004
@@ -151,22 +163,25 @@
   resources: {{ include "folio.worker.resources" . | nindent 4 }}
   # It listens when it has loaded the model and attached.
   startupProbe:
-    grpc: {port: 7000}
+    grpc: {port: 7005}
     periodSeconds: 2
     timeoutSeconds: 3
     failureThreshold: {{ div (add 1 (int .m.worker.startupTimeoutSeconds)) 2 }}
   readinessProbe:
-    grpc: {port: 7000}
+    grpc: {port: 7005}
     periodSeconds: 5
     timeoutSeconds: 3
     failureThreshold: 2
-  # A worker that has lost its manager does not serve, and ends by itself when attachTimeoutSeconds are over. Before that
-  # it must not be killed.
+  # It fails when the process does not answer at all. A worker that has lost its manager, or whose step loop hangs, answers,
+  # and ends itself when attachTimeoutSeconds or --step_timeout are over. A process that is stopped blocks the pages of its
+  # sequences, and the manager cannot end it, because the kernel forbids that across pods.
   livenessProbe:
-    grpc: {port: 7000}
+    grpc: {port: 7005, service: liveness}
     periodSeconds: 10
     timeoutSeconds: 5
-    failureThreshold: {{ add 6 (div (int .m.worker.attachTimeoutSeconds) 10) }}
+    failureThreshold: 3
+    # A process that does not answer does not drain either.
+    terminationGracePeriodSeconds: 10
   {{- with int .m.worker.preStopSleepSeconds }}
   lifecycle:
     preStop:

@@ -93,3 +93,8 @@ The models as a JSON list. An entry has
 {{ include "folio.mib" (dict "value" "manager.pool" "size" .m.manager.pool) }}
 {{- end -}}
 {{- end }}
+
+{{/* The swap memory in MiB: 0 without any. */}}
+{{- define "folio.swap.mib" -}}
+{{- if .m.manager.swap }}{{ include "folio.mib" (dict "value" "manager.swap" "size" .m.manager.swap) }}{{ else }}0{{ end -}}
+{{- end }}
