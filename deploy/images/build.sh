@@ -92,8 +92,12 @@ base_arguments=(--build-arg "RUN_BASE=$run_base")
 take_programs() {
   local at=$1 from=$2 image
   shift 2
+  [ -e "$from/../build.ninja" ] ||
+    die "$from is not the folder bin of a build, so nothing tells what its programs are made of: run deploy/build.sh"
   mkdir -p "$at/roots"
-  for image in "$@"; do quietly "$here/root.sh" "$from/${image%-cuda}" "$at/roots/$image"; done
+  for image in "$@"; do
+    quietly env SOURCE_DATE_EPOCH="$epoch" "$here/root.sh" "$from/${image%-cuda}" "$at/roots/$image"
+  done
 }
 plain=() cuda=()
 for image in "${images[@]}"; do
@@ -116,17 +120,14 @@ fi
 
 build() { # IMAGE
   local arguments=("${base_arguments[@]}" --build-arg "VERSION=$tag" --build-arg "REVISION=$revision"
-    -f "$here/Containerfile" --target "$1" -t "localhost/$1:$tag")
+    --build-arg "SOURCE_DATE_EPOCH=$epoch" -f "$here/Containerfile" --target "$1" -t "localhost/$1:$tag")
   [ -z "$programs" ] || arguments+=(--build-context "programs=$work/plain")
   [ -z "$cuda_programs" ] || arguments+=(--build-context "programs-cuda=$work/cuda")
   # Layers keep the stage that compiles for the next image. Otherwise they would only cost copies.
   local layers=false
   [ -z "$compile" ] || layers=true
-  case $engine in
-    docker) arguments+=(--build-arg "SOURCE_DATE_EPOCH=$epoch") ;;
-    podman | buildah)
-      arguments+=("--layers=$layers" --timestamp "$epoch" --ignorefile "$here/Containerfile.dockerignore") ;;
-  esac
+  [ "$engine" = docker ] ||
+    arguments+=("--layers=$layers" --timestamp "$epoch" --ignorefile "$here/Containerfile.dockerignore")
   [ "$engine" != buildah ] || arguments+=(--isolation chroot)
   quietly "${builder[@]}" build "${arguments[@]}" "$root"
 }

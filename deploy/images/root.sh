@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes the root file system of one image: deploy/images/root.sh PROGRAM DIR
+# Makes the root file system of one image: deploy/images/root.sh PROGRAM DIR, such as root.sh build/bin/folioctl roots/folioctl
 # DIR gets the program, stripped, the shared libraries that it needs and their licences, and the files that name the
 # user 10001. There is no shell, no package manager and no other program in it. The libraries are those that the program
-# finds on this machine, so run it where the program was built. Needs ldd, strip and dpkg-query.
+# finds on this machine, so run it where the program was built. DIR also gets a bill of materials under the name of the image,
+# which is that of DIR, if the program lies in a build. Needs ldd, strip and dpkg-query, and for the bill Python with venv.
 set -euo pipefail
-[ $# -eq 2 ] || { sed -n '2,5p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,6p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 program=$1 root=$2
 die() { echo "root.sh: $*" >&2; exit 1; }
@@ -51,6 +52,19 @@ if [ -e "$root/usr/lib/$triplet/libcublasLt.so.13" ]; then
   while read -r path; do
     cp "$path" "$root/usr/share/doc/folio/$(basename "$(dirname "$path")")-$(basename "$path")"
   done < <(find "$(dirname "$(ldd "$program" | awk '$1 ~ /^libcublasLt/ { print $3 }')")/.." -maxdepth 3 -iname 'License*')
+fi
+# The bill lists what is compiled in, and the licences of that lie beside it. A part whose licence may not be shipped ends this
+# script.
+build=$(realpath "$(dirname "$program")/..")
+if [ -e "$build/build.ninja" ]; then
+  cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
+  bills=$(mktemp -d)
+  trap 'rm -rf "$bills"' EXIT
+  image=$(basename "$root")
+  version=$(sed -nE 's/^project\(folio VERSION ([0-9.]+).*/\1/p' "$here/../../CMakeLists.txt")
+  python=$("$here/../python_env.sh" "$cache/sbom-venv" "$here/../sbom/requirements.txt")
+  "$python" "$here/../sbom/sbom.py" "$build" "$bills" "$version" "$image=bin/$name"
+  cp "$bills/$image"/* "$root/usr/share/doc/folio/"
 fi
 # Debian's copyright files refer to these.
 cp -rL /usr/share/common-licenses "$root/usr/share/common-licenses"

@@ -5,6 +5,7 @@ A container shares with the others the directories that it is told to, the netwo
 and nothing else.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -135,9 +136,10 @@ class Container:
         output = self.runc("state", check=False)
         return json.loads(output) if output else {"status": "none", "pid": 0}
 
-    @property
+    @functools.cached_property
     def pid(self):
-        deadline = time.monotonic() + 20
+        """Known from the first question on, because runc takes long to answer and a test may be in a hurry."""
+        deadline = time.monotonic() + 60
         while (state := self.state())["status"] != "running":
             assert self.process.poll() is None and time.monotonic() < deadline, f"{self.name} does not run:\n{self.words()}"
             time.sleep(0.05)
@@ -163,7 +165,7 @@ class Container:
             # Its child is the container; without it runc ends by itself.
             os.kill(self.pid, signal.SIGKILL)
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

@@ -32,7 +32,7 @@ def manager(host, images):
         images["folio-manager"], "--listen=unix:/run/folio/manager.sock", "--pool_bytes=512MiB", "--orphan_ttl=5s",
         name="manager",
     )  # fmt: skip
-    until(lambda: (host.sockets / "manager.sock").exists() or manager.process.poll() is not None, 30, manager.words)
+    until(lambda: (host.sockets / "manager.sock").exists() or manager.process.poll() is not None, 60, manager.words)
     return manager
 
 
@@ -43,7 +43,7 @@ def start_worker(host, images, name):
     )  # fmt: skip
     # Tests run as root on the machine outside, which sees the socket that the container has made.
     until(lambda: (host.sockets / f"{name}.sock").exists() or worker.process.poll() is not None, 120, worker.words)
-    assert worker.process.poll() is None, worker.words()
+    assert worker.process.poll() is None and worker.pid, worker.words()
     return worker
 
 
@@ -130,7 +130,7 @@ def test_pages_of_a_killed_worker_come_back(host, images, manager):
         with pytest.raises(folio.Unavailable):
             generation.result()
     with folio.Client(manager=address(host, "manager")) as admin:
-        until(lambda: admin.pools()[0].free_pages == admin.pools()[0].total_pages, 20, admin.pools)
+        until(lambda: admin.pools()[0].free_pages == admin.pools()[0].total_pages, 60, admin.pools)
 
 
 def test_both_end_on_sigterm(host, images, manager):

@@ -1,5 +1,7 @@
 """The contents of the images, and how they are made."""
 
+import gzip
+import json
 import pathlib
 import re
 import stat
@@ -105,6 +107,21 @@ class TestBuilt:
         assert executable == programs, "a shell or another program"
         assert not [path for path in files if "apt" in path.parts or "cache" in path.parts], "caches of packages"
         assert not [path for path in files if path.suffix in {".a", ".h", ".py"}], "parts that only a build needs"
+
+    def test_has_a_bill_of_all_that_is_in_it(self, image, name):
+        documents = image.root / "usr/share/doc/folio"
+        bill = json.loads((documents / "sbom.json").read_text())
+        assert bill["bomFormat"] == "CycloneDX" and bill["metadata"]["component"]["name"] == name
+        used = {}
+        for part in bill["components"]:
+            used.setdefault(part["properties"][0]["value"], set()).add(part["name"])
+        packages = {path.name for path in (image.root / "var/lib/dpkg/status.d").iterdir()}
+        assert used["shared library"] == packages - {"base-files"}
+        texts = gzip.decompress((documents / "third-party-licences.gz").read_bytes()).decode()
+        titles = set(re.findall(r"^(\S+) \S+: \S+\n=+$", texts, re.M))
+        assert len(titles) > 2 and titles <= used["compiled in"]
+        # Rust's standard library comes without a text, and its licences are among the others'.
+        assert ("tokenizers" in titles) == (name == "folio-worker") and used["compiled in"] - titles <= {"rust-std"}
 
     def test_its_user_can_change_the_socket_directory_alone(self, image):
         for path in [image.root, *image.files()]:

@@ -1,5 +1,6 @@
 """Clients that ask without a pause, and know what the answers must be."""
 
+import functools
 import threading
 import time
 
@@ -14,10 +15,11 @@ LONG = {
 }  # fmt: skip
 
 
+@functools.cache
 def expected(address, **asking):
-    """The tokens of an undisturbed run."""
+    """The tokens of an undisturbed run, which is asked for once."""
     with folio.Client(address) as client:
-        return list(client.generate(PROMPT, **asking).result().tokens)
+        return tuple(client.generate(PROMPT, **asking).result().tokens)
 
 
 class Load:
@@ -50,7 +52,7 @@ class Load:
         while not self.stop.is_set():
             with folio.Client(self.address, resume=self.resume) as client:
                 try:
-                    tokens = list(client.generate(PROMPT, **SHORT).result().tokens)
+                    tokens = tuple(client.generate(PROMPT, **SHORT).result().tokens)
                 except folio.FolioError as error:
                     with self.lock:
                         self.failed.append((time.monotonic() - self.began, error))

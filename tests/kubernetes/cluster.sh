@@ -87,6 +87,7 @@ state = "$run/cri/state"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "localhost/pause:1"
   restrict_oom_score_adj = true # runc cannot lower it where CAP_SYS_RESOURCE is missing
+  netns_mounts_under_state_dir = true # so that \`down\` finds those of a run that was cut off
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "$(snapshotter)"
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -237,6 +238,11 @@ down() {
       for part in "${parts[@]}"; do if running "$part" >/dev/null; then sleep 0.2; continue 2; fi; done
       break
     done
+  done
+  # Containers outlive a containerd that was killed. Their shims name its socket.
+  for pid in $(pgrep -f -- "^[^ ]*containerd-shim[^ ]* .*-address $run/cri/containerd.sock"); do
+    pkill -KILL -P "$pid" || true
+    kill -KILL "$pid" 2>/dev/null || true
   done
   awk -v at="$run/" 'index($2, at) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r -n 1 umount -l
   [ ! -x "$bin/kube-proxy" ] || "$bin/kube-proxy" --cleanup >/dev/null 2>&1 || true

@@ -73,6 +73,7 @@ def versions():
     yield "runc", run("runc", "--version").stdout.split("\n")[0].split()[-1]
     yield "helm", run("helm", "version", "--short").stdout.strip()
     yield "images", TAG
+    yield "programs in them", os.environ.get("FOLIO_CLUSTER_VERSION", "")
 
 
 def pytest_sessionfinish(session, exitstatus):

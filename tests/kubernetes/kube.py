@@ -13,6 +13,7 @@ CHART = ROOT / "helm/folio"
 # run.sh sets these: a cluster that is up, with the images loaded under two tags.
 CONFIG = os.environ.get("KUBECONFIG", "") if os.environ.get("FOLIO_CLUSTER") else ""
 MODEL = os.environ.get("FOLIO_MODEL", "")
+NODE = "10.87.0.1"  # the node's address, which cluster.sh gives it
 TAG, NEXT = os.environ.get("FOLIO_IMAGES_TAG", ""), os.environ.get("FOLIO_IMAGES_NEXT", "")
 
 
@@ -88,6 +89,19 @@ class Release:
         # The first pod of a namespace needs the account that a controller makes.
         until(lambda: self.kubectl("get", "serviceaccount", "default", check=False), 30, "the account default")
 
+    def claim_of_the_model(self):
+        """Makes a volume and the claim `model`, as an administrator would, which a namespace at level "restricted" may use."""
+        name = f"{self.namespace}-model"
+        apply(
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"], "storageClassName": "",
+                      "hostPath": {"path": str(pathlib.Path(MODEL).parent)},
+                      "claimRef": {"namespace": self.namespace, "name": "model"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "model", "namespace": self.namespace},
+             "spec": {"accessModes": ["ReadOnlyMany"], "storageClassName": "", "volumeName": name,
+                      "resources": {"requests": {"storage": "1Gi"}}}},
+        )  # fmt: skip
+
     def kubectl(self, *arguments, **options):
         return kubectl(f"--namespace={self.namespace}", *arguments, **options)
 
@@ -106,20 +120,21 @@ class Release:
         self.values += [f"--set={value}" for value in values]
         return self.helm("upgrade", CHART, *self.values, "--wait", "--timeout=5m")
 
-    def pods(self, component):
-        """Pods that are not on their way out, oldest first."""
-        listed = self.get("pods", f"--selector=app.kubernetes.io/component={component}")["items"]
+    def pods(self, component, model=None):
+        """Pods that are not on their way out, oldest first, of all models or of one."""
+        selector = f"app.kubernetes.io/component={component}" + (f",folio/model={model}" if model else "")
+        listed = self.get("pods", f"--selector={selector}")["items"]
         alive = [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
         return sorted(alive, key=lambda pod: pod["metadata"]["creationTimestamp"])
 
-    def workers(self, count=2):
+    def workers(self, count=2, model=None):
         """The workers, as soon as `count` of them serve."""
 
         def ready(pod):
             return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
 
         def serving():
-            pods = [pod for pod in self.pods("worker") if ready(pod)]
+            pods = [pod for pod in self.pods("worker", model) if ready(pod)]
             return pods if len(pods) == count else None
 
         return [Worker(pod) for pod in until(serving, 240, lambda: self.kubectl("get", "pods", "--output=wide"))]

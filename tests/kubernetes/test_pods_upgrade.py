@@ -66,7 +66,7 @@ def test_drain(release, note):
     with Load(release.service()) as load:
         load.wait_for(2)
         drain = kube.run(
-            "kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=45s",
+            "kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=20s",
             "--pod-selector=app.kubernetes.io/instance=folio", check=False,
         )  # fmt: skip
         left = workers & {pod["metadata"]["name"] for pod in release.pods("worker")}
@@ -95,7 +95,7 @@ def test_stream_survives_a_drain(release, note):
             "create", "--raw", f"/api/v1/namespaces/{release.namespace}/pods/{workers[0].name}/eviction",
             "--filename=-", given=json.dumps(eviction),
         )  # fmt: skip
-        tokens = list(generation.result().tokens)
+        tokens = tuple(generation.result().tokens)
     assert tokens == whole
     release.workers(2)
     note("it ended in its own pod within the drain timeout, or went to the other: all tokens are right")
