@@ -30,6 +30,8 @@ foreach(header admin_client call client inputs policy_text)
   install(FILES ${CMAKE_SOURCE_DIR}/services/client/${header}.h
           DESTINATION ${FOLIO_SDK_INCLUDE}/services/client COMPONENT sdk)
 endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/services/base/steady_time.h
+        DESTINATION ${FOLIO_SDK_INCLUDE}/services/base COMPONENT sdk)
 foreach(name types inference admin)
   install(FILES ${CMAKE_BINARY_DIR}/gen/folio/v1/${name}.pb.h ${CMAKE_BINARY_DIR}/gen/folio/v1/${name}.grpc.pb.h
           DESTINATION ${FOLIO_SDK_INCLUDE}/folio/v1 COMPONENT sdk)

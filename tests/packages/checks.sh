@@ -124,6 +124,36 @@ survive_crashes() {
   done
 }
 
+shared_memory() { awk '$1 == "Shmem:" { print int($2 / 1024) }' /proc/meminfo; }
+
+one_decodes() { inside folioctl sequences | grep -q decode; }
+
+# With the whole pool in memory, because the manager's unit allows few system calls.
+end_stopped_worker() {
+  local before memory stream whole
+  memory=$(shared_memory)
+  inside sh -c '
+    cp /etc/folio/manager.flags /root/manager.flags &&
+    sed -i "s/^--kill_fenced_after=.*/--kill_fenced_after=2s/; s/^--pool_bytes=.*/--pool_bytes=512MiB/; s/^#--prefault/--prefault/" \
+      /etc/folio/manager.flags && echo --lease_ttl=2s >>/etc/folio/manager.flags &&
+    systemctl restart folio-manager folio-worker' || return 1
+  wait_for 30 serves || return 1
+  memory=$(($(shared_memory) - memory))
+  [ "$memory" -ge 400 ] || { echo "the pool of 512 MiB takes $memory MiB"; return 1; }
+  whole=$(inside folioctl "${essay[@]}") || return 1
+  # It is killed because it blocks the pages of this stream, which goes on in the new process.
+  inside folioctl "${essay[@]}" >"$work/stream" 2>"$work/errors" &
+  stream=$!
+  wait_for 20 one_decodes || return 1
+  before=$(pid_of folio-worker)
+  inside sh -c "kill -STOP $before" || return 1
+  wait_for 30 replaced folio-worker "$before" || return 1
+  wait "$stream" || { cat "$work/errors"; return 1; }
+  expect "stream" "$whole" "$(cat "$work/stream")" || return 1
+  inside journalctl --no-pager -u folio-manager | grep -q "killed a process of a fenced worker" || return 1
+  inside sh -c 'cat /root/manager.flags >/etc/folio/manager.flags && systemctl restart folio-manager' && wait_for 30 serves
+}
+
 run_second_worker() {
   inside sh -c '
     sed -i "s/^--drain_timeout=.*/--drain_timeout=50s/" /etc/folio/worker.flags &&

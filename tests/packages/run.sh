@@ -65,6 +65,7 @@ check examine_units "the installed units are right for \`systemd-analyze verify\
 check examine_access "only root and the group folio reach the sockets"
 check build_against_sdk "a project of three lines builds against libfolio-client-dev, and asks the worker"
 check survive_crashes "systemd starts killed daemons again"
+check end_stopped_worker "the manager kills a worker that stands still, systemd starts it again, and its stream continues, with the whole pool in memory"
 check run_second_worker "folio-worker@second serves beside the first"
 check serve_metrics "both daemons serve metrics, the manager with the change of its unit that README.Debian describes"
 check upgrade_under_load "an upgrade restarts the workers and not the manager, and every stream ends with its whole text"
@@ -76,7 +77,7 @@ check purge_packages "apt purge keeps the models and says so, and leaves nothing
 if [ -n "${RESULTS:-}" ]; then
   {
     echo "# Packages on Debian 12"
-    printf '\n%s\n\n' "Made by \`tests/packages/run.sh\`. The container runs $(cat "$work/systemd-version") on Linux$(
+    printf '\n%s\n\n' "Made by \`tests/packages/run.sh\` on $(date +%F), of $("$build/bin/folioctl" --version | head -n 1). The container runs $(cat "$work/systemd-version") on Linux$(
       uname -r | sed 's/^/ /; s/-.*//'), with $(nproc) cores."
     printf '| step | took | found |\n|---|---|---|\n'
     cat "$report"

@@ -11,7 +11,7 @@ SCRIPTS = sorted(path for path in DEBIAN.iterdir() if path.suffix in {".postinst
 
 
 def condition(flags):
-    return subprocess.run([DEBIAN / "worker-has-model", flags], capture_output=True, text=True, timeout=10)
+    return subprocess.run([DEBIAN / "worker-has-model", flags], capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("line, starts", [
@@ -30,7 +30,7 @@ def test_the_worker_starts_when_its_model_exists(tmp_path, line, starts):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_are_valid_shell(path):
     text = path.read_text().replace("@forget@", (DEBIAN / "forget.sh").read_text())
-    done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert text.startswith("#!/bin/sh\n") and "\nset -e\n" in text
 
