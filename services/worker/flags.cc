@@ -51,7 +51,9 @@ ABSL_FLAG(
     int, prefill_chunk_beside_decodes, 128,
     "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk; a "
     "smaller chunk delays the streams less, a larger one ends the prompt sooner");
-ABSL_FLAG(int, max_batch, 64, "sequences that run at a time, from 1 to 1024; others wait");
+ABSL_FLAG(int, max_batch, 64,
+          "sequences that run at a time, from 1 to 1024; others wait. An eighth of them is "
+          "for prompts of at most --prefill_chunk_beside_decodes tokens");
 ABSL_FLAG(int, max_queue, 4096,
           "requests that may wait for a place or for room in the pool, from 1 to 1000000; further "
           "ones are refused");

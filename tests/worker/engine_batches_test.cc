@@ -127,7 +127,32 @@ TEST(EngineBatches, RunsAtMostMaxBatchAndQueuesTheRest) {
   EXPECT_EQ(most, 2u);
 }
 
-// A token is in the manager's record before a client sees it.
+// Long prompts take all places that they may, and generate for long. A short request has its answer
+// before any of them.
+TEST(EngineBatches, AShortRequestDoesNotWaitForTheAnswersOfLongOnes) {
+  HarnessOptions options;
+  options.num_pages = 4096;
+  options.max_batch = 8;
+  options.token_budget = {.alone = 64, .beside_decodes = 16};
+  EngineHarness harness(options);
+  harness.Start();
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  for (uint64_t i = 0; i < 8; ++i) {
+    recorders.push_back(std::make_unique<Recorder>());
+    harness.Push(Make({.prompt = 17, .seed = i, .max_new_tokens = 1900}), recorders.back().get());
+  }
+  ASSERT_TRUE(recorders.front()->WaitForTokens(3));
+  Recorder chat;
+  harness.Push(Make({.prompt = 16, .max_new_tokens = 5}), &chat);
+  ASSERT_TRUE(chat.Wait());
+  EXPECT_EQ(chat.tokens.size(), 5u);
+  for (const auto& recorder : recorders) EXPECT_FALSE(recorder->ended());
+  for (const auto& recorder : recorders) {
+    ASSERT_TRUE(recorder->Wait());
+    EXPECT_TRUE(recorder->status.ok()) << recorder->status;
+  }
+}
+
 // However many requests come at once, no message to the manager is larger than it takes.
 TEST(EngineBatches, OpensManyInSeveralMessages) {
   constexpr size_t kRequests = 300;
@@ -169,6 +194,7 @@ TEST(EngineBatches, OpensManyInSeveralMessages) {
   EXPECT_TRUE(std::is_sorted(tags.begin(), tags.end()));
 }
 
+// A token is in the manager's record before a client sees it.
 TEST(EngineRecord, IsAheadOfTheClient) {
   EngineHarness harness;
   std::map<uint64_t, uint32_t> sampled;  // by sequence id

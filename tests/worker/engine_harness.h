@@ -36,6 +36,7 @@ class Recorder final : public ResultSink {
   // Waits, at most a minute; false if it took longer.
   bool Wait() { return done_.WaitForNotificationWithTimeout(absl::Seconds(60)); }
   bool WaitForTokens(size_t count);
+  bool ended() const { return done_.HasBeenNotified(); }
 
   // After Wait.
   absl::Status status;

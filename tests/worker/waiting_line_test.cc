@@ -31,6 +31,7 @@ class Client final : public ResultSink {
 class WaitingLineTest : public ::testing::Test {
  protected:
   static constexpr size_t kMost = 5;
+  static constexpr uint32_t kShortPrompt = 128;
 
   WaitingLineTest() {
     queue_.Open([] {});
@@ -50,7 +51,16 @@ class WaitingLineTest : public ::testing::Test {
     return submission;
   }
   std::vector<std::shared_ptr<Submission>> Take(size_t places, bool asking = false) {
-    return line_.Take(places, asking, now_);
+    return line_.Take(Places(places, kShortPrompt), asking, now_);
+  }
+  // A new request with a prompt of so many tokens.
+  std::shared_ptr<Submission> PushPrompt(size_t tokens) {
+    auto submission = std::make_shared<Submission>();
+    submission->sink = &client_;
+    submission->request.prompt.resize(tokens);
+    EXPECT_TRUE(queue_.Push(submission).ok());
+    line_.Add(queue_.Take(), now_);
+    return submission;
   }
   void PutBack(const std::vector<std::shared_ptr<Submission>>& submissions) {
     std::vector<Refused> refused;
@@ -201,15 +211,53 @@ TEST_F(WaitingLineTest, ItsLengthIsBounded) {
 }
 
 TEST_F(WaitingLineTest, KnowsWhenItIsNext) {
-  EXPECT_EQ(line_.NextTurn(true), SteadyTime::InfiniteFuture());
+  const Places one(1, kShortPrompt);
+  EXPECT_EQ(line_.NextTurn(one), SteadyTime::InfiniteFuture());
   const auto a = Push();
-  EXPECT_LE(line_.NextTurn(true), now_);
-  EXPECT_EQ(line_.NextTurn(false), now_ + Milliseconds(100));  // to tell its place
+  EXPECT_LE(line_.NextTurn(one), now_);
+  EXPECT_EQ(line_.NextTurn(Places()), now_ + Milliseconds(100));  // to tell its place
   Take(1);
   PutBack({a});
-  EXPECT_EQ(line_.NextTurn(true), now_ + Milliseconds(5));
+  EXPECT_EQ(line_.NextTurn(one), now_ + Milliseconds(5));
   line_.OnRoom();
-  EXPECT_LE(line_.NextTurn(true), now_);
+  EXPECT_LE(line_.NextTurn(one), now_);
+}
+
+// Of 16 places 2 are for short prompts.
+TEST_F(WaitingLineTest, ShortPromptsPassLongOnesThatHaveNoPlace) {
+  Places places(16, kShortPrompt);
+  for (int i = 0; i < 14; ++i) places.Use(kShortPrompt + 1);
+  const auto first = PushPrompt(kShortPrompt + 1), second = PushPrompt(kShortPrompt);
+  const auto third = PushPrompt(9000), fourth = PushPrompt(1);
+  EXPECT_THAT(line_.Take(places, /*asking=*/false, now_), ElementsAre(second, fourth));
+  places.Use(kShortPrompt), places.Use(1);
+  const auto fifth = PushPrompt(1);
+  EXPECT_THAT(line_.Take(places, /*asking=*/false, now_), IsEmpty());
+  // A long one has ended, so the long one that waits longest is before short ones that came later.
+  Places later(16, kShortPrompt);
+  for (int i = 0; i < 13; ++i) later.Use(kShortPrompt + 1);
+  later.Use(kShortPrompt), later.Use(1);
+  EXPECT_THAT(line_.Take(later, /*asking=*/false, now_), ElementsAre(first));
+  EXPECT_EQ(line_.size(), 2u);
+}
+
+TEST_F(WaitingLineTest, ShortPromptsMayTakeAllPlaces) {
+  Places places(8, kShortPrompt);
+  for (int i = 0; i < 7; ++i) places.Use(1);
+  const auto first = PushPrompt(1), second = PushPrompt(9000);
+  EXPECT_THAT(line_.Take(places, /*asking=*/false, now_), ElementsAre(first));
+  places.Use(1);
+  EXPECT_THAT(line_.Take(places, /*asking=*/false, now_), IsEmpty());
+}
+
+// Otherwise the step loop would make turns without a pause.
+TEST_F(WaitingLineTest, NoTurnIsDueForALongPromptThatHasNoPlace) {
+  Places places(8, kShortPrompt);
+  for (int i = 0; i < 7; ++i) places.Use(9000);
+  PushPrompt(9000);
+  EXPECT_GT(line_.NextTurn(places), now_);
+  PushPrompt(1);
+  EXPECT_LE(line_.NextTurn(places), now_);
 }
 
 }  // namespace

@@ -120,19 +120,22 @@ void Engine::ParkPaused() {
   }
 }
 
-size_t Engine::FreePlaces() const {
-  const size_t places = std::min<size_t>(options_.max_batch, executor_->max_rows() - 1);
-  const auto taken = static_cast<size_t>(
-      std::count_if(session_.sequences().begin(), session_.sequences().end(),
-                    [](const auto& one) { return one->state().phase() != Phase::kParked; }));
-  return places - std::min(places, taken);
+Places Engine::FreePlaces() const {
+  // Beside decodes, a longer prompt takes more than one step.
+  Places places(std::min<size_t>(options_.max_batch, executor_->max_rows() - 1),
+                options_.token_budget.beside_decodes);
+  for (const auto& sequence : session_.sequences()) {
+    if (sequence->state().phase() == Phase::kParked) continue;
+    places.Use(sequence->request().prompt.size());
+  }
+  return places;
 }
 
 void Engine::OpenWaiting() {
   const SteadyTime now = SteadyNow();
   waiting_.PutBack(session_.TakeRefused(), now);
   // Parked sequences come before new requests.
-  session_.parking().Ask(FreePlaces(), now);
+  session_.parking().Ask(FreePlaces().free(), now);
   const bool asking = session_.opening() || !session_.parking().empty();
   auto taken = waiting_.Take(FreePlaces(), asking, now);
   if (!taken.empty()) session_.Open(std::move(taken));
@@ -144,8 +147,8 @@ void Engine::WaitForManager() {
   SteadyTime deadline =
       std::min(drain_deadline().value_or(SteadyTime::InfiniteFuture()), start + kLongestWait);
   if (!waiting_.empty()) {
-    const bool may_take = FreePlaces() > 0 && !session_.opening() && session_.parking().empty();
-    deadline = std::min(deadline, waiting_.NextTurn(may_take));
+    const bool asking = session_.opening() || !session_.parking().empty();
+    deadline = std::min(deadline, waiting_.NextTurn(asking ? Places() : FreePlaces()));
   }
   deadline = std::min(deadline, session_.parking().NextAsk());
   const SequenceList& sequences = session_.sequences();

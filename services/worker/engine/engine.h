@@ -28,6 +28,7 @@
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/worker/engine/engine_options.h"
 #include "services/worker/engine/manager_session.h"
+#include "services/worker/engine/places.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/engine/scheduler.h"
 #include "services/worker/engine/step_gauge.h"
@@ -71,8 +72,8 @@ class Engine {
   // and to parked sequences. The manager asks for those pages on behalf of other workers.
   void ParkPaused();
   void OpenWaiting();
-  // Requests that may run beside those that do.
-  size_t FreePlaces() const;
+  // For requests that may run beside those that do.
+  Places FreePlaces() const;
   void WaitForManager();
   void Enqueue(const Batch& batch);
   void CollectOldest();

@@ -59,7 +59,7 @@ void WaitingLine::PutBack(std::vector<Refused> refused, SteadyTime now) {
 
 void WaitingLine::OnRoom() { next_try_ = SteadyTime::InfinitePast(); }
 
-std::vector<std::shared_ptr<Submission>> WaitingLine::Take(size_t places, bool asking,
+std::vector<std::shared_ptr<Submission>> WaitingLine::Take(Places places, bool asking,
                                                            SteadyTime now) {
   if (head_tried_ && !asking) {
     // It found room, and so may those behind it.
@@ -69,16 +69,20 @@ std::vector<std::shared_ptr<Submission>> WaitingLine::Take(size_t places, bool a
   }
   std::vector<std::shared_ptr<Submission>> taken;
   std::erase_if(line_, [&](const std::shared_ptr<Submission>& submission) {
-    const bool passes = submission->request.resume.has_value() && taken.size() < places &&
+    const bool passes = submission->request.resume.has_value() && places.free() > 0 &&
                         (!submission->waiting.refused_once || now >= next_try_);
-    if (passes) taken.push_back(submission);
-    return passes;
+    if (!passes) return false;
+    places.Use(submission->request.prompt.size());
+    taken.push_back(submission);
+    return true;
   });
   const bool may_try = !asking && (full_.ok() || now >= next_try_);
   absl::flat_hash_map<std::string, uint64_t> to_compute;
-  while (may_try && !line_.empty() && taken.size() < places && !head_tried_) {
-    const auto head = line_.begin() + static_cast<ptrdiff_t>(Head(to_compute));
+  while (may_try && !head_tried_) {
+    const auto head = line_.begin() + static_cast<ptrdiff_t>(Head(places, to_compute));
+    if (head == line_.end()) break;
     const SequenceRequest& request = (*head)->request;
+    places.Use(request.prompt.size());
     turns_.OnTurn(request.tenant);
     to_compute[request.tenant] += request.prompt.size() + 1;
     taken.push_back(std::move(*head));
@@ -89,10 +93,12 @@ std::vector<std::shared_ptr<Submission>> WaitingLine::Take(size_t places, bool a
   return taken;
 }
 
-size_t WaitingLine::Head(const absl::flat_hash_map<std::string, uint64_t>& more) const {
-  size_t head = 0;
+size_t WaitingLine::Head(const Places& places,
+                         const absl::flat_hash_map<std::string, uint64_t>& more) const {
+  size_t head = line_.size();
   uint64_t least = UINT64_MAX;
   for (size_t i = 0; i < line_.size(); ++i) {
+    if (!places.Admits(line_[i]->request.prompt.size())) continue;
     const std::string& tenant = line_[i]->request.tenant;
     const auto it = more.find(tenant);
     const uint64_t served = turns_.served(tenant) + (it == more.end() ? 0 : it->second);
@@ -126,9 +132,10 @@ std::vector<Submission*> WaitingLine::InOrder() const {
 }
 
 absl::Status WaitingLine::LateError(size_t place) const {
-  absl::Status late = absl::ResourceExhaustedError(absl::StrCat(
-      "waited ", absl::FormatDuration(timeout_), " (--queue_timeout), at last at place ", place,
-      " of ", line_.size(), ": ", full_.ok() ? "--max_batch other requests run" : full_.message()));
+  absl::Status late = absl::ResourceExhaustedError(
+      absl::StrCat("waited ", absl::FormatDuration(timeout_),
+                   " (--queue_timeout), at last at place ", place, " of ", line_.size(), ": ",
+                   full_.ok() ? "no place of --max_batch was free for it" : full_.message()));
   return WithReason(std::move(late), kQueueTimeout);
 }
 
@@ -178,9 +185,12 @@ std::optional<SteadyTime> WaitingLine::oldest() const {
   return oldest;
 }
 
-SteadyTime WaitingLine::NextTurn(bool may_take) const {
+SteadyTime WaitingLine::NextTurn(const Places& places) const {
   if (line_.empty()) return SteadyTime::InfiniteFuture();
   SteadyTime next = next_report_;
+  const bool may_take = std::any_of(line_.begin(), line_.end(), [&](const auto& submission) {
+    return places.Admits(submission->request.prompt.size());
+  });
   if (may_take) next = full_.ok() ? SteadyTime::InfinitePast() : std::min(next, next_try_);
   for (const auto& submission : line_) next = std::min(next, submission->waiting.since + timeout_);
   return next;

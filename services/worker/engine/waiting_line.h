@@ -6,7 +6,8 @@
 // the pool has no room for the head, no other request is tried, however small it is. Otherwise
 // small requests could pass a large one forever. The head is tried again when this worker gives
 // pages back, and now and then, because other workers use the same pool. Requests to continue a
-// lost worker's sequence pass the line, because that sequence mostly has its pages.
+// lost worker's sequence pass the line, because that sequence mostly has its pages. Short prompts
+// pass long ones for which there is no place (see places.h).
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_WAITING_LINE_H_
 #define FOLIO_SERVICES_WORKER_ENGINE_WAITING_LINE_H_
 
@@ -24,6 +25,7 @@
 #include "absl/time/time.h"
 #include "services/base/fair_turns.h"
 #include "services/base/steady_time.h"
+#include "services/worker/engine/places.h"
 #include "services/worker/engine/request_queue.h"
 
 namespace folio::worker {
@@ -49,10 +51,10 @@ class WaitingLine {
   // So many tokens were computed for a request of the tenant.
   void OnComputed(const std::string& tenant, uint64_t tokens) { turns_.Serve(tenant, tokens); }
 
-  // Takes the requests to try now, at most `places`, which the manager tries in this order.
-  // `asking` is true while the manager has yet to answer for some that were taken before. Nothing
-  // new is tried then, because one of those may have to wait.
-  std::vector<std::shared_ptr<Submission>> Take(size_t places, bool asking, SteadyTime now);
+  // Takes the requests to try now, for which there are places. The manager tries them in this
+  // order. `asking` is true while the manager has yet to answer for some that were taken before.
+  // Nothing new is tried then, because one of those may have to wait.
+  std::vector<std::shared_ptr<Submission>> Take(Places places, bool asking, SteadyTime now);
 
   // Ends the requests for which `why` is an error, and those that have waited too long.
   void End(absl::FunctionRef<absl::Status(const Submission&)> why, SteadyTime now);
@@ -62,8 +64,8 @@ class WaitingLine {
   void EndAll(const absl::Status& why);
 
   // The time at which Take, End or Report next has something to do, which may be in the past.
-  // `may_take` is false if Take would have no place or still has to wait for an answer.
-  SteadyTime NextTurn(bool may_take) const;
+  // There are no `places` while Take would have to wait for an answer.
+  SteadyTime NextTurn(const Places& places) const;
 
   bool empty() const { return line_.empty(); }
   size_t size() const { return line_.size(); }
@@ -72,9 +74,9 @@ class WaitingLine {
 
  private:
   void Insert(std::shared_ptr<Submission> submission);
-  // The place in line_ of the head, if so many tokens more had been computed for each tenant.
-  // Precondition: the line is not empty.
-  size_t Head(const absl::flat_hash_map<std::string, uint64_t>& more) const;
+  // The place in line_ of the first request that the places admit, if so many tokens more had been
+  // computed for each tenant. It is the line's end if they admit none.
+  size_t Head(const Places& places, const absl::flat_hash_map<std::string, uint64_t>& more) const;
   // The requests in the order in which they would be taken if all were alike.
   std::vector<Submission*> InOrder() const;
   absl::Status LateError(size_t place) const;
