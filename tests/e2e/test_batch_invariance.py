@@ -166,5 +166,5 @@ def test_a_cancelled_call_gives_its_pages_back_within_a_step(nothing_lost):
         assert running.held_pages > 0
         call.cancel()
     (generated,) = wait_until(lambda: ended.findall(worker.words()), PATIENCE, "the worker's line about the request")
-    # A few steps pass until the worker hears of it, and a busy machine slows them too.
-    assert int(generated) - (running.logical_length - running.prompt_tokens) < 100
+    # A few steps pass until the worker hears of it, and a busy machine slows them too. The manager may hear of a step after the client.
+    assert int(generated) - max(running.logical_length - running.prompt_tokens, 0) < 100

@@ -239,7 +239,7 @@ def test_answers_that_nobody_takes_hold_few_threads(node, tiny_model):
         assert not any(client.closed for client in clients)
         held = threads(node.manager.pid) - before
         print(f"400 unread answers hold {held} threads")
-        assert held < 100
+        assert held < 200  # without the limit it is one for each
         assert len(node.pool().workers) == 1
         other = node.serve("other")
         assert whole(other, asking(10, 20)).finished
