@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cli/run_cli.h"
@@ -321,14 +320,8 @@ TEST(Generate, InterruptStopsItWith130) {
   server.script.events = AnswerEvents({"par", "tial"});
   server.script.events.pop_back();
   server.script.hang = true;
-  Cli cli;
-  std::thread ctrl_c([&] {
-    while (server.script.started == 0) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    cli.interrupts.Raise();
-  });
-  const CliResult result = cli.Run({"generate", "x", "--address", server.address()});
-  ctrl_c.join();
+  const CliResult result =
+      Cli().RunInterrupted({"generate", "x", "--address", server.address()}, server.script.started);
   EXPECT_EQ(result.code, 130);
   EXPECT_EQ(result.out, "partial\n");
   EXPECT_EQ(result.err, "");

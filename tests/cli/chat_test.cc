@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "tests/cli/run_cli.h"
 #include "tests/client/scripted_server.h"
@@ -69,15 +68,8 @@ TEST(Chat, InterruptStopsTheAnswerAndKeepsWhatCame) {
   server.script.hang = true;
   Cli cli;
   cli.input = "One?\nTwo?\n";
-  std::thread ctrl_c([&] {
-    for (int calls = 1; calls <= 2; ++calls) {
-      while (server.script.started < calls) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      cli.interrupts.Raise();
-    }
-  });
-  const CliResult result = cli.Run({"chat", "--address", server.address()});
-  ctrl_c.join();
+  const CliResult result =
+      cli.RunInterrupted({"chat", "--address", server.address()}, server.script.started, 2);
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("partial\n(stopped)\n"));
   const auto requests = server.generate_requests();

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,14 +130,8 @@ TEST(Events, InterruptEndsItWith130) {
   ScriptedServer server;
   FillScript(server);
   server.script.hang = true;
-  Cli cli;
-  std::thread ctrl_c([&] {
-    while (server.script.started == 0) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    cli.interrupts.Raise();
-  });
-  const CliResult result = cli.Run({"events", "--follow", "--address", server.address()});
-  ctrl_c.join();
+  const CliResult result = Cli().RunInterrupted(
+      {"events", "--follow", "--address", server.address()}, server.script.started);
   EXPECT_EQ(result.code, 130);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("worker_fenced")) << "each line is written at once";

@@ -2,10 +2,13 @@
 #ifndef FOLIO_TESTS_CLI_RUN_CLI_H_
 #define FOLIO_TESTS_CLI_RUN_CLI_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +39,21 @@ struct Cli {
     streams.utf8 = utf8;
     const int code = cli::Run(arguments, streams);
     return {code, out.str(), err.str()};
+  }
+
+  // Interrupts each of `calls` calls a moment after the server has begun it, as `started` counts.
+  CliResult RunInterrupted(const std::vector<std::string>& arguments,
+                           const std::atomic<int>& started, int calls = 1) {
+    std::thread ctrl_c([&] {
+      for (int call = 1; call <= calls; ++call) {
+        while (started < call) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        interrupts.Raise();
+      }
+    });
+    const CliResult result = Run(arguments);
+    ctrl_c.join();
+    return result;
   }
 };
 
