@@ -36,6 +36,8 @@ class EngineParking : public ::testing::TestWithParam<int> {
   static uint64_t Preemptions(EngineHarness& harness) {
     return harness.engine().counters().preemptions;
   }
+  // Asks all at once. Each answer is the one that the request gets alone.
+  static void ExpectTogetherAsAlone(EngineHarness& harness, const std::vector<Ask>& asks);
 };
 
 INSTANTIATE_TEST_SUITE_P(Depths, EngineParking, ::testing::Values(0, 1));
@@ -46,6 +48,15 @@ void ExpectSame(const Recorder& a, const Recorder& b) {
   EXPECT_EQ(a.logprobs, b.logprobs);
   EXPECT_EQ(a.text(), b.text());
   EXPECT_EQ(a.evictions, b.evictions);
+}
+
+void EngineParking::ExpectTogetherAsAlone(EngineHarness& harness, const std::vector<Ask>& asks) {
+  std::vector<Recorder> recorders(asks.size());
+  for (size_t i = 0; i < asks.size(); ++i) harness.Push(Make(asks[i]), &recorders[i]);
+  for (size_t i = 0; i < asks.size(); ++i) {
+    ASSERT_TRUE(recorders[i].Wait());
+    ExpectSame(recorders[i], *Alone(asks[i]));
+  }
 }
 
 TEST_P(EngineParking, SequencesThatGaveTheirPagesBackAreTheSame) {
@@ -59,12 +70,7 @@ TEST_P(EngineParking, SequencesThatGaveTheirPagesBackAreTheSame) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     asks.push_back({.prompt = 60, .seed = seed, .max_new_tokens = 140, .temperature = 1});
   }
-  std::vector<Recorder> recorders(asks.size());
-  for (size_t i = 0; i < asks.size(); ++i) harness.Push(Make(asks[i]), &recorders[i]);
-  for (size_t i = 0; i < asks.size(); ++i) {
-    ASSERT_TRUE(recorders[i].Wait());
-    ExpectSame(recorders[i], *Alone(asks[i]));
-  }
+  ASSERT_NO_FATAL_FAILURE(ExpectTogetherAsAlone(harness, asks));
   EXPECT_GT(Preemptions(harness), 0u);
   EXPECT_TRUE(harness.PagesAreBack());
 }
@@ -87,12 +93,7 @@ TEST_P(EngineParking, EvictionsAreMadeAgain) {
                       .policy = policy,
                       .budget = 96});
     }
-    std::vector<Recorder> recorders(asks.size());
-    for (size_t i = 0; i < asks.size(); ++i) harness.Push(Make(asks[i]), &recorders[i]);
-    for (size_t i = 0; i < asks.size(); ++i) {
-      ASSERT_TRUE(recorders[i].Wait());
-      ExpectSame(recorders[i], *Alone(asks[i]));
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectTogetherAsAlone(harness, asks));
     EXPECT_GT(Preemptions(harness), 0u);
     EXPECT_TRUE(harness.PagesAreBack());
   }

@@ -42,22 +42,24 @@ class WaitingLineTest : public ::testing::Test {
     return Push(/*resume=*/false, tenant);
   }
   std::shared_ptr<Submission> Push(bool resume = false, const std::string& tenant = "") {
-    auto submission = std::make_shared<Submission>();
-    submission->sink = &client_;
-    submission->request.tenant = tenant;
-    if (resume) submission->request.resume.emplace();
-    EXPECT_TRUE(queue_.Push(submission).ok());
-    line_.Add(queue_.Take(), now_);
-    return submission;
+    SequenceRequest request;
+    request.tenant = tenant;
+    if (resume) request.resume.emplace();
+    return Enter(std::move(request));
   }
   std::vector<std::shared_ptr<Submission>> Take(size_t places, bool asking = false) {
     return line_.Take(Places(places, kShortPrompt), asking, now_);
   }
   // A new request with a prompt of so many tokens.
   std::shared_ptr<Submission> PushPrompt(size_t tokens) {
+    SequenceRequest request;
+    request.prompt.resize(tokens);
+    return Enter(std::move(request));
+  }
+  std::shared_ptr<Submission> Enter(SequenceRequest request) {
     auto submission = std::make_shared<Submission>();
+    submission->request = std::move(request);
     submission->sink = &client_;
-    submission->request.prompt.resize(tokens);
     EXPECT_TRUE(queue_.Push(submission).ok());
     line_.Add(queue_.Take(), now_);
     return submission;
