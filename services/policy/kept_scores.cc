@@ -6,6 +6,11 @@
 
 namespace folio::policy {
 
+uint32_t KeptScores::blocks(const Policy& policy) const {
+  if (!WrittenOnce(policy.traits().scores.time)) return 0;
+  return static_cast<uint32_t>(block_scores_.size()) - (dropped_.has_value() ? 1 : 0);
+}
+
 void KeptScores::Update(const Policy& policy, const LayerScores& scores) {
   if (!WrittenOnce(policy.traits().scores.time)) Clear();
   page_tokens_ = scores.page_tokens;
@@ -16,13 +21,15 @@ void KeptScores::Update(const Policy& policy, const LayerScores& scores) {
   if (held == full) return;
   LayerScores newer = scores;
   const auto older = static_cast<uint32_t>(held * page_tokens_);
-  newer.pages.remove_prefix(held);
+  FOLIO_CHECK(scores.kept_blocks <= held);
+  newer.pages.remove_prefix(held - scores.kept_blocks);
+  newer.kept_blocks = 0;
   newer.tokens = TokenCount(static_cast<uint32_t>(full * page_tokens_) - older);
   newer.scored = std::min(TokenCount(std::max(scores.scored.value(), older) - older), newer.tokens);
   const std::vector<float> blocks = policy.BlockScores(newer);
   FOLIO_CHECK(blocks.size() == full - held);
   block_scores_.insert(block_scores_.end(), blocks.begin(), blocks.end());
-  if (policy.traits().sorts_heads) head_order_.Append(newer, 0, newer.tokens.value());
+  if (policy.traits().sorts_heads) halves_.Append(newer);
 }
 
 void KeptScores::Drop(BlockIndex block) {
@@ -36,13 +43,13 @@ void KeptScores::ApplyDrop() {
   const uint32_t block = dropped_->value();
   dropped_.reset();
   block_scores_.erase(block_scores_.begin() + block);
-  if (head_order_.heads() > 0) head_order_.Erase(block * page_tokens_, (block + 1) * page_tokens_);
+  if (halves_.heads() > 0) halves_.Erase(BlockIndex(block));
 }
 
 void KeptScores::Clear() {
   dropped_.reset();
   block_scores_.clear();
-  head_order_.Clear();
+  halves_.Clear();
 }
 
 }  // namespace folio::policy

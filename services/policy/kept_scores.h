@@ -14,13 +14,15 @@
 
 #include "absl/types/span.h"
 #include "services/base/ids.h"
-#include "services/policy/head_order.h"
 #include "services/policy/policy.h"
+#include "services/policy/upper_halves.h"
 
 namespace folio::policy {
 
 class KeptScores {
  public:
+  // The blocks whose scores need not be read again by the next Update.
+  uint32_t blocks(const Policy& policy) const;
   // Brings the cache up to date with all full blocks of `scores`. It reads the blocks behind those
   // it already holds, or all blocks if the policy's scores are written again for each decision.
   // `policy` must be the same in every call, must need scores, and must score a block by its rows
@@ -34,15 +36,15 @@ class KeptScores {
 
   // The policy's BlockScores. Valid after Update.
   absl::Span<const float> block_scores() const { return block_scores_; }
-  // All tokens of the full blocks, if the policy's traits say `sorts_heads`, else empty. Valid
-  // after Update. It is mutable because a search remembers where it ended.
-  HeadOrder& head_order() { return head_order_; }
+  // The halves of each KV head's order, if the policy's traits say `sorts_heads`, else empty. Valid
+  // after Update. They are mutable because a decision ranks the range that it chooses from.
+  UpperHalves& halves() { return halves_; }
 
  private:
   void ApplyDrop();
 
   std::vector<float> block_scores_;
-  HeadOrder head_order_;
+  UpperHalves halves_;
   std::optional<BlockIndex> dropped_;
   uint32_t page_tokens_ = 0;
 };

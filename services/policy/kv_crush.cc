@@ -6,9 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "services/base/check.h"
 #include "services/base/invalid_argument.h"
+#include "services/policy/crush_blocks.h"
+#include "services/policy/crush_tokens.h"
 #include "services/policy/kept_scores.h"
 #include "services/policy/ranking.h"
-#include "services/policy/split_mix.h"
 
 namespace folio::policy {
 namespace {
@@ -26,33 +27,15 @@ std::vector<uint32_t> Columns(const Signatures& all) {
   return ones;
 }
 
-// Anchors count bits token by token, whereas signatures are laid out head by head.
 Signatures MakeAnchor(const KvCrush::Options& options, const Signatures& all, uint32_t heads) {
-  Signatures point(1, all.bits());
-  SplitMix64 random(options.seed);
   const std::vector<uint32_t> ones =
       options.anchor == CrushAnchor::kMean ? Columns(all) : std::vector<uint32_t>();
-  const uint32_t tokens = all.bits() / heads;
-  for (uint32_t i = 0; i < all.bits(); ++i) {
-    const uint32_t bit = i % heads * tokens + i / heads;
-    bool set = false;
-    switch (options.anchor) {
-      case CrushAnchor::kMean:
-        set = 2 * uint64_t{ones[bit]} > all.count();
-        break;
-      case CrushAnchor::kAlternating:
-        set = i % 2 == 1;
-        break;
-      case CrushAnchor::kZeros:
-        break;
-      case CrushAnchor::kOnes:
-        set = true;
-        break;
-      case CrushAnchor::kRandom:
-        set = random.Next() >> 63 != 0;
-        break;
-    }
-    if (set) point.Set(0, bit);
+  const std::vector<bool> bits =
+      AnchorBits(options.anchor, options.seed, heads, all.bits() / heads, all.count(),
+                 [&](uint32_t bit) { return uint64_t{ones[bit]}; });
+  Signatures point(1, all.bits());
+  for (uint32_t bit = 0; bit < all.bits(); ++bit) {
+    if (bits[bit]) point.Set(0, bit);
   }
   return point;
 }
@@ -74,18 +57,13 @@ std::vector<uint32_t> ByDistance(const Signatures& all, const Signatures& anchor
 
 // The `lowest` items with the lowest scores, ascending. If scores are equal the older is lower.
 std::vector<uint32_t> Lowest(absl::Span<const float> scores, uint32_t lowest) {
-  std::vector<int32_t> keys(scores.size());
-  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = SortKey(scores[i]);
+  const std::vector<int32_t> keys = SortKeys(scores);
   SearchGuess guess;
   const auto others = static_cast<uint32_t>(scores.size()) - lowest;
-  const Highest higher = FindHighest(keys, others, guess);
-  std::vector<uint32_t> items(scores.size() + 1);
-  uint32_t found = 0;
-  for (uint32_t i = 0; i < keys.size(); ++i) {
-    items[found] = i;
-    found += higher.Holds(keys[i], i) ? 0 : 1;
-  }
-  items.resize(lowest);
+  std::vector<uint32_t> items;
+  items.reserve(lowest);
+  ForEachBit(MaskOf(keys, FindHighest(keys, others, guess), false),
+             [&](uint32_t i) { items.push_back(i); });
   return items;
 }
 
@@ -148,20 +126,16 @@ std::vector<TokenSlot> KvCrush::SelectPrefill(const LayerScores& scores,
 
   const std::vector<float> token_scores = base_->TokenScores(scores);
   const absl::Span<const float> middle(&token_scores[begin], end - begin);
-  HeadOrder order;
-  order.Append(scores, begin, end);
-  const std::vector<uint32_t> go =
-      Unrepresented(order, {.begin = 0, .end = end - begin}, middle, over + reps, reps);
+  const std::vector<uint64_t> go =
+      UnrepresentedTokens(scores, begin, middle, over + reps, reps, options_.anchor, options_.seed);
+  std::vector<uint64_t> stays(go.size());
+  for (size_t word = 0; word < go.size(); ++word) stays[word] = ~go[word];
+  if (middle.size() % 64 != 0) stays.back() &= ~(~uint64_t{0} << middle.size() % 64);
   std::vector<TokenSlot> keep;
   keep.reserve(own.budget.value());
-  auto gone = go.begin();
-  for (uint32_t slot = 0; slot < scores.tokens.value(); ++slot) {
-    if (gone != go.end() && begin + *gone == slot) {
-      ++gone;
-    } else {
-      keep.emplace_back(slot);
-    }
-  }
+  for (uint32_t slot = 0; slot < begin; ++slot) keep.emplace_back(slot);
+  ForEachBit(stays, [&](uint32_t i) { keep.emplace_back(begin + i); });
+  for (uint32_t slot = end; slot < scores.tokens.value(); ++slot) keep.emplace_back(slot);
   return keep;
 }
 
@@ -169,17 +143,22 @@ BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits
                                  KeptScores* kept) const {
   if (options_.prefill_only) return base_->SelectDecode(scores, limits, kept);
   const uint32_t page_tokens = scores.page_tokens;
-  KeptScores fresh;
-  if (kept == nullptr) fresh.Update(*this, scores);
-  KeptScores& known = kept == nullptr ? fresh : *kept;
-  const absl::Span<const float> blocks = known.block_scores();
+  const std::vector<float> computed = kept == nullptr ? BlockScores(scores) : std::vector<float>();
+  const absl::Span<const float> blocks =
+      kept == nullptr ? absl::MakeConstSpan(computed) : kept->block_scores();
   const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
   const uint32_t unprotected = range.end - range.begin;
   const uint32_t reps = std::min(Share(limits.budget.value() / page_tokens), unprotected - 1);
+  if (kept != nullptr) {
+    return UnrepresentedBlock(kept->halves(), blocks, range, page_tokens, reps, options_.anchor,
+                              options_.seed);
+  }
   // One block goes: the candidates are one more than the representatives.
+  HeadOrder order;
+  order.Append(scores, 0, scores.tokens.value() / page_tokens * page_tokens);
   const ItemRange items = {range.begin * page_tokens, range.end * page_tokens, page_tokens};
-  const std::vector<uint32_t> go = Unrepresented(
-      known.head_order(), items, blocks.subspan(range.begin, unprotected), reps + 1, reps);
+  const std::vector<uint32_t> go =
+      Unrepresented(order, items, blocks.subspan(range.begin, unprotected), reps + 1, reps);
   FOLIO_CHECK(go.size() == 1);
   return BlockIndex(range.begin + go[0]);
 }

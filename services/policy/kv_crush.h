@@ -11,9 +11,10 @@
 // between them, or the first if k = 1. Anchors are taken over the candidates' signatures. With
 // `prefill_only` the base decides alone in decode.
 //
-// Cost: the manager finds the upper half of each KV head's scores by a few passes of counting and
-// sorts the candidates. The worker writes only the base's scores. In decode the manager keeps four
-// bytes per resident token and KV head for each sequence.
+// Cost: the manager finds the upper half of each KV head's scores, at the prompt's end by a few
+// passes of counting (crush_tokens.h) and in decode from those of the last decision
+// (upper_halves.h). The worker writes only the base's scores. In decode the manager keeps four
+// bytes per resident token and KV head for each sequence, and 760 per layer and KV head.
 #ifndef FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 #define FOLIO_SERVICES_POLICY_KV_CRUSH_H_
 
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "services/policy/crush_anchor.h"
 #include "services/policy/inverse_key_norm.h"
 #include "services/policy/key_diff.h"
 #include "services/policy/paged_eviction.h"
@@ -30,14 +32,6 @@
 #include "services/policy/snap_kv.h"
 
 namespace folio::policy {
-
-enum class CrushAnchor : uint8_t {
-  kMean,         // 1 where more than half of the candidates have a 1
-  kAlternating,  // 0, 1, 0, 1, ...
-  kZeros,
-  kOnes,
-  kRandom,  // bit i is the top bit of the i-th number of SplitMix64(seed)
-};
 
 class KvCrush final : public Policy {
  public:

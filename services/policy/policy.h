@@ -36,6 +36,9 @@ class KeptScores;
 // the first `tokens` rows over all blocks have a meaning. The memory must outlive the call.
 struct LayerScores {
   absl::Span<const float* const> pages = {};
+  // So many of the oldest blocks are left out of `pages`, because their scores are kept. Only
+  // KeptScores::Update may read such a view.
+  uint32_t kept_blocks = 0;
   // The board's second channel, for PolicyTraits::prompt_scores. It is filled for the decision at
   // the prompt's end and empty afterwards.
   absl::Span<const float* const> prompt_pages = {};
@@ -59,7 +62,7 @@ struct LayerScores {
 
   // The row of a slot: `kv_heads` floats.
   absl::Span<const float> row(TokenSlot slot) const {
-    const float* page = pages[slot.value() / page_tokens];
+    const float* page = pages[slot.value() / page_tokens - kept_blocks];
     return {page + size_t{slot.value() % page_tokens} * kv_heads, kv_heads};
   }
 };
@@ -78,7 +81,7 @@ struct PolicyTraits {
   bool evicts = true;            // if false every token is kept and no decision is ever made
   ScoreNeed scores = {};         // read from LayerScores::pages
   ScoreNeed prompt_scores = {};  // read from LayerScores::prompt_pages, by SelectPrefill alone
-  bool sorts_heads = false;      // SelectDecode reads KeptScores::head_order()
+  bool sorts_heads = false;      // SelectDecode reads KeptScores::halves()
   // The last tokens of the prompt that SelectPrefill keeps regardless of their scores. The larger
   // of this and Limits::recent applies.
   TokenCount own_recent = {};

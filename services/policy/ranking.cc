@@ -6,22 +6,11 @@
 #include <limits>
 
 #include "services/base/check.h"
+#include "services/policy/key_search.h"
+#include "services/policy/score_rows.h"
 
 namespace folio::policy {
 namespace {
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-// `sum` is the float32 sum of `values`. If it is not finite it may have overflowed, so the sum is
-// taken again in double.
-float Mean(float sum, absl::Span<const float> values) {
-  if (std::isfinite(sum)) [[likely]] {
-    return sum / static_cast<float>(values.size());
-  }
-  double wide = 0;
-  for (float value : values) wide += value;
-  return std::isnan(wide) ? kLowest : static_cast<float>(wide / static_cast<double>(values.size()));
-}
 
 // Float32 sum that folds the upper half onto the lower until one value is left. The order of
 // additions is part of the definition, because it decides between pages whose means differ only by
@@ -36,27 +25,30 @@ float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
   return scratch[0];
 }
 
-}  // namespace
-
-float TokenScore(absl::Span<const float> row) {
-  float sum = 0;
-  for (float score : row) sum += score;
-  return Mean(sum, row);
+// Scores come from another device or core, so reading them waits for memory. The processor does not
+// foresee where the next page is.
+constexpr size_t kPagesAhead = 32;
+void Prefetch(const float* page, size_t floats) {
+  constexpr size_t kLine = 64 / sizeof(float);
+  for (size_t i = 0; i < floats; i += kLine) __builtin_prefetch(page + i);
 }
+
+}  // namespace
 
 std::vector<float> HeadMeans(const LayerScores& scores) {
   const uint32_t scored = std::min(scores.scored, scores.tokens).value();
-  const uint32_t kv_heads = scores.kv_heads;
-  std::vector<float> means;
-  means.reserve(scores.tokens.value());
-  for (const float* page : scores.pages) {
-    const uint32_t rows =
-        std::min(scores.page_tokens, scored - static_cast<uint32_t>(means.size()));
-    for (uint32_t i = 0; i < rows; ++i) {
-      means.push_back(TokenScore({page + i * size_t{kv_heads}, kv_heads}));
+  std::vector<float> means(scores.tokens.value());
+  const size_t page_floats = size_t{scores.page_tokens} * scores.kv_heads;
+  uint32_t slot = 0;
+  for (size_t block = 0; block < scores.pages.size(); ++block) {
+    if (block + kPagesAhead < scores.pages.size()) {
+      Prefetch(scores.pages[block + kPagesAhead], page_floats);
     }
+    const uint32_t rows = std::min(scores.page_tokens, scored - slot);
+    RowMeans(scores.pages[block], rows, scores.kv_heads, means.data() + slot);
+    slot += rows;
   }
-  means.resize(scores.tokens.value(), std::numeric_limits<float>::infinity());
+  std::fill(means.begin() + slot, means.end(), std::numeric_limits<float>::infinity());
   return means;
 }
 
@@ -67,20 +59,15 @@ std::vector<TokenSlot> KeepHighest(absl::Span<const float> token_scores, const L
   const uint32_t recent = limits.recent.value();
   FOLIO_CHECK(uint64_t{sink} + recent <= budget && budget <= tokens);
 
+  const uint32_t wanted = budget - sink - recent;
+  const std::vector<int32_t> middle = SortKeys(token_scores.subspan(sink, tokens - recent - sink));
+  SearchGuess guess;
+  const Highest highest = FindHighest(middle, wanted, guess);
   std::vector<TokenSlot> keep;
-  keep.reserve(tokens);
-  for (uint32_t slot = 0; slot < tokens - recent; ++slot) keep.push_back(TokenSlot(slot));
-  // The middle slots, the best first. If scores are equal the newer is better.
-  const auto middle = keep.begin() + sink;
-  const auto kept_end = middle + (budget - sink - recent);
-  std::nth_element(middle, kept_end, keep.end(), [&](TokenSlot a, TokenSlot b) {
-    const float score_a = token_scores[a.value()];
-    const float score_b = token_scores[b.value()];
-    return score_a != score_b ? score_a > score_b : a > b;
-  });
-  keep.erase(kept_end, keep.end());
-  std::sort(keep.begin() + sink, keep.end());
-  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.push_back(TokenSlot(slot));
+  keep.reserve(budget);
+  for (uint32_t slot = 0; slot < sink; ++slot) keep.emplace_back(slot);
+  ForEachBit(MaskOf(middle, highest, true), [&](uint32_t i) { keep.emplace_back(sink + i); });
+  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.emplace_back(slot);
   return keep;
 }
 
@@ -96,16 +83,16 @@ std::vector<float> BlockMeans(absl::Span<const float> token_scores, uint32_t pag
   std::vector<float> scratch;
   for (size_t block = 0; block < means.size(); ++block) {
     const absl::Span<const float> tokens = token_scores.subspan(block * page_tokens, page_tokens);
-    means[block] = Mean(FoldedSum(tokens, scratch), tokens);
+    const float sum = FoldedSum(tokens, scratch);
+    means[block] = std::isfinite(sum) ? sum / static_cast<float>(page_tokens) : TokenScore(tokens);
   }
   return means;
 }
 
 BlockIndex LowestBlock(absl::Span<const float> block_scores, BlockRange range) {
   FOLIO_CHECK(range.begin < range.end && range.end <= block_scores.size());
-  const auto lowest =
-      std::min_element(block_scores.begin() + range.begin, block_scores.begin() + range.end);
-  return BlockIndex(static_cast<uint32_t>(lowest - block_scores.begin()));
+  const auto candidates = block_scores.subspan(range.begin, range.end - range.begin);
+  return BlockIndex(range.begin + OldestLowest(candidates));
 }
 
 }  // namespace folio::policy

@@ -12,11 +12,9 @@
 #include "absl/types/span.h"
 #include "services/base/ids.h"
 #include "services/policy/policy.h"
+#include "services/policy/score_rows.h"
 
 namespace folio::policy {
-
-// The float32 mean of one token's scores, summed from the first to the last. Never NaN.
-float TokenScore(absl::Span<const float> row);
 
 // TokenScore of every token of the layer over the KV heads, and +inf for tokens without a row.
 std::vector<float> HeadMeans(const LayerScores& scores);

@@ -1,0 +1,108 @@
+#include "services/policy/crush_blocks.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "services/base/check.h"
+#include "services/policy/key_search.h"
+#include "services/policy/wide.h"
+
+namespace folio::policy {
+namespace {
+
+// Room for a layer of a thousand tokens and eight heads, without an allocation.
+using Words = absl::InlinedVector<uint64_t, 8>;
+using Blocks = absl::InlinedVector<BlockIndex, 64>;
+
+// The bits that more than half of the blocks have. 64 sums are made at a time, whose digits are in
+// one word each.
+Words Majority(const UpperHalves& halves, const Blocks& blocks) {
+  const auto digits = static_cast<uint32_t>(std::bit_width(blocks.size()));
+  const uint64_t least = blocks.size() / 2 + 1;
+  Words majority(halves.words());
+  for (size_t word = 0; word < majority.size(); ++word) {
+    absl::InlinedVector<uint64_t, 16> sums(digits);
+    for (const BlockIndex block : blocks) {
+      uint64_t carry = halves.bits(block)[word];
+      for (uint64_t& sum : sums) carry = std::exchange(sum, sum ^ carry) & carry;
+    }
+    // sum >= least, from the highest digit down.
+    uint64_t above = 0;
+    uint64_t equal = ~uint64_t{0};
+    for (uint32_t digit = digits; digit-- > 0;) {
+      const bool one = (least >> digit & 1) != 0;
+      above |= one ? 0 : equal & sums[digit];
+      equal &= one ? sums[digit] : ~sums[digit];
+    }
+    majority[word] = above | equal;
+  }
+  return majority;
+}
+
+Words Anchor(const UpperHalves& halves, const Blocks& blocks, uint32_t page_tokens,
+             CrushAnchor anchor, uint64_t seed) {
+  if (anchor == CrushAnchor::kMean) return Majority(halves, blocks);
+  const auto unasked = [](uint32_t) { return uint64_t{0}; };
+  const std::vector<bool> bits =
+      AnchorBits(anchor, seed, halves.heads(), page_tokens, blocks.size(), unasked);
+  Words words(halves.words());
+  for (size_t i = 0; i < bits.size(); ++i) {
+    const size_t bit = i / page_tokens * halves.width() + i % page_tokens;
+    words[bit / 64] |= uint64_t{bits[i] ? 1U : 0U} << bit % 64;
+  }
+  return words;
+}
+
+struct Differences {
+  [[gnu::always_inline]] static uint32_t Count(absl::Span<const uint64_t> bits,
+                                               absl::Span<const uint64_t> anchor) {
+    int distance = 0;
+    for (size_t word = 0; word < anchor.size(); ++word) {
+      distance += std::popcount(bits[word] ^ anchor[word]);
+    }
+    return static_cast<uint32_t>(distance);
+  }
+};
+FOLIO_WIDE uint32_t WideCount(absl::Span<const uint64_t> bits, absl::Span<const uint64_t> anchor) {
+  return Differences::Count(bits, anchor);
+}
+uint32_t Distance(absl::Span<const uint64_t> bits, const Words& anchor) {
+  return Wide() ? WideCount(bits, anchor) : Differences::Count(bits, anchor);
+}
+
+}  // namespace
+
+BlockIndex UnrepresentedBlock(UpperHalves& halves, absl::Span<const float> block_scores,
+                              BlockRange range, uint32_t page_tokens, uint32_t reps,
+                              CrushAnchor anchor, uint64_t seed) {
+  const uint32_t unprotected = range.end - range.begin;
+  FOLIO_CHECK(reps < unprotected);
+  const std::vector<int32_t> keys = SortKeys(block_scores.subspan(range.begin, unprotected));
+  SearchGuess guess;
+  Blocks candidates;
+  ForEachBit(MaskOf(keys, FindHighest(keys, unprotected - reps - 1, guess), false),
+             [&](uint32_t i) { candidates.emplace_back(range.begin + i); });
+  if (reps == 0) return candidates[0];
+
+  halves.Rank(range.begin, range.end);
+  const Words point = Anchor(halves, candidates, page_tokens, anchor, seed);
+  // In the order of (distance, index).
+  absl::InlinedVector<uint64_t, 64> ordered;
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    ordered.push_back(uint64_t{Distance(halves.bits(candidates[i]), point)} << 32 | i);
+  }
+  // Representative i of k is entry floor(i * n / (k - 1)) of entries 0 to n = k, or entry 0 if k
+  // = 1. The first i that skips an entry leaves that one out.
+  uint32_t out = reps == 1 ? 1 : 0;
+  for (uint32_t i = 0; reps > 1 && i < reps; ++i) {
+    if (uint64_t{i} * reps / (reps - 1) != i) break;
+    out = i + 1;
+  }
+  std::nth_element(ordered.begin(), ordered.begin() + out, ordered.end());
+  return candidates[static_cast<uint32_t>(ordered[out])];
+}
+
+}  // namespace folio::policy

@@ -1,0 +1,125 @@
+#include "services/policy/crush_tokens.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "services/base/check.h"
+#include "services/policy/key_search.h"
+#include "services/policy/score_rows.h"
+
+namespace folio::policy {
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+// [head]: bit i says whether the head ranks token begin + i in the upper half of `count` tokens.
+std::vector<Words> UpperHalves(const LayerScores& scores, uint32_t begin, uint32_t count) {
+  const uint32_t heads = scores.kv_heads;
+  // [head][token]; tokens without a row are lowest.
+  std::vector<int32_t> keys(size_t{heads} * count,
+                            SortKey(-std::numeric_limits<float>::infinity()));
+  const uint32_t end = std::clamp(scores.scored.value(), begin, begin + count);
+  for (uint32_t slot = begin; slot < end;) {
+    const uint32_t offset = slot % scores.page_tokens;
+    const uint32_t rows = std::min(scores.page_tokens - offset, end - slot);
+    RowKeys(&scores.pages[slot / scores.page_tokens][size_t{offset} * heads], rows, heads,
+            &keys[slot - begin], count);
+    slot += rows;
+  }
+  std::vector<Words> upper;
+  SearchGuess guess;  // heads are alike, so each search begins where the last one ended
+  for (uint32_t head = 0; head < heads; ++head) {
+    const absl::Span<const int32_t> own(&keys[size_t{head} * count], count);
+    upper.push_back(MaskOf(own, FindHighest(own, count / 2, guess), true));
+  }
+  return upper;
+}
+
+// Each token's distance to the anchor, as numbers whose digit d is in plane d of each word.
+struct Distances {
+  uint32_t digits;
+  Words planes;  // [word][digit]
+
+  // The tokens of `word` at that distance.
+  uint64_t At(size_t word, uint32_t distance) const {
+    uint64_t mask = ~uint64_t{0};
+    for (uint32_t d = 0; d < digits; ++d) {
+      const uint64_t plane = planes[word * digits + d];
+      mask &= (distance >> d & 1) != 0 ? plane : ~plane;
+    }
+    return mask;
+  }
+};
+
+Distances DistancesTo(const std::vector<bool>& anchor, const std::vector<Words>& upper) {
+  const size_t words = upper[0].size();
+  const auto digits = static_cast<uint32_t>(std::bit_width(upper.size()));
+  Distances result = {digits, Words(words * digits)};
+  for (size_t head = 0; head < upper.size(); ++head) {
+    const uint64_t flip = anchor[head] ? ~uint64_t{0} : 0;
+    for (size_t word = 0; word < words; ++word) {
+      uint64_t carry = upper[head][word] ^ flip;
+      for (uint32_t d = 0; d < digits; ++d) {
+        uint64_t& plane = result.planes[word * digits + d];
+        const uint64_t both = plane & carry;
+        plane ^= carry;
+        carry = both;
+      }
+    }
+  }
+  return result;
+}
+
+uint64_t LowestBit(uint64_t word, uint64_t skipped) {
+  for (; skipped > 0; --skipped) word &= word - 1;
+  return word & -word;
+}
+
+// Takes the representatives out of `candidates`, of which there are `count`.
+void TakeRepresentatives(const Distances& distances, uint32_t heads, uint32_t count, uint32_t reps,
+                         Words& candidates) {
+  // The candidates by (distance, slot) are not written down. `at` of them come before the word.
+  Words stays(candidates.size());
+  uint64_t at = 0;
+  uint64_t taken = 0;
+  for (uint32_t distance = 0; distance <= heads && taken < reps; ++distance) {
+    for (size_t word = 0; word < candidates.size() && taken < reps; ++word) {
+      const uint64_t here = candidates[word] & distances.At(word, distance);
+      const auto more = static_cast<uint64_t>(std::popcount(here));
+      for (; taken < reps; ++taken) {
+        const uint64_t entry = reps == 1 ? 0 : taken * (count - 1) / (reps - 1);
+        if (entry >= at + more) break;
+        stays[word] |= LowestBit(here, entry - at);
+      }
+      at += more;
+    }
+  }
+  for (size_t word = 0; word < candidates.size(); ++word) candidates[word] &= ~stays[word];
+}
+
+}  // namespace
+
+std::vector<uint64_t> UnrepresentedTokens(const LayerScores& scores, uint32_t begin,
+                                          absl::Span<const float> token_scores, uint32_t lowest,
+                                          uint32_t reps, CrushAnchor anchor, uint64_t seed) {
+  const auto count = static_cast<uint32_t>(token_scores.size());
+  FOLIO_CHECK(reps <= lowest && lowest <= count);
+  const std::vector<int32_t> keys = SortKeys(token_scores);
+  SearchGuess guess;
+  Words candidates = MaskOf(keys, FindHighest(keys, count - lowest, guess), false);
+  if (reps == 0) return candidates;
+  const std::vector<Words> upper = UpperHalves(scores, begin, count);
+  const auto ones = [&](uint32_t head) {
+    uint64_t sum = 0;
+    for (size_t word = 0; word < candidates.size(); ++word) {
+      sum += static_cast<uint64_t>(std::popcount(upper[head][word] & candidates[word]));
+    }
+    return sum;
+  };
+  const std::vector<bool> point = AnchorBits(anchor, seed, scores.kv_heads, 1, lowest, ones);
+  TakeRepresentatives(DistancesTo(point, upper), scores.kv_heads, lowest, reps, candidates);
+  return candidates;
+}
+
+}  // namespace folio::policy
