@@ -8,56 +8,90 @@
 
 namespace folio::cache {
 
-void BlockTable::AppendRange(Position begin, Position end) {
-  if (begin == end) return;
-  if (last_.end != begin || last_.begin == last_.end) {
-    FOLIO_CHECK(last_.end <= begin);
-    CloseLast();
-    last_.begin = begin;
+void BlockTable::Scatter(Block& block, uint32_t tokens) {
+  uint32_t place = static_cast<uint32_t>(scattered_.size());
+  if (free_places_.empty()) {
+    scattered_.resize(scattered_.size() + page_tokens_);
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
   }
-  last_.end = end;
+  for (uint32_t i = 0; i < tokens; ++i) scattered_[place + i] = block.first + Position(i);
+  block.place = place;
 }
 
-void BlockTable::CloseLast() {
-  if (last_.begin < last_.end) closed_.push_back(last_);
-  last_ = {};
+void BlockTable::AppendOne(Position position) {
+  const uint32_t room = Room();
+  ++resident_;
+  if (room == 0) {
+    blocks_.push_back({position});
+    return;
+  }
+  const uint32_t offset = page_tokens_ - room;
+  Block& block = blocks_.back();
+  if (block.place == Block::kInARow) {
+    if (position == block.first + Position(offset)) return;
+    Scatter(block, offset);
+  }
+  scattered_[block.place + offset] = position;
 }
 
-void BlockTable::OpenLast() {
-  if (closed_.empty()) return;
-  last_ = closed_.back();
-  closed_.pop_back();
+Position BlockTable::positions_end() const {
+  if (resident_ == 0) return Position(0);
+  return PositionOf(blocks_.back(), page_tokens_ - Room() - 1) + Position(1);
 }
 
 std::vector<PositionRange> BlockTable::positions() const {
-  std::vector<PositionRange> ranges = closed_;
-  if (last_.begin < last_.end) ranges.push_back(last_);
+  std::vector<PositionRange> ranges;
+  for (uint32_t slot = 0; slot < resident_; ++slot) {
+    const Position position = PositionOf(blocks_[slot / page_tokens_], slot % page_tokens_);
+    if (ranges.empty() || ranges.back().end != position) ranges.push_back({position, position});
+    ranges.back().end = position + Position(1);
+  }
   return ranges;
 }
 
 void BlockTable::Append(Position first, TokenCount count) {
   FOLIO_CHECK(uint64_t{resident_} + count.value() <= capacity());
-  AppendRange(first, first + Position(count.value()));
-  resident_ += count.value();
+  FOLIO_CHECK(count.value() == 0 || positions_end() <= first);
+  for (uint32_t done = 0; done < count.value();) {
+    AppendOne(first + Position(done++));
+    // The rest of a block in a row needs no note.
+    if (blocks_.back().place != Block::kInARow) continue;
+    const uint32_t more = std::min(Room(), count.value() - done);
+    resident_ += more;
+    done += more;
+  }
 }
 
 PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) {
-  CloseLast();
-  const std::vector<PositionRange> old = std::exchange(closed_, {});
-  size_t range = 0;
-  uint32_t range_slot = 0;  // slot of old[range].begin
-  for (size_t i = 0; i < keep.size(); ++i) {
-    const uint32_t slot = keep[i].value();
-    FOLIO_CHECK(slot < resident_ && (i == 0 || keep[i - 1] < keep[i]));
-    for (;; ++range) {
-      const uint32_t length = (old[range].end - old[range].begin).value();
-      if (slot - range_slot < length) break;
-      range_slot += length;
+  const std::vector<Block> old_blocks = std::exchange(blocks_, {});
+  const std::vector<Position> old_scattered = std::exchange(scattered_, {});
+  const uint32_t end = std::exchange(resident_, static_cast<uint32_t>(keep.size()));
+  free_places_.clear();
+  blocks_.reserve(keep.size() / page_tokens_ + 1);
+  scattered_.resize(blocks_.capacity() * page_tokens_);
+  uint32_t place = 0;
+  // The old block that the next slot is in, and its first slot.
+  const Block* block = old_blocks.data();
+  uint32_t begin = 0;
+  for (size_t at = 0; at < keep.size(); at += page_tokens_) {
+    const auto kept = keep.subspan(at, page_tokens_);
+    Position* const positions = &scattered_[place];
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const uint32_t slot = kept[i].value();
+      FOLIO_CHECK(slot < end && slot >= begin);
+      for (; slot - begin >= page_tokens_; begin += page_tokens_) ++block;
+      positions[i] = block->place == Block::kInARow ? block->first + Position(slot - begin)
+                                                    : old_scattered[block->place + slot - begin];
+      FOLIO_CHECK(i == 0 || positions[i - 1] < positions[i]);
     }
-    const Position position = old[range].begin + Position(slot - range_slot);
-    AppendRange(position, position + Position(1));
+    const Position span = positions[kept.size() - 1] - positions[0];
+    const bool in_a_row = span.value() + 1 == kept.size();
+    blocks_.push_back({positions[0], in_a_row ? Block::kInARow : place});
+    place += in_a_row ? 0 : page_tokens_;
   }
-  resident_ = static_cast<uint32_t>(keep.size());
+  scattered_.resize(place);
   const size_t remaining_pages = (keep.size() + page_tokens_ - 1) / page_tokens_ + spare.value();
   FOLIO_CHECK(remaining_pages <= pages_.size());
   PageList freed(pages_.begin() + static_cast<ptrdiff_t>(remaining_pages), pages_.end());
@@ -66,40 +100,21 @@ PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) 
 }
 
 PageRef BlockTable::Drop(BlockIndex block) {
-  const uint32_t begin = block.value() * page_tokens_;
-  const uint32_t end = begin + page_tokens_;
-  FOLIO_CHECK(end <= resident_);
-  CloseLast();
-  const auto length = [](const PositionRange& range) { return (range.end - range.begin).value(); };
-  // The ranges that hold the block's first and last slot, and the slots at which they begin.
-  auto first = closed_.begin();
-  uint32_t first_slot = 0;
-  for (; first_slot + length(*first) <= begin; ++first) first_slot += length(*first);
-  auto last = first;
-  uint32_t last_slot = first_slot;
-  for (; last_slot + length(*last) < end; ++last) last_slot += length(*last);
-  // Their remains before the block and behind it.
-  const PositionRange before = {first->begin, first->begin + Position(begin - first_slot)};
-  const PositionRange after = {last->begin + Position(end - last_slot), last->end};
-  auto next = first;
-  if (before.begin < before.end) *next++ = before;
-  if (after.begin < after.end && next > last) {
-    closed_.insert(next, after);  // the block lay within one range
-  } else {
-    if (after.begin < after.end) *next++ = after;
-    closed_.erase(next, last + 1);
-  }
-  OpenLast();
+  const uint32_t index = block.value();
+  FOLIO_CHECK((index + 1) * page_tokens_ <= resident_);
+  if (blocks_[index].place != Block::kInARow) free_places_.push_back(blocks_[index].place);
+  blocks_.erase(blocks_.begin() + index);
   resident_ -= page_tokens_;
-  const PageRef page = pages_[block.value()];
-  pages_.erase(pages_.begin() + block.value());
+  const PageRef page = pages_[index];
+  pages_.erase(pages_.begin() + index);
   return page;
 }
 
 PageList BlockTable::Clear() {
   resident_ = 0;
-  closed_.clear();
-  last_ = {};
+  blocks_.clear();
+  scattered_.clear();
+  free_places_.clear();
   return std::exchange(pages_, {});
 }
 
@@ -111,6 +126,14 @@ absl::Status BlockTable::CheckInvariants() const {
       return absl::InternalError(absl::StrCat("positions are not ascending at range ", i));
     }
     tokens += (ranges[i].end - ranges[i].begin).value();
+  }
+  const size_t in_a_row =
+      static_cast<size_t>(std::count_if(blocks_.begin(), blocks_.end(), [](const Block& one) {
+        return one.place == Block::kInARow;
+      }));
+  if ((blocks_.size() - in_a_row + free_places_.size()) * page_tokens_ != scattered_.size()) {
+    return absl::InternalError(absl::StrCat("places for the positions of ", blocks_.size(),
+                                            " blocks are lost or held twice"));
   }
   if (tokens != resident_ || (tokens > capacity() && !pages_.empty())) {
     return absl::InternalError(absl::StrCat("resident length ", resident_, " but ", tokens,

@@ -10,6 +10,7 @@ namespace folio::cache {
 Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
       observer_(options.observer == nullptr ? ignore_ : *options.observer),
+      decision_threads_(options.decision_threads),
       pool_(options.num_pages),
       leases_(options.lease_ttl, options.last_ids.worker),
       swap_(options.swap_slots),

@@ -110,8 +110,8 @@ class Coordinator {
   ScoreBoard board() const;
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The sequence, if `worker` may change it now. Renews the worker's lease.
-  absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch,
+                                     SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeIn(WorkerId worker, bool quiesced, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until no policy reads pages of the sequence, or of the worker's sequences.
   void AwaitDecision(SequenceId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -125,7 +125,7 @@ class Coordinator {
   // The refusal of a sequence that `before` others come before.
   absl::Status FullForNow(const SequenceRecord& record, size_t before, SteadyTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  LayerPageLists Grant(Sequence& sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  LayerPageLists Grant(Sequence& sequence, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Runs the policy without the lock, then installs its plan.
   absl::StatusOr<Outcome> DecideAndInstall(std::optional<DecisionInput> input, Outcome outcome)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -133,7 +133,7 @@ class Coordinator {
   const CoordinatorOptions options_;
   CoordinatorObserver ignore_;  // if the options name no observer
   CoordinatorObserver& observer_;
-
+  DecisionThreads decision_threads_;
   mutable absl::Mutex mu_;
   PagePool pool_ ABSL_GUARDED_BY(mu_);  // before sequences_: reservations return to it
   LeaseTable leases_ ABSL_GUARDED_BY(mu_);

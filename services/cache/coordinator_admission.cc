@@ -198,7 +198,7 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   opened.sequence = id;
   opened.lease_epoch = sequence->record().lease_epoch;
   opened.cache = request.cache;
-  opened.pages = Grant(*sequence);
+  opened.pages = Grant(*sequence, options_.clock->Now());
   opened.scores = sequence->record().policy().scores;
   opened.prompt_scores = sequence->record().policy().prompt_scores;
   sequences_.emplace(id, std::move(sequence));

@@ -53,6 +53,8 @@ struct CoordinatorOptions {
   const float* score_board = nullptr;
   // Slots of the swap memory, each of a page and its scores. With 0 nothing is swapped.
   uint32_t swap_slots = 0;
+  // Threads that share the work of long decisions with the caller's.
+  uint32_t decision_threads = 0;
   // The coordinator gives ids after these, so that no id of another one before it comes to mean
   // something else.
   LastIds last_ids;

@@ -17,9 +17,9 @@ absl::StatusOr<Sequence*> Coordinator::Find(SequenceId id) const {
 }
 
 absl::StatusOr<Sequence*> Coordinator::FindHeld(WorkerId worker, SequenceId id,
-                                                LeaseEpoch lease_epoch) {
+                                                LeaseEpoch lease_epoch, SteadyTime now) {
   // A fenced worker's sequences are gone, and that it was fenced is the more useful answer.
-  absl::Status lease = leases_.Renew(worker, options_.clock->Now());
+  absl::Status lease = leases_.Renew(worker, now);
   if (absl::IsFailedPrecondition(lease)) return lease;
   const absl::StatusOr<Sequence*> found = Find(id);
   if (!found.ok()) return found.status();
@@ -36,8 +36,8 @@ absl::StatusOr<Sequence*> Coordinator::FindHeld(WorkerId worker, SequenceId id,
   return *found;
 }
 
-LayerPageLists Coordinator::Grant(Sequence& sequence) {
-  LayerPageLists pages = sequence.GrantPages(pool_, options_.clock->Now());
+LayerPageLists Coordinator::Grant(Sequence& sequence, SteadyTime now) {
+  LayerPageLists pages = sequence.GrantPages(pool_, now);
   if (sequence.record().starved) preemption_.NoteShortage();
   return pages;
 }
@@ -50,7 +50,7 @@ absl::StatusOr<Outcome> Coordinator::DecideAndInstall(std::optional<DecisionInpu
                                                       Outcome outcome) {
   if (!input.has_value()) return outcome;
   const auto start = std::chrono::steady_clock::now();
-  Action action = Decide(*input);
+  Action action = Decide(*input, decision_threads_);
   observer_.OnDecided(input->policy->traits().name,
                       absl::FromChrono(std::chrono::steady_clock::now() - start));
   absl::MutexLock lock(&mu_);
@@ -64,19 +64,26 @@ absl::StatusOr<Outcome> Coordinator::DecideAndInstall(std::optional<DecisionInpu
 absl::StatusOr<Outcome> Coordinator::Commit(const CommitRequest& request) {
   Outcome outcome;
   std::optional<DecisionInput> input;
+  const SteadyTime now = options_.clock->Now();
+  if (options_.score_board != nullptr) {
+    for (const PageRef page : request.filled) board().Prefetch(page);
+  }
   {
     absl::MutexLock lock(&mu_);
     absl::StatusOr<Sequence*> held =
-        FindHeld(request.worker, request.sequence, request.lease_epoch);
+        FindHeld(request.worker, request.sequence, request.lease_epoch, now);
     if (!held.ok()) return held.status();
     Sequence& sequence = **held;
-    if (absl::Status s = CheckCommit(sequence.record(), request); !s.ok()) return s;
     const SequenceRecord& record = sequence.record();
+    // Nearly all steps of a sequence are quiet, so these take the short way.
+    const bool quiet = IsQuiet(record, request);
+    if (absl::Status s = quiet ? absl::OkStatus() : CheckCommit(record, request); !s.ok()) return s;
     line_.OnCommit(request.worker, record.tenant,
-                   request.logical_length.value() - record.logical_length, options_.clock->Now());
-    sequence.ApplyCommit(request);
+                   request.logical_length.value() - record.logical_length, now);
+    sequence.ApplyCommit(request, now);
+    if (quiet) return outcome;
     input = sequence.BeginDecision(board());
-    if (!input.has_value()) outcome.granted = Grant(sequence);
+    if (!input.has_value()) outcome.granted = Grant(sequence, now);
   }
   return DecideAndInstall(std::move(input), std::move(outcome));
 }
@@ -85,9 +92,10 @@ absl::StatusOr<Outcome> Coordinator::Ack(WorkerId worker, SequenceId id, LeaseEp
                                          PlanEpoch epoch) {
   Outcome outcome;
   std::optional<DecisionInput> input;
+  const SteadyTime now = options_.clock->Now();
   {
     absl::MutexLock lock(&mu_);
-    absl::StatusOr<Sequence*> held = FindHeld(worker, id, lease_epoch);
+    absl::StatusOr<Sequence*> held = FindHeld(worker, id, lease_epoch, now);
     if (!held.ok()) return held.status();
     Sequence& sequence = **held;
     if (sequence.record().parked) {
@@ -106,7 +114,7 @@ absl::StatusOr<Outcome> Coordinator::Ack(WorkerId worker, SequenceId id, LeaseEp
     outcome.evicted = {sequence.record().policy().name, PageCount(static_cast<uint32_t>(pages))};
     observer_.OnEvicted(outcome.evicted->policy, pages);
     // The plan held the page ahead back. Decoding continues in it while a next plan waits.
-    outcome.granted = Grant(sequence);
+    outcome.granted = Grant(sequence, now);
     input = sequence.BeginDecision(board());
   }
   return DecideAndInstall(std::move(input), std::move(outcome));
@@ -124,7 +132,7 @@ void Coordinator::AwaitDecision(SequenceId id) {
 absl::Status Coordinator::Close(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch) {
   absl::MutexLock lock(&mu_);
   AwaitDecision(id);
-  absl::StatusOr<Sequence*> held = FindHeld(worker, id, lease_epoch);
+  absl::StatusOr<Sequence*> held = FindHeld(worker, id, lease_epoch, options_.clock->Now());
   if (!held.ok()) return held.status();
   (*held)->Release(pool_);
   line_.Leave({worker, id});

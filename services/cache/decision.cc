@@ -51,22 +51,11 @@ std::optional<BlockIndex> SelectBlock(DecisionInput& input, size_t index) {
   return block;
 }
 
-// Prefetches the newest block of each layer. Another core wrote it, and without this the decision
-// would wait for each in turn.
-void FetchNewest(const DecisionInput& input) {
-  constexpr size_t kLine = 64 / sizeof(float);
-  for (const DecisionInput::Layer& layer : input.layers) {
-    if (layer.pages.empty()) continue;
-    for (size_t i = 0; i < size_t{input.page_tokens} * input.kv_heads; i += kLine) {
-      __builtin_prefetch(layer.pages.back() + i);
-    }
-  }
-}
-
 }  // namespace
 
 policy::LayerScores DecisionInput::Scores(size_t layer) const {
   return {.pages = layers[layer].pages,
+          .kept_blocks = layers[layer].kept_blocks,
           .prompt_pages = layers[layer].prompt_pages,
           .page_tokens = page_tokens,
           .kv_heads = kv_heads,
@@ -76,20 +65,21 @@ policy::LayerScores DecisionInput::Scores(size_t layer) const {
           .logical_length = logical_length};
 }
 
-Action Decide(DecisionInput& input) {
-  FetchNewest(input);
-  CompactAction compact;
-  DropAction drop;
-  for (size_t layer = 0; layer < input.layers.size(); ++layer) {
-    if (input.compact) {
-      compact.keep.push_back(SelectSurvivors(input, layer));
-      compact.spare.push_back(input.layers[layer].spare);
-    } else {
-      drop.block.push_back(SelectBlock(input, layer));
-    }
+Action Decide(DecisionInput& input, DecisionThreads& threads) {
+  const size_t layers = input.layers.size();
+  if (input.compact) {
+    CompactAction compact;
+    compact.keep.resize(layers);
+    threads.Run(static_cast<uint32_t>(layers),
+                [&](uint32_t layer) { compact.keep[layer] = SelectSurvivors(input, layer); });
+    for (const DecisionInput::Layer& layer : input.layers) compact.spare.push_back(layer.spare);
+    return compact;
   }
-  if (!input.compact) return drop;
-  return compact;
+  // A block is chosen in less time than it takes to wake a thread.
+  DropAction drop;
+  drop.block.reserve(layers);
+  for (size_t layer = 0; layer < layers; ++layer) drop.block.push_back(SelectBlock(input, layer));
+  return drop;
 }
 
 }  // namespace folio::cache

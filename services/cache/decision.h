@@ -10,6 +10,7 @@
 
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/cache/decision_threads.h"
 #include "services/policy/kept_scores.h"
 #include "services/policy/policy.h"
 
@@ -19,7 +20,10 @@ namespace folio::cache {
 // score rows, and the coordinator gives their pages to no other sequence before the decision ends.
 struct DecisionInput {
   struct Layer {
-    std::vector<const float*> pages;         // float[page_tokens][kv_heads] each
+    // float[page_tokens][kv_heads] each, of the blocks behind the first `kept_blocks`, whose scores
+    // are in DecisionInput::kept.
+    std::vector<const float*> pages;
+    uint32_t kept_blocks = 0;
     std::vector<const float*> prompt_pages;  // second channel, if the policy reads it
     TokenCount tokens;
     TokenCount scored;  // how many of them have a row
@@ -43,9 +47,10 @@ struct DecisionInput {
 
 using Action = std::variant<CompactAction, DropAction>;
 
-// Depends on `input` alone, and brings `input.kept` up to date. A policy that breaks its contract
-// (budget, order, protected tokens) ends the process.
-Action Decide(DecisionInput& input);
+// Depends on `input` alone, and brings `input.kept` up to date. The layers of a compaction are
+// shared out among `threads`. A policy that breaks its contract (budget, order, protected tokens)
+// ends the process.
+Action Decide(DecisionInput& input, DecisionThreads& threads);
 
 }  // namespace folio::cache
 

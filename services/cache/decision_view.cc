@@ -48,7 +48,7 @@ DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
 }
 
 DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, size_t layer,
-                                             TokenCount tokens) const {
+                                             TokenCount tokens, uint32_t kept_blocks) const {
   const policy::PolicyTraits& policy = cache.policy->traits();
   const BlockTable& table = record_.layers[layer];
   DecisionInput::Layer view;
@@ -57,7 +57,9 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
   if (!policy.needs_scores()) return view;
   view.scored = ScoredTokens(table, tokens, policy.scores.time);
   const uint32_t pages = record_.geometry.pages_for(tokens.value());
-  view.pages = board_.Rows(absl::MakeConstSpan(table.pages()).first(pages), 0);
+  view.kept_blocks = kept_blocks;
+  view.pages =
+      board_.Rows(absl::MakeConstSpan(table.pages()).subspan(kept_blocks, pages - kept_blocks), 0);
   return view;
 }
 
@@ -78,14 +80,20 @@ void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) cons
   layer.prompt_pages = board_.Rows(absl::MakeConstSpan(table.pages()).first(layer.pages.size()), 1);
 }
 
-DecisionInput DecisionView::Snapshot() const {
+DecisionInput DecisionView::Snapshot(std::vector<policy::KeptScores> kept) const {
   DecisionInput input = EmptyInput(record_.cache);
   input.compact = record_.compaction_due();
+  if (!input.compact && record_.policy().needs_scores()) {
+    input.kept = std::move(kept);
+    input.kept.resize(record_.layers.size());
+  }
+  input.layers.reserve(record_.layers.size());
   for (size_t index = 0; index < record_.layers.size(); ++index) {
     const TokenCount tokens =
         input.compact ? record_.layers[index].resident() : TokenCount(record_.FullTokens(index));
+    const uint32_t known = input.kept.empty() ? 0 : input.kept[index].blocks(*input.policy);
     DecisionInput::Layer& layer =
-        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens));
+        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens, known));
     if (input.compact) {
       AddCompaction(index, layer);
     } else {

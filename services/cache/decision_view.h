@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "services/base/ids.h"
@@ -27,8 +28,8 @@ class DecisionView {
   bool due() const;
 
   // The decision that is due: a compaction in the prompt or at its end, else one block of each
-  // layer over its budget.
-  DecisionInput Snapshot() const;
+  // layer over its budget. `kept` is by layer, or empty if nothing is known.
+  DecisionInput Snapshot(std::vector<policy::KeptScores> kept) const;
 
   // The view of a policy with the settings `cache` if it had to decide now: all resident tokens of
   // every layer. FAILED_PRECONDITION during the prompt, or if the board holds scores of another
@@ -38,9 +39,9 @@ class DecisionView {
  private:
   // The view without its layers.
   DecisionInput EmptyInput(const policy::CacheConfig& cache) const;
-  // One layer with its first `tokens`.
-  DecisionInput::Layer MakeLayer(const policy::CacheConfig& cache, size_t layer,
-                                 TokenCount tokens) const;
+  // One layer with its first `tokens`, without the pages of the first `kept_blocks`.
+  DecisionInput::Layer MakeLayer(const policy::CacheConfig& cache, size_t layer, TokenCount tokens,
+                                 uint32_t kept_blocks = 0) const;
   // Adds the parts that only a compaction needs.
   void AddCompaction(size_t index, DecisionInput::Layer& layer) const;
   // Resident tokens that belong to the prompt.

@@ -35,8 +35,9 @@ uint64_t PageNeeds::ToPromise() const {
     return record_.swap.use == SwapUse::kOut ? Lacking() : 0;
   }
   uint64_t promised = 0;
+  const bool compaction_due = record_.compaction_due();
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    const bool compacts = record_.compaction_due() && record_.footprint.compacts(layer);
+    const bool compacts = compaction_due && record_.footprint.compacts(layer);
     const uint64_t needed =
         optimistic || compacts ? record_.footprint.MostInPrompt(layer)
                                : record_.footprint.layer(layer).MaxPages(

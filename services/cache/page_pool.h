@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "services/base/ids.h"
 
 namespace folio::cache {
@@ -54,8 +55,8 @@ class PagePool {
   // Gives out one page of the promise. The page that was freed last is taken first, because its
   // memory is still in the processor's caches and unused pages then never become resident.
   PageRef Take(PageReservation& reservation);
-  // A held page becomes free.
-  void Release(PageRef page);
+  // Held pages become free.
+  void Release(absl::Span<const PageRef> pages);
   // A held page becomes quarantined, because `owner` could still write it.
   void Quarantine(PageRef page, WorkerId owner);
   // The pages quarantined for `owner` become free. Returns how many.

@@ -9,7 +9,7 @@ absl::StatusOr<bool> Parking::Park(WorkerId worker, SequenceId id, LeaseEpoch le
   Coordinator& c = coordinator_;
   absl::MutexLock lock(&c.mu_);
   c.AwaitDecision(id);
-  absl::StatusOr<Sequence*> held = c.FindHeld(worker, id, lease_epoch);
+  absl::StatusOr<Sequence*> held = c.FindHeld(worker, id, lease_epoch, c.options_.clock->Now());
   if (!held.ok()) return held.status();
   const SequenceRecord& record = (*held)->record();
   if (!record.parked) {
@@ -24,14 +24,14 @@ absl::StatusOr<bool> Parking::Park(WorkerId worker, SequenceId id, LeaseEpoch le
 absl::StatusOr<Unparked> Parking::Unpark(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch) {
   Coordinator& c = coordinator_;
   absl::MutexLock lock(&c.mu_);
-  absl::StatusOr<Sequence*> held = c.FindHeld(worker, id, lease_epoch);
+  absl::StatusOr<Sequence*> held = c.FindHeld(worker, id, lease_epoch, c.options_.clock->Now());
   if (!held.ok()) return held.status();
   if (!(*held)->record().parked) return Refuse((*held)->record(), "it is not parked");
   Unparked unparked;
   if (absl::Status s = c.Admit(**held, {worker, id}, /*waits=*/true, &unparked.ended); !s.ok()) {
     return s;
   }
-  unparked.pages = c.Grant(**held);
+  unparked.pages = c.Grant(**held, c.options_.clock->Now());
   const SequenceRecord& record = (*held)->record();
   if (record.swap.use != SwapUse::kIn) return unparked;
   c.observer_.OnParking(ParkingEvent::kSwappedIn, record.swap.slots.size());

@@ -27,6 +27,15 @@ struct ScoreBoard {
     }
     return rows;
   }
+
+  // Begins to read the rows of a page in the first channel. Another device or core wrote them, so
+  // reading them waits for memory. `page` may be any number.
+  void Prefetch(PageRef page) const {
+    if (page.page.value() >= num_pages) return;
+    constexpr size_t kLine = 64 / sizeof(float);
+    const float* row = scores + page.page.value() * page_floats;
+    for (size_t i = 0; i < page_floats; i += kLine) __builtin_prefetch(row + i);
+  }
 };
 
 }  // namespace folio::cache

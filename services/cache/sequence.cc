@@ -1,5 +1,6 @@
 #include "services/cache/sequence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "services/base/check.h"
@@ -18,25 +19,38 @@ Sequence::~Sequence() { FOLIO_CHECK(record_.held_pages() == 0 && !record_.decidi
 
 LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
   record_.ready_since = now;
+  record_.quiet_tokens = 0;
   if (record_.parked) return {};
   const bool restores = record_.swap.use == SwapUse::kIn && record_.held_pages() == 0;
   if (record_.plan_in_flight() && !restores) return {};
   LayerPageLists granted;
-  if (record_.asked_back || !ReserveLacking(pool)) {
-    ResizeToPromise();
-    return granted;
-  }
-  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    BlockTable& table = record_.layers[layer];
-    const uint64_t wanted = PageNeeds(record_).Wanted(layer);
-    while (table.pages().size() < wanted) {
-      table.AddPage(pool.Take(reservation_));
-      granted.resize(record_.layers.size());
-      granted[layer].push_back(table.pages().back());
+  if (!record_.asked_back && ReserveLacking(pool)) {
+    for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+      BlockTable& table = record_.layers[layer];
+      const uint64_t wanted = PageNeeds(record_).Wanted(layer);
+      while (table.pages().size() < wanted) {
+        table.AddPage(pool.Take(reservation_));
+        granted.resize(record_.layers.size());
+        granted[layer].push_back(table.pages().back());
+      }
     }
+    NoteQuietTokens();
   }
   ResizeToPromise();
   return granted;
+}
+
+void Sequence::NoteQuietTokens() {
+  if (record_.in_prompt() || record_.plan_in_flight()) return;
+  if (record_.swap.use != SwapUse::kNone) return;
+  const uint32_t page_tokens = record_.geometry.page_tokens;
+  uint64_t most = record_.remaining();
+  for (const BlockTable& table : record_.layers) {
+    const uint32_t resident = table.resident().value();
+    const uint64_t in_page = page_tokens - 1 - resident % page_tokens;
+    most = std::min({most, in_page, table.capacity() - resident});
+  }
+  record_.quiet_tokens = static_cast<uint32_t>(most);
 }
 
 bool Sequence::ReserveLacking(const PagePool& pool) {
@@ -51,12 +65,14 @@ void Sequence::ResizeToPromise() {
   reservation_.ResizeTo(PageCount(static_cast<uint32_t>(PageNeeds(record_).Promised())));
 }
 
-void Sequence::ApplyCommit(const CommitRequest& request) {
+void Sequence::ApplyCommit(const CommitRequest& request, SteadyTime now) {
   NoteSwappedIn();
+  record_.ready_since = now;
   const Position first(record_.logical_length);
   const TokenCount growth(request.logical_length.value() - record_.logical_length);
   for (BlockTable& table : record_.layers) table.Append(first, growth);
   record_.logical_length += growth.value();
+  record_.quiet_tokens -= std::min(record_.quiet_tokens, growth.value());
   if (growth > TokenCount(0)) record_.plans_here = 0;
   NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
@@ -66,13 +82,9 @@ std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   const DecisionView view(record_, board);
   if (!view.due()) return std::nullopt;
   record_.deciding = true;
+  record_.quiet_tokens = 0;
   record_.starved = false;  // the plan makes room
-  DecisionInput input = view.Snapshot();
-  if (!input.compact && record_.policy().needs_scores()) {
-    input.kept = std::exchange(kept_, {});
-    input.kept.resize(record_.layers.size());
-  }
-  return input;
+  return view.Snapshot(std::exchange(kept_, {}));
 }
 
 const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScores> kept) {
@@ -85,22 +97,19 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
 
 void Sequence::ApplyPlan(PagePool& pool) {
   FOLIO_CHECK(record_.plan.has_value());
+  record_.quiet_tokens = 0;
   NoteSwappedIn();
   const Action& action = record_.plan->action;
-  const auto* compact = std::get_if<CompactAction>(&action);
-  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    BlockTable& table = record_.layers[layer];
-    PageList freed;
-    if (compact != nullptr) {
-      freed = table.Compact(compact->keep[layer], compact->spare[layer]);
-    } else if (const auto block = std::get<DropAction>(action).block[layer]) {
-      freed.push_back(table.Drop(*block));
-      if (!kept_.empty()) kept_[layer].Drop(*block);
+  if (const auto* drop = std::get_if<DropAction>(&action)) {
+    ApplyDrop(*drop, pool);
+  } else {
+    const auto& compact = std::get<CompactAction>(action);
+    for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+      const PageList freed =
+          record_.layers[layer].Compact(compact.keep[layer], compact.spare[layer]);
+      pool.Release(freed);
+      record_.evicted_pages += freed.size();
     }
-    for (PageRef page : freed) pool.Release(page);
-    record_.evicted_pages += freed.size();
-  }
-  if (compact != nullptr) {
     kept_.clear();
     const bool ends = record_.logical_length == record_.prompt_tokens;
     (ends ? record_.compacted : record_.compacted_before) = true;
@@ -109,6 +118,19 @@ void Sequence::ApplyPlan(PagePool& pool) {
   ++record_.plans_here;
   NoteProgress();
   ResizeToPromise();
+}
+
+void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool) {
+  PageList freed;
+  freed.reserve(record_.layers.size());
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    const std::optional<BlockIndex> block = drop.block[layer];
+    if (!block.has_value()) continue;
+    freed.push_back(record_.layers[layer].Drop(*block));
+    if (!kept_.empty()) kept_[layer].Drop(*block);
+  }
+  pool.Release(freed);
+  record_.evicted_pages += freed.size();
 }
 
 void Sequence::NoteProgress() {
@@ -120,6 +142,7 @@ void Sequence::NoteProgress() {
 
 void Sequence::NoteTold(SwapSlots offer) {
   record_.told = true;
+  record_.quiet_tokens = 0;
   if (offer.size() == 0) return;
   FOLIO_CHECK(record_.swap.use == SwapUse::kNone);
   record_.swap = {SwapUse::kOffered, std::move(offer)};
@@ -150,7 +173,7 @@ void Sequence::SwapOut(PagePool& pool) {
   size_t pages_with_tokens = 0;
   for (BlockTable& table : record_.layers) {
     pages_with_tokens += record_.geometry.pages_for(table.resident().value());
-    for (PageRef page : table.GiveUpPages()) pool.Release(page);
+    pool.Release(table.GiveUpPages());
   }
   reservation_.ResizeTo(PageCount(0));
   record_.swap.slots.Truncate(pages_with_tokens);
@@ -161,6 +184,7 @@ void Sequence::SwapOut(PagePool& pool) {
 void Sequence::BecomeParked() {
   kept_.clear();
   record_.starved = record_.asked_back = record_.told = false;
+  record_.quiet_tokens = 0;
   record_.parked = true;
 }
 
@@ -184,6 +208,7 @@ void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
     ForgetContents();
   }
   record_.orphaned_at = now;
+  record_.quiet_tokens = 0;
   record_.starved = record_.asked_back = record_.told = false;
 }
 
@@ -226,8 +251,9 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
 
 void Sequence::Release(PagePool& pool) {
   record_.swap = {};
+  record_.quiet_tokens = 0;
   for (BlockTable& table : record_.layers) {
-    for (PageRef page : table.Clear()) pool.Release(page);
+    pool.Release(table.Clear());
   }
   reservation_.ResizeTo(PageCount(0));
 }
@@ -235,6 +261,7 @@ void Sequence::Release(PagePool& pool) {
 void Sequence::Quarantine(PagePool& pool) {
   record_.swap.slots.Quarantine(record_.worker);
   record_.swap = {};
+  record_.quiet_tokens = 0;
   for (BlockTable& table : record_.layers) {
     for (PageRef page : table.Clear()) pool.Quarantine(page, record_.worker);
   }

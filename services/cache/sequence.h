@@ -44,7 +44,8 @@ class Sequence {
   LayerPageLists GrantPages(PagePool& pool, SteadyTime now);
 
   // Precondition: CheckCommit(record(), request) is OK.
-  void ApplyCommit(const CommitRequest& request);
+  // If IsQuiet(record(), request), no decision and no page is due afterwards.
+  void ApplyCommit(const CommitRequest& request, SteadyTime now);
 
   // Returns what the policy is to decide now, if anything. The sequence is then `deciding` until
   // FinishDecision.
@@ -63,7 +64,10 @@ class Sequence {
   // Ends that. Precondition: it is parked, and the pool promises PageNeeds::ToPromise.
   void Unpark(PageReservation reservation);
   // Its worker is to park it. No pages are given meanwhile.
-  void AskBack() { record_.asked_back = true; }
+  void AskBack() {
+    record_.asked_back = true;
+    record_.quiet_tokens = 0;
+  }
   // `offer` is slots for all of its pages, or none.
   void NoteTold(SwapSlots offer);
   // It need not be parked after all, and is starved if it lacks pages now.
@@ -88,10 +92,13 @@ class Sequence {
   // It holds no pages any more. Either its slots have the contents, or it will be computed again.
   void BecomeParked();
   void ForgetContents();
+  // Drops the blocks from the tables.
+  void ApplyDrop(const DropAction& drop, PagePool& pool);
   // Promises the sequence the pages that it lacks. If there are too few it is `starved`, and the
   // result false.
   bool ReserveLacking(const PagePool& pool);
   void ResizeToPromise();
+  void NoteQuietTokens();
   // Gives all pages back, with the contents in the slots.
   void SwapOut(PagePool& pool);
   // The pages have the contents, so the slots are free.

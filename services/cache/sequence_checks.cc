@@ -1,5 +1,6 @@
 #include "services/cache/sequence_checks.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -186,6 +187,22 @@ absl::Status CheckSwap(const SequenceRecord& record) {
                                           " pages with tokens, in a state that has others"));
 }
 
+absl::Status CheckQuiet(const SequenceRecord& record) {
+  if (record.quiet_tokens == 0) return absl::OkStatus();
+  uint64_t most = record.remaining();
+  for (const BlockTable& table : record.layers) {
+    const uint64_t resident = table.resident().value();
+    const uint64_t in_page =
+        record.geometry.page_tokens - 1 - resident % record.geometry.page_tokens;
+    most = std::min({most, in_page, table.capacity() - resident});
+  }
+  const bool waits = record.in_prompt() || record.plan_in_flight() || record.starved ||
+                     record.asked_back || record.parked || record.swap.use != SwapUse::kNone;
+  if (!waits && !record.orphaned() && record.quiet_tokens <= most) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(record.quiet_tokens, " tokens are called quiet, and ",
+                                          waits ? 0 : most, " are"));
+}
+
 absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePool& pool,
                         std::vector<bool>& seen) {
   for (PageRef page : record.layers[layer].pages()) {
@@ -213,6 +230,12 @@ absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& requ
                                                       : CheckDecodeCommit(record, request);
 }
 
+bool IsQuiet(const SequenceRecord& record, const CommitRequest& request) {
+  const uint64_t length = request.logical_length.value();
+  return length > record.logical_length && length - record.logical_length <= record.quiet_tokens &&
+         request.filled.empty() && CheckTokens(record, request).ok();
+}
+
 absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,
                            std::vector<bool>& seen) {
   const SequenceRecord& record = sequence.record();
@@ -224,6 +247,9 @@ absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,
     return absl::InternalError(absl::StrCat(name, " layer ", layer, ": ", s.message()));
   }
   if (absl::Status s = CheckSwap(record); !s.ok()) {
+    return absl::InternalError(absl::StrCat(name, ": ", s.message()));
+  }
+  if (absl::Status s = CheckQuiet(record); !s.ok()) {
     return absl::InternalError(absl::StrCat(name, ": ", s.message()));
   }
   const uint64_t promised = PageNeeds(record).Promised();

@@ -16,6 +16,10 @@ namespace folio::cache {
 // FAILED_PRECONDITION says what was expected and what came.
 absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request);
 
+// Whether the record can take a commit that is within its quiet tokens. If not, CheckCommit may
+// still be content with it.
+bool IsQuiet(const SequenceRecord& record, const CommitRequest& request);
+
 // INTERNAL names the first broken invariant. Marks each page that the sequence holds in `seen`, by
 // page id, so that a page held twice is found across sequences.
 absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool, std::vector<bool>& seen);

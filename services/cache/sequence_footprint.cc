@@ -13,14 +13,11 @@ SequenceFootprint::SequenceFootprint(const policy::CacheConfig& cache,
     const uint64_t budget = policy.evicts ? cache.layer_budget(layer).value() : 0;
     layers_.push_back(
         {Footprint(geometry.page_tokens, budget), budget, policy.evicts && prompt_tokens > budget});
+    compacts_ = compacts_ || layers_.back().compacts;
   }
   const bool streams = compacts() && cache.compaction == policy::Compaction::kStreamed;
   stops_ = PromptStops(prompt_tokens, streams ? cache.compaction_stride.value() : 0,
                        policy.prompt_scores.window);
-}
-
-bool SequenceFootprint::compacts() const {
-  return std::any_of(layers_.begin(), layers_.end(), [](const Layer& one) { return one.compacts; });
 }
 
 uint64_t SequenceFootprint::MostInPrompt(size_t layer) const {

@@ -27,7 +27,7 @@ class SequenceFootprint {
   const PromptStops& stops() const { return stops_; }
   // The prompt is longer than the budget of the layer, or of some layer.
   bool compacts(size_t layer) const { return layers_[layer].compacts; }
-  bool compacts() const;
+  bool compacts() const { return compacts_; }
 
   // The most pages that a layer holds during the prompt, the one ahead included.
   uint64_t MostInPrompt(size_t layer) const;
@@ -44,6 +44,7 @@ class SequenceFootprint {
   const uint64_t prompt_tokens_;
   const uint64_t max_new_tokens_;
   std::vector<Layer> layers_;
+  bool compacts_ = false;
   PromptStops stops_;
 };
 

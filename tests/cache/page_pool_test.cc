@@ -30,8 +30,8 @@ TEST(PagePool, GivesOutPromisedPagesOnly) {
   EXPECT_EQ(pool.held(), PageCount(2));
   EXPECT_DEATH(pool.Take(two), "check failed");
   EXPECT_TRUE(pool.CheckInvariants().ok());
-  pool.Release(a);
-  pool.Release(b);
+  pool.Release({a});
+  pool.Release({b});
   EXPECT_EQ(pool.free(), PageCount(3));
 }
 
@@ -64,7 +64,7 @@ TEST(PagePool, GenerationsGrowEachTimeAPageIsGivenOut) {
     EXPECT_TRUE(i == 0 || page.generation > last.generation);
     EXPECT_FALSE(i > 0 && pool.IsHeld(last));
     EXPECT_TRUE(pool.IsHeld(page));
-    pool.Release(page);
+    pool.Release({page});
     EXPECT_FALSE(pool.IsHeld(page));
     last = page;
   }
@@ -77,7 +77,7 @@ TEST(PagePool, ReusesTheWarmestPage) {
   const PageRef first = pool.Take(all);
   EXPECT_EQ(first.page, PageId(0));
   EXPECT_EQ(pool.Take(all).page, PageId(1));
-  pool.Release(first);
+  pool.Release({first});
   EXPECT_EQ(pool.Take(all).page, first.page);
 }
 
@@ -107,10 +107,10 @@ TEST(PagePool, StaleReferencesAreBugsOfOurs) {
   PagePool pool(PageCount(2));
   PageReservation two = MustReserve(pool, 2);
   const PageRef page = pool.Take(two);
-  pool.Release(page);
-  EXPECT_DEATH(pool.Release(page), "check failed");
+  pool.Release({page});
+  EXPECT_DEATH(pool.Release({page}), "check failed");
   EXPECT_DEATH(pool.Quarantine(page, WorkerId(1)), "check failed");
-  EXPECT_DEATH(pool.Release({PageId(9), Generation(1)}), "check failed");
+  EXPECT_DEATH(pool.Release({PageRef{PageId(9), Generation(1)}}), "check failed");
 }
 
 }  // namespace
