@@ -77,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   options.admission = rules.admission;
   options.default_compaction = rules.default_compaction;
   options.swap_slots = *swap_slots;
+  options.decision_threads = rules.decision_threads;
   options.score_board = pool->memory_.score_board();
   options.last_ids = last_ids;
   options.clock = clock;

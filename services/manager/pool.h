@@ -31,6 +31,7 @@ struct PoolRules {
   cache::Admission admission = cache::Admission::kReserve;
   policy::Compaction default_compaction = policy::Compaction::kAutomatic;
   uint64_t host_swap_bytes = 0;  // for the pages of parked sequences, of all ranks together
+  uint32_t decision_threads = 0;
 };
 
 // Thread-safe. Only the coordinator changes.
