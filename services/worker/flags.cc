@@ -45,15 +45,20 @@ ABSL_FLAG(int, threads, 0,
           "threads that compute, or with --device=cuda load weights; 0 is the cores that this "
           "process may "
           "use, shared with the ranks it starts");
-ABSL_FLAG(int, prefill_chunk, 512,
-          "prompt tokens per step while nothing decodes, from 16 to 65536");
-ABSL_FLAG(
-    int, prefill_chunk_beside_decodes, 128,
-    "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk; a "
-    "smaller chunk delays the streams less, a larger one ends the prompt sooner");
+ABSL_FLAG(absl::Duration, target_itl, absl::ZeroDuration(),
+          "time between two tokens of a stream that prompts may bring it to, from 1ms to 1m. Steps "
+          "get as many prompt tokens as that allows, by what earlier steps took. 0 is 40ms with "
+          "--device=cuda, else 100ms");
+ABSL_FLAG(int, prefill_chunk, 0,
+          "prompt tokens per step while nothing decodes, from 16 to 65536. 0: up to 8192 with "
+          "--device=cuda, else 512, fewer where they take more than five times --target_itl");
+ABSL_FLAG(int, prefill_chunk_beside_decodes, 0,
+          "prompt tokens per step while streams run, from 16 to 65536 and at most --prefill_chunk. "
+          "0: as many as --target_itl allows");
 ABSL_FLAG(int, max_batch, 64,
           "sequences that run at a time, from 1 to 1024; others wait. An eighth of them is "
-          "for prompts of at most --prefill_chunk_beside_decodes tokens");
+          "for prompts of at most 1024 tokens with --device=cuda, else 128, or of "
+          "--prefill_chunk_beside_decodes tokens if that is given");
 ABSL_FLAG(int, max_queue, 4096,
           "requests that may wait for a place or for room in the pool, from 1 to 1000000; further "
           "ones are refused");
@@ -104,12 +109,37 @@ absl::Status CheckTimeout(absl::string_view flag, absl::Duration value) {
   return CheckFlagRange(flag, value, absl::ZeroDuration(), absl::Hours(24));
 }
 
+absl::Status CheckChunk(absl::string_view flag, int value) {
+  return value == 0 ? absl::OkStatus() : CheckFlagRange(flag, value, 16, 65536);
+}
+
+absl::Status CheckTarget(absl::Duration value) {
+  if (value == absl::ZeroDuration()) return absl::OkStatus();
+  return CheckFlagRange("target_itl", value, absl::Milliseconds(1), absl::Minutes(1));
+}
+
+TokenBudget ReadTokenBudget(bool gpu) {
+  const auto alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk));
+  const auto beside = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk_beside_decodes));
+  TokenBudget budget;
+  budget.fixed_alone = alone != 0;
+  budget.fixed_beside_decodes = beside != 0;
+  budget.alone = alone != 0 ? alone : gpu ? 8192 : 512;
+  budget.beside_decodes = beside != 0 ? beside : budget.alone;
+  budget.target_itl = absl::GetFlag(FLAGS_target_itl);
+  if (budget.target_itl == absl::ZeroDuration())
+    budget.target_itl = absl::Milliseconds(gpu ? 40 : 100);
+  budget.short_prompt = beside != 0 ? beside : gpu ? 1024 : 128;
+  return budget;
+}
+
 absl::Status CheckNumbers() {
   for (const absl::Status& status :
        {CheckFlagRange("threads", absl::GetFlag(FLAGS_threads), 0, 1024),
-        CheckFlagRange("prefill_chunk", absl::GetFlag(FLAGS_prefill_chunk), 16, 65536),
-        CheckFlagRange("prefill_chunk_beside_decodes",
-                       absl::GetFlag(FLAGS_prefill_chunk_beside_decodes), 16, 65536),
+        CheckChunk("prefill_chunk", absl::GetFlag(FLAGS_prefill_chunk)),
+        CheckChunk("prefill_chunk_beside_decodes",
+                   absl::GetFlag(FLAGS_prefill_chunk_beside_decodes)),
+        CheckTarget(absl::GetFlag(FLAGS_target_itl)),
         CheckFlagRange("max_batch", absl::GetFlag(FLAGS_max_batch), 1, 1024),
         CheckFlagRange("max_queue", absl::GetFlag(FLAGS_max_queue), 1, 1'000'000),
         CheckTimeout("queue_timeout", absl::GetFlag(FLAGS_queue_timeout)),
@@ -250,9 +280,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.serving.manager = address->ToString();
   flags.serving.worker_name = WorkerName();
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
-  flags.serving.token_budget = {
-      .alone = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk)),
-      .beside_decodes = static_cast<uint32_t>(absl::GetFlag(FLAGS_prefill_chunk_beside_decodes))};
+  flags.serving.token_budget = ReadTokenBudget(flags.device.cuda);
   flags.serving.max_batch = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_batch));
   flags.special_tokens_in_chat = absl::GetFlag(FLAGS_special_tokens_in_chat);
   flags.max_queue = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_queue));

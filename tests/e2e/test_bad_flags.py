@@ -46,8 +46,9 @@ COMMANDS = {
     "worker, negative threads": ("folio-worker", ["--model=" + MODEL, "--threads=-1"], ["threads", "-1"]),
     "worker, no threads": ("folio-worker", ["--model=" + MODEL, "--threads=many"], ["threads", "many"]),
     "worker, chunk of nothing beside decodes": (
-        "folio-worker", ["--model=" + MODEL, "--prefill_chunk_beside_decodes=0"], ["prefill_chunk_beside_decodes", "16"]),
-    "worker, chunk of nothing": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=0"], ["prefill_chunk", "16"]),
+        "folio-worker", ["--model=" + MODEL, "--prefill_chunk_beside_decodes=8"], ["prefill_chunk_beside_decodes", "16"]),
+    "worker, chunk of few": ("folio-worker", ["--model=" + MODEL, "--prefill_chunk=8"], ["prefill_chunk", "16"]),
+    "worker, target of nothing": ("folio-worker", ["--model=" + MODEL, "--target_itl=1us"], ["target_itl", "1ms"]),
     "worker, batch of nothing": ("folio-worker", ["--model=" + MODEL, "--max_batch=0"], ["max_batch", "1"]),
     "worker, no number of connections": ("folio-worker", ["--model=" + MODEL, "--max_connections=all"], ["max_connections"]),
     "worker, no time for a step": ("folio-worker", ["--model=" + MODEL, "--step_timeout=10ms"], ["step_timeout", "1s"]),

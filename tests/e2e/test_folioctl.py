@@ -13,7 +13,7 @@ from oracle_cases import CASES, ORACLE
 from stubs import inference_pb2
 
 NEEDLES = next(case for case in CASES if case.name == "needles")
-CHUNK = 128  # the default of --prefill_chunk_beside_decodes
+CHUNK = 512  # the most by default
 CHAT = json.loads((ORACLE / "chat.json").read_text())[0]
 
 
@@ -265,11 +265,11 @@ def test_two_people_at_once(folioctl, bfloat16):
             steps += event.HasField("prefill")
             if len(lengths) == 2:
                 seen.append((lengths.pop(answer.sequence_id), *lengths.values()))
-        assert steps >= 6 and len(seen) >= 3 and process.poll() is None, "the answer was over before the prefill"
+        assert steps >= 5 and len(seen) >= 3 and process.poll() is None, "the answer was over before the prefill"
     finally:
         process.kill()
         process.communicate()
     for (text, prompt), (later, further) in itertools.combinations(seen, 2):
-        # The tokens of a chunk beside decodes; the last of these steps may have been recorded in part.
+        # The tokens of a chunk beside decodes at most; the last of these steps may have been recorded in part.
         assert later - text >= (further - prompt) / CHUNK - 2, seen
-    assert seen[-1][1] - seen[0][1] > 3 * CHUNK, seen
+    assert seen[-1][1] - seen[0][1] > 2 * CHUNK, seen

@@ -8,7 +8,7 @@ import pytest
 from node import Node, tokens, wait_until
 from stubs import inference_pb2
 
-CHUNK = 128  # the default of --prefill_chunk_beside_decodes
+CHUNK = 128
 CHUNKS = 200
 VOCABULARY = range(3, 300)
 
@@ -22,7 +22,7 @@ def asking(prompt, length):
 def stub(long_model):
     """A worker with a tiny model of a long context."""
     with Node(pool="128MiB") as node:
-        yield node.start_worker(model=long_model)
+        yield node.start_worker(model=long_model, flags=[f"--prefill_chunk={CHUNK}"])
         node.assert_alive()
         node.assert_all_free()
 

@@ -133,7 +133,7 @@ TEST(EngineBatches, AShortRequestDoesNotWaitForTheAnswersOfLongOnes) {
   HarnessOptions options;
   options.num_pages = 4096;
   options.max_batch = 8;
-  options.token_budget = {.alone = 64, .beside_decodes = 16};
+  options.token_budget = {.alone = 64, .beside_decodes = 16, .short_prompt = 16};
   EngineHarness harness(options);
   harness.Start();
   std::vector<std::unique_ptr<Recorder>> recorders;

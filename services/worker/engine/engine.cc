@@ -26,13 +26,12 @@ absl::Status WhyEnded(const Submission& submission, bool drain_expired) {
   }
 }
 
-std::optional<StepPhase> PhaseOf(const model::StepBatch& step) {
-  const auto prompts =
-      static_cast<size_t>(std::count_if(step.segments.begin(), step.segments.end(),
-                                        [](const auto& segment) { return segment.prompt; }));
-  if (step.segments.empty()) return std::nullopt;
-  if (prompts == step.segments.size()) return StepPhase::kPrefill;
-  return prompts == 0 ? StepPhase::kDecode : StepPhase::kMixed;
+// Nothing if the step computes nothing.
+std::optional<StepPhase> PhaseOf(const StepSize& size) {
+  if (size.prompt_tokens == 0) {
+    return size.decodes == 0 ? std::nullopt : std::optional(StepPhase::kDecode);
+  }
+  return size.decodes == 0 ? StepPhase::kPrefill : StepPhase::kMixed;
 }
 
 // The pages that the newest token filled, in the order of their layers. They are read when the step
@@ -121,9 +120,8 @@ void Engine::ParkPaused() {
 }
 
 Places Engine::FreePlaces() const {
-  // Beside decodes, a longer prompt takes more than one step.
   Places places(std::min<size_t>(options_.max_batch, executor_->max_rows() - 1),
-                options_.token_budget.beside_decodes);
+                options_.token_budget.short_prompt);
   for (const auto& sequence : session_.sequences()) {
     if (sequence->state().phase() == Phase::kParked) continue;
     places.Use(sequence->request().prompt.size());
@@ -165,7 +163,7 @@ void Engine::Enqueue(const Batch& batch) {
   const SteadyTime start = SteadyNow();
   InFlight step;
   step.enqueued = start;
-  step.phase = PhaseOf(batch.step);
+  step.size = batch.size();
   gauge_->OnEnqueue(batch.rows());
   step.ticket = executor_->Enqueue(batch.step);
   totals_.step_seconds += absl::ToDoubleSeconds(SteadyNow() - start);
@@ -204,8 +202,11 @@ void Engine::CollectOldest() {
   gauge_->OnCollected();
   const SteadyTime now = SteadyNow();
   totals_.step_seconds += absl::ToDoubleSeconds(now - start);
-  if (step.phase)
-    totals_.step_times.Add(*step.phase, now - std::max(step.enqueued, last_collected_));
+  if (const auto phase = PhaseOf(step.size)) {
+    const absl::Duration took = now - std::max(step.enqueued, last_collected_);
+    totals_.step_times.Add(*phase, took);
+    scheduler_.OnStep(step.size, took);
+  }
   last_collected_ = now;
   ++steps_.collected;
   if (!executor_->fault().ok()) return;  // RunBoundary ends the loop

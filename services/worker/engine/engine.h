@@ -61,7 +61,7 @@ class Engine {
   struct InFlight {
     model::StepTicket ticket;
     SteadyTime enqueued;
-    std::optional<StepPhase> phase;  // not set if the step computes nothing
+    StepSize size;
     std::vector<StepResult> results;
   };
 
@@ -90,7 +90,7 @@ class Engine {
   ManagerLink* const link_;
   RequestQueue* const queue_;
   StepGauge* const gauge_;
-  const Scheduler scheduler_;
+  Scheduler scheduler_;
   StepCounts steps_;
   ManagerSession session_;
 

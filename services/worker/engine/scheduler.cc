@@ -70,6 +70,15 @@ bool FillsPage(const model::BlockTables& table) {
 
 }  // namespace
 
+StepSize Batch::size() const {
+  StepSize size;
+  for (const model::StepSegment& segment : step.segments) {
+    if (segment.prompt) size.prompt_tokens += static_cast<uint32_t>(segment.tokens.size());
+    if (!segment.prompt) ++size.decodes;
+  }
+  return size;
+}
+
 uint32_t Batch::rows() const {
   size_t rows = 0;
   for (const model::StepSegment& segment : step.segments) {
@@ -80,7 +89,7 @@ uint32_t Batch::rows() const {
 
 Scheduler::Scheduler(const TokenBudget& budget, uint32_t max_rows,
                      const model::SequenceTables* tables)
-    : budget_(budget), max_rows_(max_rows), tables_(tables) {}
+    : chunks_(budget), max_rows_(max_rows), tables_(tables) {}
 
 bool Scheduler::CanDecode(const Sequence& sequence) const {
   const SequenceState& state = sequence.state();
@@ -116,9 +125,7 @@ Batch Scheduler::ChooseBatch(const SequenceList& sequences) const {
   }
   const auto decodes = static_cast<uint32_t>(batch.sequences.size());
   const uint32_t room = max_rows_ - decodes;
-  uint32_t budget = std::min(budget_.alone, room);
-  if (decodes > 0) budget = std::min(budget, budget_.beside_decodes);
-  AddPrompts(sequences, budget, room, &batch);
+  AddPrompts(sequences, std::min(chunks_.Choose(decodes), room), room, &batch);
   return batch;
 }
 

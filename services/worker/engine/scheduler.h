@@ -1,5 +1,6 @@
 // Scheduler chooses what runs in the next step: one token of every sequence that can decode, and
-// beside them chunks of prompts (chunked prefill).
+// beside them chunks of prompts (chunked prefill). How many tokens of prompts is for chunk_sizes.h
+// to say.
 //
 // The prompt with the fewest tokens left goes first, because a short request must not wait for all
 // of a long one before it. So that short ones do not hold a long one back forever, the prompt that
@@ -12,6 +13,7 @@
 
 #include "services/model/executor/executor.h"
 #include "services/model/executor/sequence_tables.h"
+#include "services/worker/engine/chunk_sizes.h"
 #include "services/worker/engine/sequence.h"
 
 namespace folio::worker {
@@ -20,15 +22,8 @@ struct Batch {
   model::StepBatch step;             // decode segments first, then prompt segments
   std::vector<Sequence*> sequences;  // of the segments, in the same order
 
+  StepSize size() const;
   uint32_t rows() const;  // tokens that the step computes
-};
-
-// TokenBudget is the number of prompt tokens that a step may have in all. Every stream waits for
-// the whole step that its token is in, so fewer prompt tokens run beside decodes. A step with
-// prompts alone takes more, because a larger chunk reads the weights less often.
-struct TokenBudget {
-  uint32_t alone = 512;
-  uint32_t beside_decodes = 128;  // never more than alone
 };
 
 // The choice changes neither sequences nor tables; the step loop carries it out.
@@ -44,6 +39,9 @@ class Scheduler {
   // Precondition: fewer sequences than max_rows.
   Batch ChooseBatch(const SequenceList& sequences) const;
 
+  // A step took so long, without the time that it waited for the one before it.
+  void OnStep(const StepSize& size, absl::Duration took) { chunks_.Add(size, took); }
+
  private:
   bool CanDecode(const Sequence& sequence) const;
   // Adds prompt segments of about `budget` tokens and at most `room` rows.
@@ -51,7 +49,7 @@ class Scheduler {
                   Batch* batch) const;
   model::StepSegment DecodeSegment(const Sequence& sequence) const;
 
-  const TokenBudget budget_;
+  ChunkSizes chunks_;
   const uint32_t max_rows_;
   const model::SequenceTables* const tables_;
 };

@@ -1,0 +1,73 @@
+// ChunkSizes decides how many prompt tokens the next step may have, from how long steps took.
+//
+// A stream waits for the whole step that its token is in. So beside decodes a step gets as many
+// prompt tokens as bring it to the target for the time between two tokens. The model is
+//
+//   time = decode + tokens * cost
+//
+// where `decode` is the time of the last steps without prompts, and `cost` comes from the last
+// steps with some. An error of one is made up for by the other, because both are taken from steps
+// of the present size. If decoding alone takes longer than the target, prompts still get half as
+// much time again, because they would never end otherwise. Steps without decodes may take five
+// times the target, so that a request that arrives waits no longer.
+//
+// Not thread-safe. The step loop owns it.
+#ifndef FOLIO_SERVICES_WORKER_ENGINE_CHUNK_SIZES_H_
+#define FOLIO_SERVICES_WORKER_ENGINE_CHUNK_SIZES_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace folio::worker {
+
+// TokenBudget is the number of prompt tokens that a step may have in all, of several prompts
+// together.
+struct TokenBudget {
+  uint32_t alone = 512;           // in a step without decodes
+  uint32_t beside_decodes = 128;  // never more than alone
+  // Steps that are not fixed have fewer tokens if they would take too long.
+  bool fixed_alone = true;
+  bool fixed_beside_decodes = true;
+  absl::Duration target_itl = absl::ZeroDuration();  // wanted between two tokens of a stream
+  // Prompts of at most so many tokens are short (see places.h).
+  uint32_t short_prompt = 128;
+};
+
+// StepSize is the tokens of a step, by kind.
+struct StepSize {
+  uint32_t decodes = 0;
+  uint32_t prompt_tokens = 0;
+};
+
+class ChunkSizes {
+ public:
+  explicit ChunkSizes(const TokenBudget& budget) : budget_(budget) {}
+
+  // A step of that size took so long, without the time that it waited for the one before it.
+  void Add(const StepSize& size, absl::Duration took);
+  // For the next step, with so many decodes. At least kLeast, or what is fixed.
+  uint32_t Choose(uint32_t decodes) const;
+
+  // Fewer tokens do not use the arithmetic units of any device.
+  static constexpr uint32_t kLeast = 16;
+
+ private:
+  // Seconds per prompt token. Unknown before the first step, whose size is kFirst.
+  struct Cost {
+    double seconds = 0;
+    void Add(double sample, bool long_enough);
+  };
+
+  uint32_t Alone() const;
+  uint32_t BesideDecodes() const;
+
+  const TokenBudget budget_;
+  double decode_ = 0;  // seconds of a step without prompts; 0 if there was none
+  Cost alone_;
+  Cost beside_;
+};
+
+}  // namespace folio::worker
+
+#endif  // FOLIO_SERVICES_WORKER_ENGINE_CHUNK_SIZES_H_
