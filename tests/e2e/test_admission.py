@@ -11,7 +11,7 @@ import pytest
 from metrics import ENDPOINT, asked
 from node import PATIENCE, Node, cache, side_by_side, tokens, wait_until
 from processes import stop
-from streams import Stream, outlive
+from streams import Stream, alone, outlive
 from stubs import admin_pb2, inference_pb2, types_pb2
 
 
@@ -25,6 +25,11 @@ def generated(stub, request):
     stream.follow(stub.Generate(request, timeout=240))
     assert stream.finished is not None
     return stream.tokens
+
+
+def answers(stub, ranks=1):
+    """To REQUESTS, of each without the others."""
+    return [alone(stub, request, ranks).tokens for request in REQUESTS]
 
 
 def parked(node):
@@ -105,7 +110,7 @@ REQUESTS = [
 
 def test_answers_do_not_show_that_pages_were_given_back(node):
     stub = node.start_worker()
-    expected = [generated(stub, request) for request in REQUESTS]
+    expected = answers(stub)
     assert "asked back" not in node.manager.words() and not node.events("sequence_parked")
     together = side_by_side(*[lambda request=request: generated(stub, request) for request in REQUESTS])
     assert together == expected
@@ -116,7 +121,7 @@ def test_answers_do_not_show_that_pages_were_given_back(node):
 def test_reservation_never_asks_pages_back():
     with Node(pool="24MiB", manager_flags=["--admission=reserve"]) as node:
         stub = node.start_worker()
-        expected = [generated(stub, request) for request in REQUESTS[:4]]
+        expected = answers(stub)[:4]
         together = side_by_side(*[lambda request=request: generated(stub, request) for request in REQUESTS[:4]])
         assert together == expected and "asked back" not in node.manager.words()
         node.assert_all_free()

@@ -10,7 +10,7 @@ import folio
 import grpc
 import pytest
 from node import BIN, PATIENCE, Node, anonymous_bytes, tokens, wait_until
-from streams import PROSE, REQUESTS, asking, kill, refused, whole
+from streams import PROSE, REQUESTS, alone, asking, kill, refused
 from stubs import admin_pb2, admin_pb2_grpc, inference_pb2
 from watching import Follower, Refusals, folioctl
 
@@ -49,7 +49,7 @@ def test_a_killed_worker_is_fenced_gone_and_its_sequence_claimed():
     with Node(pool="512MiB") as node, Follower(node) as one, Follower(node, "--kind", "worker_gone") as other:
         first = node.start_worker("first")
         second = node.start_worker("second")
-        expected = whole(second, REQUESTS["sampled"])
+        expected = alone(second, REQUESTS["sampled"])
         pids = {name: process.pid for name, process in node.workers.items()}
         addresses = [node.worker_address(name) for name in ("first", "second")]
         del first

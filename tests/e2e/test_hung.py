@@ -14,7 +14,7 @@ from metrics import ENDPOINT, Metrics
 from node import BIN, PATIENCE, Node, wait_until
 from processes import Frozen, alive, children
 from proxy import Proxy
-from streams import MOST, PROSE, REQUESTS, asking, kill, whole
+from streams import MOST, PROSE, REQUESTS, alone, asking, kill
 from stubs import inference_pb2
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -59,7 +59,7 @@ def test_a_worker_whose_step_loop_hangs_ends_itself(flags):
     with Node(pool="512MiB") as node:
         node.start_worker("first", flags=[*flags, "--step_timeout=3s"])
         second = node.start_worker("second", flags=flags)
-        expected = whole(second, REQUESTS["sampled"])
+        expected = alone(second, REQUESTS["sampled"], ranks=len(flags) + 1)
         worker, health = node.workers["first"], health_until_the_end(node, "first")
         ranks = children(worker.pid)
         assert len(ranks) == len(flags)
@@ -85,7 +85,7 @@ def test_a_rank_that_hangs_ends_its_worker():
     with Node(pool="512MiB") as node:
         node.start_worker("first", flags=["--tp=2", "--step_timeout=4s"])
         second = node.start_worker("second", flags=["--tp=2"])
-        expected = whole(second, REQUESTS["sampled"])
+        expected = alone(second, REQUESTS["sampled"], ranks=2)
         worker, health = node.workers["first"], health_until_the_end(node, "first")
         (rank,) = children(worker.pid)
         addresses = [node.worker_address(name) for name in ("first", "second")]
@@ -131,7 +131,7 @@ def test_a_worker_whose_gpu_hangs_ends_itself(tiny_model):
 def test_a_step_that_ends_after_all_ends_nothing():
     with Node(pool="512MiB", lease="2s") as node:
         stub = node.start_worker(flags=["--step_timeout=6s"])
-        expected = whole(stub, REQUESTS["sampled"])
+        expected = alone(stub, REQUESTS["sampled"])
         health = health_of(node, "worker")
         with folio.Client(node.worker_address(), manager=node.manager_address) as client:
             generation = begin(client)
@@ -139,8 +139,8 @@ def test_a_step_that_ends_after_all_ends_nothing():
                 wait_until(lambda: health() == NOT_SERVING, PATIENCE, "health says NOT_SERVING")
             wait_until(lambda: health() == SERVING, PATIENCE, "health says SERVING again")
             assert list(generation.result().tokens) == expected.tokens
-            # Two generations of so many steps, and the prompts.
-            wait_until(lambda: client.pools()[0].workers[0].steps_done >= 2 * MOST, PATIENCE, "the manager knows of its steps")
+            # A step for each token, and the prompt's.
+            wait_until(lambda: client.pools()[0].workers[0].steps_done >= MOST, PATIENCE, "the manager knows of its steps")
         assert "step_timeout=6s" in node.workers["worker"].words()
         table = subprocess.run(
             [BIN / "folioctl", "pools", "--address", node.manager_address], check=True, capture_output=True, text=True
@@ -165,7 +165,7 @@ def test_clients_leave_a_worker_that_is_stopped():
         first = node.start_worker("first")
         second = node.start_worker("second", flags=ENDPOINT)
         addresses = [node.worker_address(name) for name in ("first", "second")]
-        expected = [whole(second, REQUESTS["sampled"]), whole(second, asking(prompt=PROSE[:60]))]
+        expected = [alone(second, REQUESTS["sampled"]), alone(second, asking(prompt=PROSE[:60]))]
         prompt = first.Detokenize(inference_pb2.DetokenizeRequest(ids=PROSE[:60]), timeout=PATIENCE).text
         proxy = Proxy(node.path / "proxy.sock", addresses[0])
         with folio.Client(addresses[0], standby=addresses[1:], resume=60, keepalive=5) as client:
@@ -221,7 +221,7 @@ def test_a_request_that_waits_is_begun_elsewhere_when_its_worker_dies():
     with Node(pool="512MiB", manager_flags=["--orphan_ttl=0s"]) as node:
         first = node.start_worker("first", flags=[*ENDPOINT, "--max_batch=1"])
         second = node.start_worker("second")
-        expected = whole(second, REQUESTS["sampled"])
+        expected = alone(second, REQUESTS["sampled"])
         addresses = [node.worker_address(name) for name in ("first", "second")]
         endless = asking("streaming_llm", 128)
         endless.max_tokens = 7000

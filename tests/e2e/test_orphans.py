@@ -10,7 +10,7 @@ import grpc
 import pytest
 from node import BIN, PATIENCE, Node, wait_until
 from processes import children
-from streams import LONG, MOST, REQUESTS, Stream, asking, go_on, kill, refused, start_and_kill, whole
+from streams import LONG, MOST, REQUESTS, Stream, alone, asking, go_on, kill, refused, start_and_kill, whole
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def node():
 
 def test_another_worker_goes_on_token_for_token(node):
     first, second = node.start_worker("first"), node.start_worker("second")
-    expected = [whole(first, request) for request in REQUESTS.values()]
+    expected = [alone(first, request) for request in REQUESTS.values()]
     streams = start_and_kill(node, first, "first", list(REQUESTS.values()))
     for name, stream, unbroken in zip(REQUESTS, streams, expected, strict=True):
         before = len(stream.tokens)
@@ -73,7 +73,7 @@ def test_a_prompt_goes_on_from_its_last_chunk(node):
 def test_a_hung_worker_keeps_its_sequences_until_it_has_gone():
     with Node(pool="256MiB", lease="2s") as node:
         second = node.start_worker("second")
-        expected = whole(second, REQUESTS["full"])
+        expected = alone(second, REQUESTS["full"])
         first = node.start_worker("first")
         stream = Stream()
         call = first.Generate(REQUESTS["full"], timeout=120)
@@ -119,7 +119,7 @@ def test_orphans_end_when_nobody_comes():
 def test_others_wait_while_a_client_may_come_back():
     with Node(pool="32MiB", manager_flags=["--admission=reserve"]) as node:
         first, second = node.start_worker("first"), node.start_worker("second")
-        expected = whole(first, REQUESTS["full"])
+        expected = alone(first, REQUESTS["full"])
         (stream,) = start_and_kill(node, first, "first", [REQUESTS["full"]])
         call = second.Generate(asking(prompt=LONG[:1100]), timeout=120)
         assert next(call).prefill.queue_position == 1 and node.pool().orphans == 1
@@ -146,7 +146,7 @@ def test_orphans_make_room_when_their_grace_is_over():
 def test_one_gets_it_and_only_with_the_token(node):
     first = node.start_worker("first")
     others = [node.start_worker(name) for name in ("second", "third")]
-    expected = whole(first, REQUESTS["sampled"])
+    expected = alone(first, REQUESTS["sampled"])
     (stream,) = start_and_kill(node, first, "first", [REQUESTS["sampled"]])
     node.manager.says("process ended")
     assert refused(others[0], stream.resume(resume_token=bytes(16)))[0] == grpc.StatusCode.PERMISSION_DENIED

@@ -6,7 +6,7 @@ import subprocess
 import folio
 import pytest
 from node import BIN, Node
-from streams import MOST, PROSE, REQUESTS, Stream, asking, go_on, kill, whole
+from streams import MOST, PROSE, REQUESTS, Stream, alone, asking, go_on, kill
 from stubs import inference_pb2
 
 
@@ -32,7 +32,7 @@ def begun(client):
 def test_the_sdk_goes_on_at_a_standby(node):
     first = node.start_worker("first")
     node.start_worker("second")
-    expected = whole(first, REQUESTS["sampled"])
+    expected = alone(first, REQUESTS["sampled"])
     with folio.Client(node.worker_address("first"), standby=[node.worker_address("second")]) as client:
         generation = begun(client)
         kill(node, "first")
@@ -42,7 +42,7 @@ def test_the_sdk_goes_on_at_a_standby(node):
 
 
 def test_the_sdk_goes_on_when_the_worker_is_started_anew(node):
-    expected = whole(node.start_worker("worker"), REQUESTS["sampled"])
+    expected = alone(node.start_worker("worker"), REQUESTS["sampled"])
     with folio.Client(node.worker_address(), resume=60) as client:
         generation = begun(client)
         kill(node, "worker")
@@ -55,7 +55,7 @@ def test_the_sdk_goes_on_when_a_hung_worker_is_killed():
     with Node(pool="512MiB", lease="2s", manager_flags=["--kill_fenced_after=1s"]) as node:
         first = node.start_worker("first")
         node.start_worker("second")
-        expected = whole(first, REQUESTS["sampled"])
+        expected = alone(first, REQUESTS["sampled"])
         with folio.Client(node.worker_address("first"), standby=[node.worker_address("second")]) as client:
             generation = begun(client)
             hung = node.workers.pop("first")
@@ -88,7 +88,7 @@ def test_the_sdk_gives_up(node):
 
 
 def test_folioctl_goes_on_when_the_worker_is_started_anew(node):
-    expected = whole(node.start_worker("worker"), asking(prompt=PROSE[:60]))
+    expected = alone(node.start_worker("worker"), asking(prompt=PROSE[:60]))
     ids = inference_pb2.DetokenizeRequest(ids=PROSE[:60])
     stub = node.start_worker("spare")
     prompt = stub.Detokenize(ids, timeout=60).text

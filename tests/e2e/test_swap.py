@@ -9,7 +9,7 @@ from metrics import ENDPOINT, Metrics
 from node import BIN, Node, side_by_side, wait_until
 from streams import kill, outlive
 from stubs import admin_pb2
-from test_admission import REQUESTS, asking, generated, parked
+from test_admission import REQUESTS, answers, asking, generated, parked
 
 PROMPTS = sum(len(request.input.tokens.ids) for request in REQUESTS)
 
@@ -26,9 +26,9 @@ def node(request):
         assert pool.total_swap_slots > 0 and pool.used_swap_slots == 0
 
 
-def run_together(node, stub):
+def run_together(node, stub, ranks=1):
     """Answers that do not depend on the company. Returns the tokens of prompts that were computed for them."""
-    expected = [generated(stub, request) for request in REQUESTS]
+    expected = answers(stub, ranks)
     before = Metrics(node.workers["worker"])("folio:prompt_tokens_total")
     assert side_by_side(*[lambda request=request: generated(stub, request) for request in REQUESTS]) == expected
     worker = Metrics(node.workers["worker"])
@@ -39,12 +39,19 @@ def run_together(node, stub):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_answers_are_the_same_and_no_token_is_computed_again(node, ranks):
     stub = node.start_worker(flags=[f"--tp={ranks}", *ENDPOINT])
-    assert run_together(node, stub) == PROMPTS
+    assert run_together(node, stub, ranks) == PROMPTS
     manager = Metrics(node.manager)
     out, back = manager("folio:sequences_swapped_out_total"), manager("folio:sequences_swapped_in_total")
     assert out == back == manager("folio:sequences_parked_total") > 0
     assert manager("folio:swapped_pages_total", direction="out") > 0
     assert manager("folio:swap_slots", state="held") == 0
+    # The events and the log tell what became of a sequence.
+    text = subprocess.run(
+        [BIN / "folioctl", "events", "--kind", "sequence_parked", "--address", node.manager_address],
+        check=True, capture_output=True, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    assert "swapped" in text and "computed again" not in text
+    node.manager.says("swap_slots=")
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -100,17 +107,6 @@ def test_a_swapped_sequence_outlives_its_worker(node):
 
     assert outlive(node, first, second, "first", requests, when=swapped, kill=kill_and_look) == 0
     assert shown[0].logical_length > 40
-
-
-def test_events_and_the_log_tell_what_became_of_a_sequence(node):
-    stub = node.start_worker(flags=ENDPOINT)
-    run_together(node, stub)
-    text = subprocess.run(
-        [BIN / "folioctl", "events", "--kind", "sequence_parked", "--address", node.manager_address],
-        check=True, capture_output=True, text=True, timeout=60,
-    ).stdout  # fmt: skip
-    assert "swapped" in text and "computed again" not in text
-    node.manager.says("swap_slots=")
 
 
 def test_swap_memory_that_is_of_no_use_is_refused():
