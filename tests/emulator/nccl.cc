@@ -1,7 +1,11 @@
 // A stand-in for NCCL. Ranks are threads or processes of one machine, and exchange through shared
-// memory that the group's id names. A call is enqueued like any other work of its stream. Every
-// call is "in progress" until its result is queried. When the stream runs, it waits for its peers,
-// without a limit unless the communicator is aborted.
+// memory that the group's id names. A call is enqueued like any other work of its stream. When the
+// stream runs, it waits for its peers, without a limit unless the communicator is aborted.
+//
+// As in a communicator of NCCL 2.32 that does not block, every call is in progress for a while
+// after it has returned, even if it returned success. Until the communicator's state has been
+// success, further calls are refused. A window is written some milliseconds after the call that
+// asks for it.
 #include <fcntl.h>
 #include <nccl.h>
 #include <sys/mman.h>
@@ -115,27 +119,53 @@ size_t BytesOf(ncclDataType_t type) {
   return type == ncclFloat32 ? 4 : 2;
 }
 
+constexpr int kLooks = 3;  // at the state, until it is success
+constexpr auto kRegistering = std::chrono::milliseconds(20);
+
 thread_local bool bracket = false;
 thread_local ncclResult_t in_bracket = ncclSuccess;
+thread_local ncclComm_t of_bracket = nullptr;
+thread_local const char* last_error = "";
 
 }  // namespace
 
 struct ncclComm {
   std::shared_ptr<Group> group = std::make_shared<Group>();
   ncclUniqueId id = {};
-  bool asked = true;  // whether somebody has asked since the last call
+  int looks = 0;  // that still find the last call in progress
+  uint32_t calls = 0;
+  std::atomic<bool> registering{false};
+  std::thread late;  // writes what a call gives back
 
-  ncclResult_t Taken(ncclResult_t result) {
-    if (result == ncclSuccess) result = ncclInProgress;
-    asked = false;
-    if (!bracket) return result;
-    if (in_bracket == ncclSuccess || in_bracket == ncclInProgress) in_bracket = result;
-    return result;
+  ~ncclComm() {
+    if (late.joinable()) late.join();
+  }
+  ncclResult_t state() const {
+    const bool all_here = group->shared->joined.load() >= group->ranks;
+    return looks == 0 && all_here && !registering.load() ? ncclSuccess : ncclInProgress;
+  }
+  // Callers can rely on neither result, so the calls take turns.
+  ncclResult_t Begun() {
+    looks = kLooks;
+    return calls++ % 2 == 0 ? ncclSuccess : ncclInProgress;
+  }
+  ncclResult_t Refuse(ncclResult_t why) const {
+    if (bracket && in_bracket == ncclSuccess) in_bracket = why;
+    return why;
+  }
+  // What it returns unless success is the refusal.
+  ncclResult_t EnsureReady() const {
+    if (state() == ncclSuccess) return ncclSuccess;
+    last_error = "Attempt to use communicator before the previous operation returned ncclSuccess";
+    return Refuse(ncclInvalidArgument);
   }
   template <typename Work>
   ncclResult_t Take(cudaStream_t stream, Work work) {
+    if (const ncclResult_t ready = EnsureReady(); ready != ncclSuccess) return ready;
     folio::emulate::Enqueue(stream, [of = group, work] { work(*of); });
-    return Taken(ncclSuccess);
+    if (!bracket) return Begun();
+    of_bracket = this;
+    return ncclSuccess;
   }
 };
 
@@ -144,9 +174,10 @@ ncclResult_t ncclGetVersion(int* version) {
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) {
+  if (result == ncclInvalidArgument) return "invalid argument";
   return result == ncclInvalidUsage ? "invalid usage" : "unhandled system error";
 }
-const char* ncclGetLastError(ncclComm_t) { return ""; }
+const char* ncclGetLastError(ncclComm_t) { return last_error; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static std::atomic<int> next{0};
@@ -172,13 +203,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   group.ranks = ranks;
   // All ranks have joined, so the name is not needed any more.
   if (group.shared->joined.fetch_add(1) + 1 == ranks) shm_unlink(id.internal);
-  return (*comm)->Taken(ncclSuccess);
+  return (*comm)->Begun();
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
-  const bool all_here = comm->group->shared->joined.load() >= comm->group->ranks;
-  *result = comm->asked && all_here ? ncclSuccess : ncclInProgress;
-  comm->asked = true;
+  *result = comm->state();
+  if (comm->looks > 0) --comm->looks;
   return ncclSuccess;
 }
 
@@ -202,28 +232,40 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
                                     ncclWindow_t* window, int flags) {
   const bool aligned = bytes % NCCL_WIN_REQUIRED_ALIGNMENT == 0;
   if (memory == nullptr || !aligned || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidUsage;
-  static ncclWindow same;  // nothing is in it, and an aborted group takes none back
-  *window = &same;
-  return comm->Taken(ncclSuccess);
+  if (const ncclResult_t ready = comm->EnsureReady(); ready != ncclSuccess) return ready;
+  *window = nullptr;
+  if (comm->late.joinable()) comm->late.join();
+  comm->registering.store(true);
+  comm->late = std::thread([comm, window] {
+    std::this_thread::sleep_for(kRegistering);
+    static ncclWindow same;  // nothing is in it, and an aborted group takes none back
+    *window = &same;
+    comm->registering.store(false);
+  });
+  return ncclSuccess;
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
-  return comm->Taken(ncclSuccess);
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  if (window == nullptr) return ncclInvalidArgument;
+  const ncclResult_t ready = comm->EnsureReady();
+  return ready == ncclSuccess ? comm->Begun() : ready;
 }
 
 ncclResult_t ncclGroupStart() {
   bracket = true;
   in_bracket = ncclSuccess;
+  of_bracket = nullptr;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
   bracket = false;
-  return in_bracket;
+  if (in_bracket != ncclSuccess || of_bracket == nullptr) return in_bracket;
+  return of_bracket->Begun();
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   if (op != ncclSum || (type != ncclFloat32 && type != ncclBfloat16)) {
-    return comm->Taken(ncclInvalidUsage);
+    return comm->Refuse(ncclInvalidUsage);
   }
   return comm->Take(stream, [=](const Group& group) {
     if (type == ncclFloat32) return group.Sum<float>(from, to, count);
@@ -233,21 +275,21 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
 
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (root < 0 || root >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  if (root < 0 || root >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
   return comm->Take(stream, [=](const Group& group) { group.Broadcast(root, from, to, bytes); });
 }
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  if (peer < 0 || peer >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  if (peer < 0 || peer >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
   return comm->Take(stream, [=](const Group& group) { group.Send(peer, from, bytes); });
 }
 
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  if (peer < 0 || peer >= comm->group->ranks) return comm->Taken(ncclInvalidArgument);
+  if (peer < 0 || peer >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
   return comm->Take(stream, [=](const Group& group) { group.Receive(peer, to, bytes); });
 }

@@ -83,19 +83,41 @@ TEST_P(NcclGroupTest, SumsAreTheSameOnAllRanks) {
     std::iota(values.begin(), values.end(), static_cast<float>(rank) * 0.37F);
     ASSERT_EQ(cudaMemcpy(*buffer, values.data(), kCount * 4, cudaMemcpyHostToDevice), cudaSuccess);
     Ready();
-    ASSERT_TRUE(group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get()).ok());
+    const absl::Status summed = group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get());
+    ASSERT_TRUE(summed.ok()) << summed;
     stream.Wait();
     ASSERT_EQ(cudaMemcpy(values.data(), *buffer, kCount * 4, cudaMemcpyDeviceToHost), cudaSuccess);
     sums[rank] = values;
   });
+  for (uint32_t rank = 0; rank < GetParam(); ++rank) {
+    ASSERT_EQ(sums[rank].size(), kCount)
+        << "rank " << rank << " has no sum, and its error is above";
+  }
   for (uint32_t i = 0; i < kCount; ++i) {
     float want = 0;
     for (uint32_t rank = 0; rank < GetParam(); ++rank) {
       want += static_cast<float>(i) + static_cast<float>(rank) * 0.37F;
     }
-    ASSERT_NEAR(sums[0].at(i), want, want * 1e-6F + 1e-6F) << "value " << i;
+    ASSERT_NEAR(sums[0][i], want, want * 1e-6F + 1e-6F) << "value " << i;
   }
   for (const std::vector<float>& of_rank : sums) EXPECT_EQ(of_rank, sums[0]);
+}
+
+// NCCL makes a buffer known to all ranks after the call, and refuses other calls until it is done.
+TEST_P(NcclGroupTest, ABufferServesAtOnce) {
+  constexpr uint32_t kCount = 1000;
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    for (int i = 0; i < 3; ++i) {
+      Ready();
+      auto buffer = group.Allocate(kCount * sizeof(float));
+      ASSERT_TRUE(buffer.ok()) << buffer.status();
+      const absl::Status summed =
+          group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get());
+      ASSERT_TRUE(summed.ok()) << "rank " << rank << ": " << summed;
+      stream.Wait();
+    }
+  });
 }
 
 TEST_P(NcclGroupTest, PiecesOfDifferentSizesAreGathered) {
@@ -112,9 +134,9 @@ TEST_P(NcclGroupTest, PiecesOfDifferentSizesAreGathered) {
       const OnDevice<uint8_t> all(std::vector<uint8_t>(want.size(), 99));
       const bool gets = everyone || rank == 0;
       Ready();
-      ASSERT_TRUE(
-          group.Gather(mine.data(), sizes, gets ? all.data() : nullptr, everyone, stream.get())
-              .ok());
+      const absl::Status gathered =
+          group.Gather(mine.data(), sizes, gets ? all.data() : nullptr, everyone, stream.get());
+      ASSERT_TRUE(gathered.ok()) << gathered;
       stream.Wait();
       EXPECT_EQ(all.Read(), gets ? want : std::vector<uint8_t>(want.size(), 99)) << "rank " << rank;
     });
@@ -126,7 +148,8 @@ TEST_P(NcclGroupTest, TheLeadersBytesReachAll) {
     const Streaming stream;
     const OnDevice<uint32_t> tokens(std::vector<uint32_t>(64, rank == 0 ? 4711 : 0));
     Ready();
-    ASSERT_TRUE(group.Broadcast(tokens.data(), 64 * 4, stream.get()).ok());
+    const absl::Status told = group.Broadcast(tokens.data(), 64 * 4, stream.get());
+    ASSERT_TRUE(told.ok()) << told;
     stream.Wait();
     EXPECT_EQ(tokens.Read(), std::vector<uint32_t>(64, 4711));
     EXPECT_TRUE(group.Health().ok());
@@ -142,7 +165,8 @@ TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
     };
     Ready();
     // The first of its kind connects the ranks.
-    EXPECT_TRUE(sum().ok());
+    const absl::Status first = sum();
+    EXPECT_TRUE(first.ok()) << first;
     stream.Wait();
     Ready();
     if (rank == 0) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <thread>
 #include <utility>
 
@@ -33,6 +34,11 @@ constexpr size_t kWindowAlignment = 4096;
 // A call is mostly taken at once, by a thread of NCCL's; a sleep is longer than that.
 constexpr absl::Duration kWatchClosely = absl::Microseconds(200);
 constexpr absl::Duration kPoll = absl::Microseconds(20);
+
+struct Buffer {
+  void* address = nullptr;
+  Window window = nullptr;  // null where the machine has no symmetric memory
+};
 
 absl::Status Failed(absl::string_view call, ncclResult_t result, ncclComm_t comm) {
   const char* detail = ncclGetLastError(comm);
@@ -77,7 +83,8 @@ struct NcclGroup::State {
   absl::Mutex turn;
   ncclComm_t comm ABSL_GUARDED_BY(turn) = nullptr;
   bool joined ABSL_GUARDED_BY(turn) = false;
-  std::vector<std::pair<void*, Window>> memory ABSL_GUARDED_BY(turn);
+  // A deque, because NCCL's threads write a buffer's window after the call, so it must not move.
+  std::deque<Buffer> memory ABSL_GUARDED_BY(turn);
 
   absl::Mutex end;
   absl::Status why ABSL_GUARDED_BY(end);
@@ -112,10 +119,13 @@ struct NcclGroup::State {
     return reason();
   }
 
-  // Until NCCL has taken what `call` gave it.
+  // Until NCCL has taken what `call` gave it. Even after a success NCCL's threads may still work on
+  // it, as after ncclCommWindowRegister of NCCL 2.32, and then NCCL refuses the next call. Only the
+  // communicator's state tells.
   absl::Status Settle(absl::string_view call, ncclResult_t result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn) {
     const SteadyTime start = SteadyNow();
+    if (result == ncclSuccess) result = ncclInProgress;
     while (result == ncclInProgress) {
       if (ended.load()) return Ready();
       if (absl::Status told = joined || !options.check ? absl::OkStatus() : options.check();
@@ -175,14 +185,16 @@ NcclGroup::NcclGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 NcclGroup::~NcclGroup() {
   const absl::MutexLock turn(&state_->turn);
-  const bool in_order = state_->comm != nullptr && !state_->ended.load();
 #if FOLIO_NCCL_WINDOWS
-  for (const auto& [address, window] : state_->memory) {
-    if (in_order && window != nullptr) ncclCommWindowDeregister(state_->comm, window);
+  for (const Buffer& buffer : state_->memory) {
+    if (buffer.window == nullptr || state_->comm == nullptr || !state_->Ready().ok()) continue;
+    state_
+        ->Settle("ncclCommWindowDeregister", ncclCommWindowDeregister(state_->comm, buffer.window))
+        .IgnoreError();
   }
 #endif
   state_->EndHere();
-  for (const auto& [address, window] : state_->memory) ncclMemFree(address);
+  for (const Buffer& buffer : state_->memory) ncclMemFree(buffer.address);
 }
 
 absl::StatusOr<void*> NcclGroup::Allocate(size_t bytes) {
@@ -195,14 +207,11 @@ absl::StatusOr<void*> NcclGroup::Allocate(size_t bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "GPU memory: no ", bytes, " bytes for what ranks add up: ", ncclGetErrorString(result)));
   }
-  state_->memory.emplace_back(address, nullptr);
+  state_->memory.push_back({address});
 #if FOLIO_NCCL_WINDOWS
-  ncclWindow_t window = nullptr;
-  const ncclResult_t result =
-      ncclCommWindowRegister(state_->comm, address, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
+  const ncclResult_t result = ncclCommWindowRegister(
+      state_->comm, address, bytes, &state_->memory.back().window, NCCL_WIN_COLL_SYMMETRIC);
   if (auto status = state_->Settle("ncclCommWindowRegister", result); !status.ok()) return status;
-  // Null where the machine has no symmetric memory: a buffer as any other.
-  state_->memory.back().second = window;
 #endif
   return address;
 }
@@ -224,8 +233,10 @@ absl::Status NcclGroup::Gather(const void* mine, absl::Span<const size_t> sizes,
         absl::StrCat("sizes: ", sizes.size(), " numbers for ", state_->options.ranks, " ranks"));
   }
   ncclComm_t comm = state_->comm;
-  // A call inside the bracket that fails makes its end fail.
-  ncclGroupStart();
+  if (const ncclResult_t result = ncclGroupStart(); result != ncclSuccess) {
+    return state_->Fail(Failed("ncclGroupStart", result, comm));
+  }
+  // A call inside the bracket that fails makes its end fail, and NCCL works on none before it.
   size_t offset = 0;
   for (uint32_t rank = 0; rank < sizes.size(); offset += sizes[rank++]) {
     char* place = static_cast<char*>(all) + offset;
