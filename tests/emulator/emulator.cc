@@ -1,8 +1,5 @@
 #include "tests/emulator/emulator.h"
 
-#include <setjmp.h>
-#include <ucontext.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,17 +9,12 @@
 #include <random>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "tests/emulator/fiber.h"
 
 namespace folio::emulate {
 namespace {
 
-constexpr size_t kStackBytes = size_t{128} << 10;
 constexpr unsigned kMaxThreads = 1024;
-
-enum class State : uint8_t { kReady, kAtWarp, kAtBlock, kDone };
 
 [[noreturn]] void Fail(const char* what) {
   std::fprintf(stderr, "emulated kernel, block (%u, %u, %u), thread (%u, %u, %u): %s\n",
@@ -31,74 +23,9 @@ enum class State : uint8_t { kReady, kAtWarp, kAtBlock, kDone };
   std::abort();
 }
 
-// One thread of a block, on a stack of its own. Switching back and forth goes by setjmp, which is
-// ten times as fast as swapcontext; AddressSanitizer follows only the latter, and wants to be told.
-class Fiber {
- public:
-  State state = State::kDone;
-  Index3 thread;
-  unsigned exchanges = 0;  // its parity says which of the warp's two sets of numbers is in use
-
-  // Makes ready to run `entry` from the start.
-  void Start(void (*entry)()) {
-    started_ = false;
-    getcontext(&context_);
-    context_.uc_stack.ss_sp = stack_.get();
-    context_.uc_stack.ss_size = kStackBytes;
-    context_.uc_link = nullptr;
-    makecontext(&context_, entry, 0);
-  }
-
-  // From the scheduler: runs on until it leaves.
-  void Enter() {
-#if defined(__SANITIZE_ADDRESS__)
-    void* fake = nullptr;
-    __sanitizer_start_switch_fiber(&fake, stack_.get(), kStackBytes);
-    swapcontext(&outside_, &context_);
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-    if (_setjmp(outside_) != 0) return;
-    if (started_) _longjmp(inside_, 1);
-    started_ = true;
-    setcontext(&context_);
-#endif
-  }
-
-  // First thing on the fiber's own stack.
-  static void Entered() {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(nullptr, &outside_stack_, &outside_bytes_);
-#endif
-  }
-
-  // From the fiber: back to the scheduler. Returns when it is entered again.
-  void Leave() {
-#if defined(__SANITIZE_ADDRESS__)
-    void* fake = nullptr;
-    __sanitizer_start_switch_fiber(&fake, outside_stack_, outside_bytes_);
-    swapcontext(&context_, &outside_);
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-    if (_setjmp(inside_) == 0) _longjmp(outside_, 1);
-#endif
-  }
-
- private:
-  ucontext_t context_;
-  std::unique_ptr<char[]> stack_{new char[kStackBytes]};
-  bool started_ = false;
-#if defined(__SANITIZE_ADDRESS__)
-  static inline ucontext_t outside_;
-  static inline const void* outside_stack_ = nullptr;
-  static inline size_t outside_bytes_ = 0;
-#else
-  jmp_buf inside_;
-  static inline jmp_buf outside_;
-#endif
-};
-
 struct Warp {
   uint64_t numbers[2][kWarp];
+  char barriers[2];
 };
 
 // One block's threads, made once and used for block after block.
@@ -107,6 +34,7 @@ class Scheduler {
   void RunBlock(Index3 size, const std::function<void()>& thread) {
     body_ = &thread;
     Start(size);
+    Publish(&begun_);
     while (!AllAre(State::kDone)) {
       for (const unsigned warp : Shuffled(warps_.size())) RunWarp(warp);
       if (AllAre(State::kAtBlock)) {
@@ -115,7 +43,24 @@ class Scheduler {
         Fail("some threads wait at a barrier that others never reach");
       }
     }
+    Observe(&ended_);
     ++blocks_;
+  }
+
+  // As with exchanges there are two of each barrier: a thread that is fast comes to the next one
+  // before others have left this one, and must not seem to be ordered before them.
+  void Barrier() {
+    char* barrier = &barriers_[fibers_[current_].barriers++ % 2];
+    Publish(barrier);
+    Wait(State::kAtBlock);
+    Observe(barrier);
+  }
+
+  void WarpBarrier() {
+    char* barrier = &warps_[current_ / kWarp].barriers[fibers_[current_].warp_barriers++ % 2];
+    Publish(barrier);
+    Wait(State::kAtWarp);
+    Observe(barrier);
   }
 
   void Wait(State state) {
@@ -158,7 +103,7 @@ class Scheduler {
       Fiber& fiber = fibers_[i];
       fiber.thread = {i % size.x, i / size.x % size.y, i / size.x / size.y};
       fiber.state = State::kReady;
-      fiber.exchanges = 0;
+      fiber.exchanges = fiber.barriers = fiber.warp_barriers = 0;
       fiber.Start(&Scheduler::Entry);
     }
   }
@@ -214,6 +159,7 @@ class Scheduler {
   const std::function<void()>* body_ = nullptr;
   unsigned current_ = 0, count_ = 0;
   uint64_t blocks_ = 0;
+  char begun_ = 0, barriers_[2] = {}, ended_ = 0;  // their addresses are the names of barriers
   std::minstd_rand random_;
 };
 
@@ -225,7 +171,9 @@ Scheduler& TheScheduler() {
 void Scheduler::Entry() {
   Fiber::Entered();
   Scheduler& self = TheScheduler();
+  Observe(&self.begun_);
   (*self.body_)();
+  Publish(&self.ended_);
   Fiber& fiber = self.fibers_[self.current_];
   fiber.state = State::kDone;
   fiber.Leave();
@@ -248,7 +196,8 @@ void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread) {
   }
 }
 
-void BlockBarrier() { TheScheduler().Wait(State::kAtBlock); }
+void BlockBarrier() { TheScheduler().Barrier(); }
+void WarpBarrier() { TheScheduler().WarpBarrier(); }
 
 uint64_t Exchange(uint64_t mine, unsigned lane) { return TheScheduler().Exchange(mine, lane); }
 

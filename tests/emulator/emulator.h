@@ -5,9 +5,10 @@
 //
 // It is stricter than a GPU: blocks are whole warps, a warp's exchange needs all 32 lanes, and a
 // barrier needs all threads of the block. Anything else ends the program with a message. Warps and
-// lanes run in an order that changes from switch to switch, so that a missing barrier shows. Blocks
-// run one after another. Shared memory is static only, atomics have no contention, and there is no
-// timing.
+// lanes run in an order that changes from switch to switch, so that a missing barrier shows. Under
+// ThreadSanitizer every missing barrier shows, also between lanes that only an exchange keeps
+// apart. An exchange does not order memory on a GPU. Blocks run one after another. Shared memory is
+// static only, atomics have no contention, and there is no timing.
 //
 // Calls from several threads, as ranks of a group make them, are served one after another.
 #ifndef FOLIO_TESTS_EMULATOR_EMULATOR_H_
@@ -33,8 +34,9 @@ inline constexpr unsigned kWarp = 32;
 // Runs `thread` once for every thread of every block.
 void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread);
 
-// For running threads. Returns once all threads of the block have come here.
+// For running threads. Returns once all threads of the block, or of the warp, have come here.
 void BlockBarrier();
+void WarpBarrier();
 // Returns the number that `lane` of the same warp gave, once all lanes have come here.
 uint64_t Exchange(uint64_t mine, unsigned lane);
 // Returns a bit for each lane, set if that lane gave true.

@@ -132,6 +132,15 @@ TEST_P(GpuWindowTest, WhatExceedsTheLimitsIsLeftOut) {
   ExpectNear(Score(pool, call, {60, 2}), want, 1e-4f, 1e-9f);
 }
 
+// A batch that is replayed has windows without rows, over tables of any length.
+TEST_P(GpuWindowTest, AWindowWithoutRowsScoresNothing) {
+  RandomPool pool(random_, 60, 1, 64);
+  pool.values = RoundNumbers(pool.values);
+  Call call{{2, 1, 64}, 0, {}, {{{pool.Table(700), 700}, 0}, {{pool.Table(40), 40}, 2}}};
+  MakeQueries(call);
+  ExpectNear(Score(pool, call), Plain(pool, call), 1e-4f, 1e-9f);
+}
+
 TEST_P(GpuWindowTest, NotServedOrNobodyToReadIt) {
   RandomPool pool(random_, 4, 2, 64);
   PoolOnDevice device(type(), pool);

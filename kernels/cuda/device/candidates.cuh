@@ -73,6 +73,9 @@ __device__ __forceinline__ void FindDigit(uint64_t wanted, Choosing& shared) {
     if (lane >= lanes) before += other;
   }
   before += shared.above;
+  // One lane writes `above` below, and a vote does not order memory: without this barrier it could
+  // write before a slower lane has read.
+  __syncwarp();
   const uint32_t reached = __ballot_sync(kAllLanes, before >= wanted);
   if (reached == 0) {
     if (lane == 0) shared.all = true;

@@ -150,7 +150,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Tiles<kDim> tiles;
   __shared__ float columns[kRowsOfThreads][kKeys];
   const WindowItem& run = runs[blockIdx.z];
-  if (!scratch.Holds(run, group)) return;
+  // Without rows there are no products, whose barriers keep the writes to `columns` apart.
+  if (!scratch.Holds(run, group) || run.queries.rows == 0) return;
   const Window<T> window(run.queries, q, q_stride, group, blockIdx.y, pages);
   const uint32_t first = blockIdx.x * kPart;
   const uint32_t end = min(first + kPart, run.queries.context);

@@ -71,7 +71,7 @@ T __shfl_up_sync(uint32_t mask, T value, unsigned lanes) {
 inline uint32_t __ballot_sync(uint32_t mask, int predicate) {
   return folio::emulate::Ballot(predicate != 0);
 }
-inline void __syncwarp(uint32_t mask = ~0u) { folio::emulate::Ballot(false); }
+inline void __syncwarp(uint32_t mask = ~0u) { folio::emulate::WarpBarrier(); }
 
 inline int __popc(uint32_t x) { return std::popcount(x); }
 inline int __ffs(uint32_t x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }
@@ -88,9 +88,7 @@ inline uint32_t __umulhi(uint32_t a, uint32_t b) {
 }
 template <typename T>
 T atomicAdd(T* to, T value) {
-  const T before = *to;
-  *to += value;
-  return before;
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 
 template <typename... Parameters, typename... Arguments>
