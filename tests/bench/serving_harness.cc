@@ -50,6 +50,7 @@ class Recorder {
     }
     if (begun_ && !over_ && least >= last_least_) {
       over_ = true;
+      ended_before_ = done_;
       Snapshot(&end_);
     }
   }
@@ -80,10 +81,15 @@ class Recorder {
     mutex_.Await(absl::Condition(this, &Recorder::BegunAreDone));
   }
 
-  // False: the measured steps are not over.
-  bool Fill(SteadyTime start, Measured* out) {
+  // An error where the steps are not those of all sequences.
+  absl::Status Fill(SteadyTime start, Measured* out) {
     absl::MutexLock lock(&mutex_);
-    if (!over_) return false;
+    if (!over_) return absl::InternalError("sequences ended before the measured steps were over");
+    if (decode_steps_ > 0 && ended_before_ > 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(ended_before_, " of ", tokens_.size(),
+                       " sequences ended before the measured steps were over"));
+    }
     out->prompts_seconds = begin_.seconds - absl::ToDoubleSeconds(start.since_zero());
     out->decode_seconds = end_.seconds - begin_.seconds;
     out->decode_tokens = end_.tokens - begin_.tokens;
@@ -93,7 +99,8 @@ class Recorder {
     out->manager_seconds = end_.manager_seconds - begin_.manager_seconds;
     out->prefill_manager_seconds = begin_.manager_seconds - manager_seconds_before_;
     out->generated = (begin_.tokens + end_.tokens) / 2 / static_cast<double>(tokens_.size());
-    return true;
+    if (decode_steps_ == 0 || out->steps > 0) return absl::OkStatus();
+    return absl::FailedPreconditionError("no step was measured");
   }
 
  private:
@@ -134,6 +141,7 @@ class Recorder {
   uint32_t admitted_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t begun_count_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t ended_before_ ABSL_GUARDED_BY(mutex_) = 0;  // the measured steps were over
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Point begin_ ABSL_GUARDED_BY(mutex_), end_ ABSL_GUARDED_BY(mutex_);
 };
@@ -257,9 +265,7 @@ absl::StatusOr<Measured> ServingHarness::Run(const Workload& workload) {
   if (!status.ok()) return status;
 
   Measured out;
-  if (!recorder.Fill(start, &out)) {
-    return absl::InternalError("sequences ended before the measured steps were over");
-  }
+  if (absl::Status filled = recorder.Fill(start, &out); !filled.ok()) return filled;
   out.prefill_seconds = absl::ToDoubleSeconds(sinks[0]->first_token() - start);
   const double grown = workload.context + out.generated;
   const uint32_t budget = workload.cache.budget_tokens();

@@ -79,6 +79,7 @@ class ServingHarness {
                                                worker::EngineOptions options);
   ~ServingHarness();
 
+  // FAILED_PRECONDITION if no step was measured, or if sequences ended before the last of them.
   absl::StatusOr<Measured> Run(const Workload& workload);
 
  private:

@@ -118,6 +118,16 @@ def test_the_benchmark_runs_emulated():
     assert evicting["budget"] == 48 and evicting["compacting_share"] > 0 and evicting["deciding_share"] > 0
 
 
+def test_a_cell_measures_the_steps_that_it_is_asked_for():
+    """Tokens count when the worker sends them, so none may be held back until a character is whole."""
+    records = measure(batches="10,16", contexts="64", budgets="0", paper_budgets="48", pool_mib=8)
+    cells = [one for one in records if one["record"] == "decode"]
+    assert [one["state"] for one in cells] == ["measured"] * 2, cells
+    for cell in cells:
+        assert abs(cell["steps"] - FLAGS["steps"]) <= 1, "the counts of steps are one apart where the loop is just in between"
+        assert cell["resident_tokens"] < 64 + 8, "no sequence is far ahead of the others"
+
+
 def test_what_does_not_fit_or_has_no_time_says_so():
     records = measure(contexts="1024", batches="2", budgets="0", pool_mib=1, prompt=32, seconds=0)
     assert {one["state"] for one in records if one["record"] != "device"} == {"not run"}
