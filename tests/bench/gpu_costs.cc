@@ -23,14 +23,6 @@ void PutFailure(const SpeedRun& run, Json json, const absl::Status& status) {
   run.put(json);
 }
 
-bool PutIfLate(const SpeedRun& run, Json json) {
-  if (!run.late()) return false;
-  json["state"] = "not run";
-  json["detail"] = "the time was up";
-  run.put(json);
-  return true;
-}
-
 // Seconds of RopeAppendScore over `rows` rows of all layers, with scores of this kind.
 absl::StatusOr<double> AppendSeconds(const GpuModel& model, uint32_t rows, ScoreKind kind) {
   const model::ModelConfig& c = model.config();
@@ -117,7 +109,7 @@ void RunPrefill(const SpeedRun& run, uint32_t tokens, uint32_t budget) {
   Json json = run.Record("prefill");
   json["tokens"] = tokens;
   json["budget"] = budget;
-  if (PutIfLate(run, json)) return;
+  if (run.late()) return run.LeaveOut(json);
   Measured best;
   {
     const auto harness = run.model.Serve(Prompts::kComputed);
@@ -158,7 +150,7 @@ void RunCosts(const SpeedRun& run, const DecodeCell& cell) {
   json["batch"] = cell.batch;
   json["context"] = cell.context;
   json["budget"] = cell.budget;
-  if (PutIfLate(run, json)) return;
+  if (run.late(run.decodes, 2 * cell.tokens())) return run.LeaveOut(json);
   absl::StatusOr<Measured> pipelined, synchronous;
   {
     const auto harness = run.model.Serve(Prompts::kSynthetic);

@@ -48,6 +48,20 @@ void PutFailure(const SpeedRun& run, Json json, const absl::Status& status) {
   run.put(json);
 }
 
+// Seconds of the measured steps.
+absl::StatusOr<double> MeasurePeer(const SpeedRun& run, const DecodeCell& cell) {
+  auto peer = PlainDecode::Make(run.model, cell.batch, cell.context, run.warm_up + run.steps);
+  if (!peer.ok()) return peer.status();
+  absl::Status status;
+  for (uint32_t i = 0; i < run.warm_up && status.ok(); ++i) status = (*peer)->Step();
+  status.Update((*peer)->Finish());
+  const absl::Time start = absl::Now();
+  for (uint32_t i = 0; i < run.steps && status.ok(); ++i) status = (*peer)->Step();
+  status.Update((*peer)->Finish());
+  if (!status.ok()) return status;
+  return absl::ToDoubleSeconds(absl::Now() - start);
+}
+
 }  // namespace
 
 Json SpeedRun::Record(const std::string& record) const {
@@ -55,6 +69,12 @@ Json SpeedRun::Record(const std::string& record) const {
   json["record"] = record;
   json["model"] = model.config().name;
   return json;
+}
+
+void SpeedRun::LeaveOut(Json record) const {
+  record["state"] = "not run";
+  record["detail"] = "the time was up";
+  put(record);
 }
 
 folio::v1::CacheOptions CacheOf(uint32_t budget, bool synchronous) {
@@ -80,7 +100,10 @@ absl::StatusOr<Measured> MeasureDecode(const SpeedRun& run, ServingHarness& harn
   const auto together = Together(run, cell, measured + work.spare_tokens);
   if (!together.ok()) return together.status();
   work.together = *together;
-  return harness.Run(work);
+  const absl::Time start = absl::Now();
+  auto result = harness.Run(work);
+  run.decodes.Note(cell.tokens(), absl::Now() - start);
+  return result;
 }
 
 double LimitSeconds(const SpeedRun& run, double batch, double resident_tokens) {
@@ -99,12 +122,11 @@ void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
       run.put(json);
       continue;
     }
-    if (run.late()) {
-      json["state"] = "not run";
-      json["detail"] = "the time was up";
-      run.put(json);
+    if (run.late(run.decodes, cell.tokens())) {
+      run.LeaveOut(json);
       continue;
     }
+    const absl::Time start = absl::Now();
     const auto measured = MeasureDecode(run, *harness, cell);
     if (!measured.ok()) {
       PutFailure(run, json, measured.status());
@@ -114,6 +136,7 @@ void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
     const double limit = LimitSeconds(run, cell.batch, measured->resident_tokens);
     json["state"] = "measured";
     json["steps"] = measured->steps;
+    json["seconds"] = absl::ToDoubleSeconds(absl::Now() - start);
     json["tokens_s"] = measured->decode_tokens / measured->decode_seconds;
     json["step_ms"] = step * 1e3;
     json["limit_ms"] = limit * 1e3;
@@ -128,31 +151,21 @@ void RunGrid(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
 void RunPeer(const SpeedRun& run, const std::vector<DecodeCell>& cells) {
   for (const DecodeCell& cell : cells) {
     Json json = CellRecord(run, "peer", cell);
-    if (run.late()) {
-      json["state"] = "not run";
-      json["detail"] = "the time was up";
-      run.put(json);
+    if (run.late(run.peers, cell.tokens())) {
+      run.LeaveOut(json);
       continue;
     }
-    const uint32_t steps = run.warm_up + run.steps;
-    auto peer = PlainDecode::Make(run.model, cell.batch, cell.context, steps);
-    if (!peer.ok()) {
-      PutFailure(run, json, peer.status());
-      continue;
-    }
-    absl::Status status;
-    for (uint32_t i = 0; i < run.warm_up && status.ok(); ++i) status = (*peer)->Step();
-    status.Update((*peer)->Finish());
     const absl::Time start = absl::Now();
-    for (uint32_t i = 0; i < run.steps && status.ok(); ++i) status = (*peer)->Step();
-    status.Update((*peer)->Finish());
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-    if (!status.ok()) {
-      PutFailure(run, json, status);
+    const auto measured = MeasurePeer(run, cell);
+    run.peers.Note(cell.tokens(), absl::Now() - start);
+    if (!measured.ok()) {
+      PutFailure(run, json, measured.status());
       continue;
     }
+    const double seconds = *measured;
     json["state"] = "measured";
     json["steps"] = run.steps;
+    json["seconds"] = absl::ToDoubleSeconds(absl::Now() - start);
     json["tokens_s"] = cell.batch * run.steps / seconds;
     json["step_ms"] = seconds / run.steps * 1e3;
     const double middle = cell.context + run.warm_up + run.steps / 2.0;

@@ -70,10 +70,10 @@ void RunPaper(const SpeedRun& run, const PaperSetting& setting) {
     absl::Status failed = prompts.status();
     double count = 0;
     for (const uint32_t length : Lengths(setting.input, std::min(last, room))) {
-      if (!failed.ok() || run.late()) break;
       // A prompt of less than the input is one that a smaller budget has cut.
-      const uint32_t context = std::max(length, setting.input);
-      const auto measured = MeasureDecode(run, *harness, {setting.sequences, context, budget});
+      const DecodeCell cell = {setting.sequences, std::max(length, setting.input), budget};
+      if (!failed.ok() || run.late(run.decodes, cell.tokens())) break;
+      const auto measured = MeasureDecode(run, *harness, cell);
       if (!measured.ok()) {
         failed = measured.status();
         break;
@@ -82,9 +82,13 @@ void RunPaper(const SpeedRun& run, const PaperSetting& setting) {
       steps[measured->resident_tokens / setting.sequences] =
           measured->decode_seconds / measured->steps;
     }
-    if (!failed.ok() || steps.empty()) {
-      json["state"] = failed.ok() ? "not run" : "failed";
-      json["detail"] = failed.ok() ? "the time was up" : std::string(failed.message());
+    if (failed.ok() && steps.empty()) {
+      run.LeaveOut(json);
+      continue;
+    }
+    if (!failed.ok()) {
+      json["state"] = "failed";
+      json["detail"] = std::string(failed.message());
       run.put(json);
       continue;
     }

@@ -184,6 +184,32 @@ def test_records_of_a_benchmark_that_breaks_are_kept(machine):
     assert "first: why" in machine.outcome("speed", seconds=40).detail
 
 
+CELL = '{{"record": "{}", "model": "1B", "batch": 64, "context": 8192, "budget": {}, "state": "{}"}}'
+
+
+def test_cells_without_time_are_named_and_are_no_failure(machine):
+    said = [CELL.format("decode", 0, "measured"), CELL.format("decode", 1024, "not run")]
+    machine.program("gpu_speed_bench", "\n".join(f"echo '{line}'" for line in said))
+    outcome = machine.outcome("speed", seconds=40)
+    assert outcome.state == "pass"
+    assert outcome.detail == "2 records; for lack of time without decode 1B 64 x 8192, budget 1024"
+    many = sections.left_out([json.loads(CELL.format("peer", 0, "not run"))] * 9)
+    assert many.count("peer 1B 64 x 8192, full") == 6 and many.endswith("and 3 more (results.json has all)")
+    machine.program("gpu_speed_bench", f"echo '{said[0]}'; sleep 30")
+    outcome = machine.outcome("speed", seconds=1)
+    assert outcome.state == "pass" and "stopped after 1 s with 1 records; the others are left out" in outcome.detail
+    assert len(outcome.records) == 1
+
+
+def test_a_benchmark_that_hangs_fails(machine, monkeypatch):
+    machine.program("gpu_speed_bench", f"echo '{CELL.format('decode', 0, 'measured')}'; sleep 30")
+    monkeypatch.setattr(sections, "SILENT", 0.5)
+    outcome = machine.outcome("speed", seconds=1)
+    assert outcome.state == "fail" and "it had said nothing for 1 s" in outcome.detail
+    machine.program("gpu_speed_bench", "sleep 30")
+    assert machine.outcome("speed", seconds=0.2).state == "fail", "nothing was measured"
+
+
 def test_a_section_that_breaks_loses_no_other():
     def broken(_):
         raise OSError("the disk is full")
