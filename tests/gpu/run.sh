@@ -4,12 +4,13 @@
 #   tests/gpu/run.sh [--out DIR] [--model FILE] [--seconds N] [--only SECTION,...] [--speed_flag=FLAG]
 #   tests/gpu/run.sh --bundle DIR ...   with the programs of tests/gpu/bundle.sh: no network, nothing is built
 #   DIR/run.sh ...                      the same, from inside the bundle
-# Writes results.json, results.md and logs/ to DIR (default gpu-results). Exit codes: 0 right, 1 something
-# failed, 2 bad arguments, 3 something was not run that is to be right, 77 no GPU.
+#   tests/gpu/run.sh --sanitizers ...   instead: memcheck, synccheck, initcheck and racecheck over all kernels
+# Writes results.json, results.md and logs/ to DIR (default gpu-results, or gpu-sanitizers). Exit codes: 0 right,
+# 1 something failed, 2 bad arguments, 3 something was not run that is to be right, 77 no GPU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-bundle="" out=gpu-results arguments=()
+bundle="" out="" otherwise=gpu-results arguments=()
 [ ! -f "$here/bundle.txt" ] || bundle=$here
 while [ $# -gt 0 ]; do
   case $1 in
@@ -20,11 +21,13 @@ while [ $# -gt 0 ]; do
       ;;
     --bundle=*) bundle=${1#*=} ;;
     --out=*) out=${1#*=} ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --sanitizers) otherwise=gpu-sanitizers arguments+=("$1") ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) arguments+=("$1") ;;
   esac
   shift
 done
+out=${out:-$otherwise}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 command -v python3 >/dev/null || { echo "run.sh: python3 is needed" >&2; exit 2; }

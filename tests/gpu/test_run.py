@@ -73,7 +73,7 @@ class Machine:
         program.chmod(0o755)
 
     def outcome(self, name, seconds=5):
-        (section,) = [one for one in self.suite.sections() if one.name == name]
+        (section,) = [one for one in self.suite.sections() + self.suite.sanitizers() if one.name == name]
         return section.run(seconds)
 
 
@@ -159,9 +159,17 @@ def test_missing_libraries_are_found_where_cuda_has_them(machine, monkeypatch):
 @pytest.mark.parametrize(
     "body, state, words",
     [
-        ("echo '========= ERROR SUMMARY: 0 errors'; echo '[  PASSED  ] 2 tests.'", "pass", "2 tests"),
+        ("echo '========= ERROR SUMMARY: 0 errors'; echo '[  PASSED  ] 2 tests.'", "pass", "2 tests, 0 errors"),
         ("echo '========= ERROR SUMMARY: 3 errors'; echo '[  PASSED  ] 2 tests.'; exit 99", "fail", "ERROR SUMMARY: 3"),
+        ("echo '========= Warning: Race reported in x.cuh:73'; echo '[  PASSED  ] 2 tests.'; "
+         "echo '========= RACECHECK SUMMARY: 4 hazards displayed (0 errors, 4 warnings)'", "fail",
+         "RACECHECK SUMMARY: 4 hazards; first: Warning: Race reported in x.cuh:73"),
         ("echo '[  PASSED  ] 2 tests.'", "fail", "gave no summary"),
+        ("echo '========= COMPUTE-SANITIZER'; echo '[==========] Running 83 tests from 9 test suites.'; "
+         "echo '[ RUN      ] A.B'; echo '[       OK ] A.B (7 ms)'; echo '[ RUN      ] A.C'; sleep 30", "not run",
+         "without an error, and not done: 1 of 83 tests have ended, the last one begun is A.C"),
+        ("echo '========= COMPUTE-SANITIZER'; echo '========= Invalid __global__ read of size 4 bytes'; sleep 30", "fail",
+         "first: Invalid __global__ read"),
         ("echo 'Device not supported'; exit 1", "skipped", "does not serve"),
         ("echo 'Error: Target application terminated before first instrumented API call'; exit 255", "skipped", "not serve"),
     ],
@@ -172,8 +180,27 @@ def test_what_the_sanitizer_says(machine, monkeypatch, body, state, words):
     assert machine.outcome("memcheck").state == "skipped"
     machine.program("compute-sanitizer", body)
     monkeypatch.setattr(plan, "find_tool", lambda name, _: str(machine.bin / name))
-    outcome = machine.outcome("memcheck")
+    outcome = machine.outcome("memcheck", seconds=1)
     assert outcome.state == state and words in outcome.detail
+
+
+def test_each_tool_has_all_kernels_and_a_time_of_its_own(machine, monkeypatch):
+    tools = machine.suite.sanitizers()
+    seconds = command.arguments(["--bin", ".", "--out", "."]).seconds
+    assert sum(one.limit for one in tools) <= seconds, "one could take another's time"
+    assert {one.name.split("_")[0] for one in tools} == {"memcheck", "racecheck", "synccheck", "initcheck"}
+    monkeypatch.setattr(plan, "find_tool", lambda name, _: str(machine.bin / name))
+    machine.program("compute-sanitizer", f'echo "$@" >>{machine.path}/said')
+    for one in tools:
+        machine.program("gpu_kernels_test", "true")
+        machine.program("gpu_executor_test", "true")
+        one.run(5)
+    said = (machine.path / "said").read_text().splitlines()
+    assert len(said) == len(tools) and "--leak-check full" in said[-1]
+    excluded = plan.OUR_KERNELS.lstrip("-").replace("*", "").split(":")
+    assert all(plan.OUR_KERNELS in line for line in said[:-1])
+    left_out = {path.name for path in HERE.glob("*_test.cc") if any(one in path.read_text() for one in excluded)}
+    assert left_out == {"attention_test.cc", "gemm_test.cc"}, "kernels of other libraries"
 
 
 def test_records_of_a_benchmark_that_breaks_are_kept(machine):

@@ -100,5 +100,7 @@ def test_runs_of_parts_are_merged():
     assert {name: one[0]["of"] for name, one in merged["records"].items()} == {
         "kernels": "morning", "oracle": "morning", "nccl": "evening"}  # fmt: skip
     assert tables.render(merged)
+    merged = merge.merge([first, a_run("night", racecheck_all="pass")])
+    assert merged["sections"][-1]["name"] == "racecheck_all", "the second command's sections come last"
     with pytest.raises(ValueError, match="different commits"):
         merge.merge([first, {**second, "commit": "def"}])

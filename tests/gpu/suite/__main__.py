@@ -26,6 +26,7 @@ def arguments(given):
     parser.add_argument("--oracle", type=pathlib.Path, help="folder of generation.json")
     parser.add_argument("--seconds", type=float, default=470, help="for all of it")
     parser.add_argument("--only", default="", help="sections by name, with commas")
+    parser.add_argument("--sanitizers", action="store_true", help="each tool of compute-sanitizer over all kernels, and no more")
     parser.add_argument("--commit", default="unknown", help="what was built")
     parser.add_argument("--speed_flag", action="append", default=[], help="passed on to gpu_speed_bench")
     return parser.parse_args(given)
@@ -63,7 +64,7 @@ def main(given=None):
     gpus = (results["device"] or {}).get("gpus", 1)
     places = Places(options.bin, options.lib)
     suite = Suite(places, options.out, options.model, options.oracle, options.speed_flag, gpus)
-    sections = choose(suite.sections(), options.only)
+    sections = choose(suite.sanitizers() if options.sanitizers else suite.sections(), options.only)
     if results["device"] is None:
         print(f"run.sh: no GPU: {results['why']}; nothing was run")
         write(options.out, {**results, "sections": not_run(sections, "no GPU"), "records": {}})

@@ -1,7 +1,8 @@
 """python3 -m suite.merge OUT RESULTS.json...: one results.json and results.md of runs that did a part each.
 
 A run is made in parts where one would pass its time, or where a section needs another setting than the rest. When a section
-is in several runs, the last run that did not skip it counts. The runs must be of one commit and one kind of device.
+is in several runs, the last run that did not skip it counts. Those of `run.sh --sanitizers` come last. The runs must be of one
+commit and one kind of device.
 """
 
 import json
@@ -36,7 +37,7 @@ def merge(runs):
         **runs[0],
         "date": ", ".join(dates),
         "device_after": runs[-1].get("device_after"),
-        "sections": [done.get(name, missing[name]) for name in missing],
+        "sections": [done.pop(name, missing[name]) for name in missing] + list(done.values()),
         "records": records,
     }
 

@@ -13,6 +13,8 @@ from .sections import (
 # For the sanitizer, under which everything takes a hundred times as long.
 MEMCHECK = "*GpuStepTest*:*GpuCompactTest*:*GpuRopeTest.Padding*:*GpuRowsTest.SwiGlu*:*GpuMemoryTest.Copies*"
 RACECHECK = "*GpuCompactTest.EqualsTheCpu*:*GpuSampleTest.Ties*:*GpuRowsTest.AddRmsNormEqualsPlain*"
+# FlashInfer's and cuBLASLt's kernels are not ours, and take minutes there.
+OUR_KERNELS = "-*GpuAttentionTest*:*GpuGemmTest*"
 NO_MODEL = "the reference model is not here: give --model=FILE (deploy/fetch_model.sh prints one)"
 SPEED_MARGIN = 30  # seconds that the benchmark may err by when it foretells how long a cell takes
 
@@ -34,13 +36,25 @@ class Suite:
             self.tests("oracle", "gpu_oracle_test", 90, needs_model=True),
             self.tests("nccl", "gpu_group_test", 60),
             self.tests("ranks", "gpu_ranks_test", 60),
-            self.sanitizer("memcheck", MEMCHECK, 45),
-            self.sanitizer("racecheck", RACECHECK, 45),
+            self.sanitizer("memcheck", "memcheck", MEMCHECK, 45),
+            self.sanitizer("racecheck", "racecheck", RACECHECK, 45),
             Section("failover", "correctness", 60, self.failover, least=15),
             Section("tensor_parallel", "correctness", 100, self.tensor_parallel, least=30),
             self.benchmark("attention", "gpu_attention_bench", 75),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
+        ]
+
+    def sanitizers(self):
+        """The second command: each tool over all of our kernels. Together they take no more than a whole run may, so
+        that none takes the time of another."""
+        return [
+            self.sanitizer("memcheck_all", "memcheck", OUR_KERNELS, 80),
+            self.sanitizer("synccheck_all", "synccheck", OUR_KERNELS, 70),
+            self.sanitizer("initcheck_all", "initcheck", OUR_KERNELS, 70),
+            self.sanitizer("racecheck_all", "racecheck", OUR_KERNELS, 150),
+            # racecheck of the executor does not end in that time, most of which cuBLASLt's kernels take.
+            self.sanitizer("memcheck_executor", "memcheck", "*", 90, "gpu_executor_test", "--leak-check", "full"),
         ]
 
     def execute(self, name, command, seconds, **environment):
@@ -60,19 +74,19 @@ class Suite:
 
         return Section(name, "correctness", limit, run)
 
-    def sanitizer(self, tool, which, limit):
+    def sanitizer(self, name, tool, which, limit, program="gpu_kernels_test", *flags):
         def run(seconds):
             sanitizer = find_tool("compute-sanitizer", self.places.base)
             if not sanitizer:
                 return Outcome(SKIPPED, "compute-sanitizer is not here: it is part of the CUDA Toolkit")
-            lacking = self.places.why_not("gpu_kernels_test")
+            lacking = self.places.why_not(program)
             if lacking:
                 return Outcome(NOT_RUN, lacking)
-            command = [sanitizer, "--tool", tool, "--error-exitcode", "99", self.places["gpu_kernels_test"],
+            command = [sanitizer, "--tool", tool, *flags, "--error-exitcode", "99", self.places[program],
                        f"--gtest_filter={which}"]  # fmt: skip
-            return judge_sanitizer(self.execute(tool, command, seconds), seconds)
+            return judge_sanitizer(self.execute(name, command, seconds), seconds)
 
-        return Section(tool, "correctness", limit, run)
+        return Section(name, "correctness", limit, run)
 
     def benchmark(self, name, program, limit):
         def run(seconds):

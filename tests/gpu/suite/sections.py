@@ -14,6 +14,11 @@ NO_GPU = 77  # exit code of our programs where they find none; there is one, or 
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?", re.M)
 NOT_SERVED = re.compile(r"^\[  SKIPPED \] (\d+) tests?", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([A-Z][^\s,]*)", re.M)
+TOTAL = re.compile(r"^\[==========\] Running (\d+) tests?", re.M)
+BEGUN = re.compile(r"^\[ RUN      \] (\S+)", re.M)
+ENDED = re.compile(r"^\[(?:       OK|  FAILED|  SKIPPED) \] \S+ \(\d+ ms\)", re.M)
+# What compute-sanitizer has found so far, also where it never came to its summary.
+FOUND = re.compile(r"^========= (?!COMPUTE-SANITIZER|(?:ERROR|LEAK|RACECHECK) SUMMARY)(\S.*)$", re.M)
 SILENT = 60  # seconds without a word after which a benchmark counts as hung
 
 
@@ -99,12 +104,23 @@ def judge_sanitizer(done, seconds):
     if "Device not supported" in done.text or "terminated before first instrumented API call" in done.text:
         return Outcome(SKIPPED, "compute-sanitizer does not serve this device or machine")
     errors = re.search(r"ERROR SUMMARY: (\d+)|RACECHECK SUMMARY: (\d+) hazards?", done.text)
+    found = FOUND.search(done.text)
+    if (errors and (errors[1] or errors[2]) != "0") or (found and not errors):
+        words = f"{errors[0]}; " if errors else ""
+        return Outcome(FAIL, f"{words}first: {found[1][:300]}" if found else words.rstrip("; "))
+    if done.code is None:
+        return Outcome(NOT_RUN, f"stopped after {seconds:.0f} s without an error, and not done: {progress(done.text)}")
     outcome = judge_tests(done, seconds)
-    if errors and (errors[1] or errors[2]) != "0":
-        return Outcome(FAIL, errors[0])
-    if outcome.state == PASS and not errors:
-        return Outcome(FAIL, "compute-sanitizer gave no summary")
+    if outcome.state == PASS:
+        return Outcome(PASS, f"{outcome.detail}, 0 errors") if errors else Outcome(FAIL, "compute-sanitizer gave no summary")
     return outcome
+
+
+def progress(text):
+    """How far a GoogleTest program has come."""
+    total, begun = TOTAL.search(text), BEGUN.findall(text)
+    words = f"{len(ENDED.findall(text))} of {total[1] if total else 'its'} tests have ended"
+    return f"{words}, the last one begun is {begun[-1]}" if begun else words
 
 
 def read_records(text):
