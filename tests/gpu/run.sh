@@ -43,6 +43,7 @@ if [ -n "$bundle" ]; then
   commit=$(sed -n 's/^commit //p' "$bundle/bundle.txt")
   given=(--bin "$bundle/bin" --lib "$bundle/lib" --oracle "$bundle/oracle" --commit "$commit")
   [ ! -f "$bundle/model.gguf" ] || given+=(--model "$bundle/model.gguf")
+  [ ! -d "$bundle/nccl" ] || given+=(--nccl "$bundle/nccl")
   export FOLIO_CUDA_TOOLS=$bundle
   suite "$bundle" "${given[@]}" "${arguments[@]}"
   exit

@@ -32,6 +32,11 @@ def test_says_what_was_measured_on(page):
     assert row(page, "| copy, read and written |")[1] == "4300 GB/s"
 
 
+def test_says_which_nccl_was_taken():
+    page = tables.render({"sections": [], "date": "2026-01-02", "nccl": "NCCL 2.32 of the bundle"})
+    assert "2026-01-02, commit unknown, with NCCL 2.32 of the bundle" in page
+
+
 def test_cells_of_the_grid(page):
     decode = part(page, "### Llama-3.2-1B").split("###")[0]
     assert row(decode, "| 64 | 8,192 |") == ["64", "8,192", "not run", "not run", "51,234 (82 %)", "not run"]

@@ -27,6 +27,7 @@ def arguments(given):
     parser.add_argument("--seconds", type=float, default=470, help="for all of it")
     parser.add_argument("--only", default="", help="sections by name, with commas")
     parser.add_argument("--sanitizers", action="store_true", help="each tool of compute-sanitizer over all kernels, and no more")
+    parser.add_argument("--nccl", type=pathlib.Path, help="folder of an NCCL for machines with an older one than 2.30")
     parser.add_argument("--commit", default="unknown", help="what was built")
     parser.add_argument("--speed_flag", action="append", default=[], help="passed on to gpu_speed_bench")
     return parser.parse_args(given)
@@ -69,6 +70,10 @@ def main(given=None):
         print(f"run.sh: no GPU: {results['why']}; nothing was run")
         write(options.out, {**results, "sections": not_run(sections, "no GPU"), "records": {}})
         return NO_GPU
+    nccl = places.take_nccl(options.nccl)
+    if nccl:
+        print(f"[gpu] {nccl}")
+        results["nccl"] = nccl
     done, records = run_all(sections, options.seconds)
     write(options.out, {**results, "device_after": facts.queried(), "sections": done, "records": records})
     return exit_code(done)

@@ -15,6 +15,9 @@ OWNERS = {
     "libnccl": "NCCL",
     "libcuda.so": "NVIDIA's driver",
 }
+SHARING = (2, 30)  # NCCL's version with which ranks may share a GPU
+# In a process of its own: one that has loaded NCCL had better start no others.
+ASK_NCCL = "import ctypes, sys; n = ctypes.c_int(); ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(n)); print(n.value)"
 MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
 
 
@@ -71,6 +74,35 @@ class Places:
                 return self.explain(name, missing)
             self.folders += more
         return self.explain(name, self.missing(name))
+
+    def nccl_version(self):
+        """(major, minor) of the one that folio-worker is linked with, or None where that cannot be told."""
+        if self.why_not("folio-worker"):
+            return None
+        said = subprocess.run(["ldd", self["folio-worker"]], capture_output=True, text=True, env=self.environment())
+        path = re.search(r"libnccl\.so\S* => (/\S+)", said.stdout)
+        told = path and subprocess.run([sys.executable, "-c", ASK_NCCL, path[1]], capture_output=True, text=True,
+                                       env=self.environment())  # fmt: skip
+        if not told or told.returncode != 0:
+            return None
+        number = int(told.stdout)
+        return number // 10000, number % 10000 // 100
+
+    def take_nccl(self, folder):
+        """Has programs use the NCCL of this folder where the machine has none, or one with which ranks cannot share a
+        GPU. Words for what is taken, or None."""
+        if not folder or not os.path.exists(f"{folder}/libnccl.so.2"):
+            return None
+        here = self.nccl_version()
+        if here and here >= SHARING:
+            return f"NCCL {here[0]}.{here[1]} of this machine"
+        self.folders.insert(0, str(folder))
+        taken = self.nccl_version()
+        if taken is None:  # not on this machine, so the one that is here is as good
+            self.folders.remove(str(folder))
+            return None
+        instead = f"has {here[0]}.{here[1]}, and ranks share a GPU from {SHARING[0]}.{SHARING[1]} on" if here else "has none"
+        return f"NCCL {taken[0]}.{taken[1]} of the bundle, because this machine {instead}"
 
     def missing(self, name):
         ldd = shutil.which("ldd")

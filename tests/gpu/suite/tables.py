@@ -60,6 +60,8 @@ def summary(results):
     else:
         first = f"No GPU: {results.get('why') or NOT_RUN}. Nothing here was measured."
     when = f"{results.get('date', NOT_RUN)}, commit {results.get('commit', 'unknown')}"
+    if "nccl" in results:
+        when += f", with {results['nccl']}"
     lines = ["# Folio on one GPU", "", first, "", when, ""]
     rows = [
         (one["name"], one["kind"], one["state"], one["seconds"] if one["state"] != NOT_RUN else "", one["detail"])

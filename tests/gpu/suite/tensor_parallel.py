@@ -3,18 +3,15 @@ another group goes on with its sequences. On one GPU both ranks are on it."""
 
 import os
 import pathlib
-import re
 import signal
-import subprocess
-import sys
 import time
 
 from .node import CASES, Broken, Node, assert_all_free, compare, interrupted, judge, whole
+from .places import SHARING
 
 RANKS = 2
 PATIENCE = 8  # seconds that a group may take to end
 TO_END = 20  # seconds that processes may take to end at last
-SHARING = (2, 30)  # NCCL's version with which ranks may share a GPU
 
 
 def two_devices(gpus):
@@ -25,22 +22,9 @@ def shared(devices):
     return len(set(devices.split(","))) < RANKS
 
 
-def nccl_version(places):
-    """(major, minor) of the one that folio-worker is linked with, or None where that cannot be told."""
-    said = subprocess.run(["ldd", places["folio-worker"]], capture_output=True, text=True, env=places.environment())
-    path = re.search(r"libnccl\.so\S* => (/\S+)", said.stdout)
-    # In a process of its own: who has loaded it had better start no others.
-    asking = "import ctypes, sys; n = ctypes.c_int(); ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(n)); print(n.value)"
-    told = path and subprocess.run([sys.executable, "-c", asking, path[1]], capture_output=True, text=True)
-    if not told or told.returncode != 0:
-        return None
-    number = int(told.stdout)
-    return number // 10000, number % 10000 // 100
-
-
 def why_not(places, devices):
     """None where NCCL serves these."""
-    version = nccl_version(places)
+    version = places.nccl_version()
     if not shared(devices) or version is None or version >= SHARING:
         return None
     return f"NCCL {version[0]}.{version[1]}: ranks may share a GPU from {SHARING[0]}.{SHARING[1]} on"
