@@ -2,7 +2,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
 
@@ -104,9 +103,8 @@ absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
 }
 
 absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
-                                 const ConnectOptions& options) {
+                                 const ConnectOptions& options, grpc::ChannelArguments arguments) {
   if (absl::Status status = CheckAddress(address); !status.ok()) return status;
-  grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // A server on this node is never behind a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

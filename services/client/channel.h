@@ -5,6 +5,7 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <functional>
 #include <memory>
@@ -29,9 +30,11 @@ struct Endpoint {
 absl::Status CheckAddress(absl::string_view address);
 
 // `role` is "worker" or "manager". INVALID_ARGUMENT if the text is not an address or an option is
-// out of range. UNAVAILABLE names the address and the reason if nothing answers there.
+// out of range. UNAVAILABLE names the address and the reason if nothing answers there. `arguments`
+// are for what no option says.
 absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view address,
-                                 const ConnectOptions& options);
+                                 const ConnectOptions& options,
+                                 grpc::ChannelArguments arguments = {});
 
 // The server's code and words. The address is added if the words are not the server's.
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status);

@@ -2,16 +2,15 @@
 // it if no event had come.
 #include <grpcpp/support/sync_stream.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "services/base/steady_time.h"
 #include "services/base/steady_wait.h"
 #include "services/client/channel.h"
 #include "services/client/client_state.h"
+#include "services/client/resumption.h"
 #include "services/client/utf8_check.h"
 
 namespace folio::client {
@@ -21,8 +20,7 @@ using folio::v1::GenerateRequest;
 using folio::v1::GenerateResponse;
 using folio::v1::Inference;
 
-// The pause between two attempts to resume, and the timeout of one attempt's connection.
-constexpr absl::Duration kPause = absl::Milliseconds(100);
+// The timeout of one attempt's connection.
 constexpr absl::Duration kConnect = absl::Seconds(1);
 
 // One call of Generate, at one worker.
@@ -57,13 +55,11 @@ class Attempt {
 class Generation::State {
  public:
   State(std::shared_ptr<Client::State> client, const GenerateRequest& request, CallOptions options)
-      : client_(std::move(client)), options_(std::move(options)), request_(request) {
+      : client_(std::move(client)), options_(std::move(options)), resumption_(request) {
     status_ = CheckUtf8(request);
     ended_ = !status_.ok();
     if (ended_) return;
-    Begin(std::make_unique<Attempt>(client_->endpoint, *client_->stub, request_, options_));
-    // A request to resume by hand names the tokens that came before.
-    *resume_.mutable_received_tokens() = request.resume().received_tokens();
+    Begin(std::make_unique<Attempt>(client_->endpoint, *client_->stub, request, options_));
   }
 
   ~State() {
@@ -82,7 +78,7 @@ class Generation::State {
         End();
         continue;
       }
-      Note(event);
+      resumption_.Note(event);
       return event;
     }
     return std::nullopt;
@@ -106,24 +102,12 @@ class Generation::State {
   // The stream has ended. Continues at another worker, or ends the generation.
   void End() {
     absl::Status why = attempt_->Finish();
-    if (why.ok() && !finished_) {
+    if (why.ok() && !resumption_.finished()) {
       why = absl::InternalError(attempt_->name() + " ended the stream without a result");
     }
-    if (IsLoss(why) && !finished_ && AskOthers(&why)) return;
+    if (IsLoss(why) && !resumption_.finished() && AskOthers(&why)) return;
     ended_ = true;
     status_ = std::move(why);
-  }
-
-  void Note(const GenerateResponse& event) {
-    if (event.prefill().queue_position() > 0) return;  // it waits, and nothing has begun
-    begun_ = true;
-    finished_ = finished_ || event.has_finished();
-    if (event.has_started()) {
-      resume_.set_sequence_id(event.started().sequence_id());
-      resume_.set_resume_token(event.started().resume_token());
-    }
-    resume_.mutable_received_tokens()->MergeFrom(event.chunk().tokens());
-    if (event.has_chunk() || event.has_prefill()) until_.reset();
   }
 
   bool Cancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -131,42 +115,30 @@ class Generation::State {
     return cancelled_ || options_.cancellation.cancelled();
   }
 
-  // Whether the worker was lost. gRPC itself gives CANCELLED to a call that reaches a worker in the
-  // moment in which the worker ends.
-  bool IsLoss(const absl::Status& why) {
-    return absl::IsUnavailable(why) || (absl::IsCancelled(why) && !Cancelled());
-  }
+  bool IsLoss(const absl::Status& why) { return Resumption::IsLoss(why, Cancelled()); }
 
-  // Waits a little. Returns false if the attempts must end. An attempt has at least as long as the
-  // pause before it.
-  bool MayTryAgain(SteadyTime until) ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (SteadyNow() + 2 * kPause >= until || Cancelled()) return false;
+  // Waits a little. Returns false if the attempts must end.
+  bool MayTryAgain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!resumption_.HasTime(options_.resume, options_.deadline) || Cancelled()) return false;
     absl::MutexLock lock(&mutex_);
-    return !changed_.Await(&mutex_, SteadyNow() + kPause,
+    return !changed_.Await(&mutex_, SteadyNow() + kResumePause,
                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; });
   }
 
   // Asks one worker after the other to continue the generation, which ended because of `why`. If
-  // none does, `why` also says so. A generation of which nothing has come is begun again: no token
-  // of it can come twice.
+  // none does, `why` also says so.
   bool AskOthers(absl::Status* why) {
-    if (begun_ && resume_.resume_token().empty()) return false;
-    if (!until_) until_ = std::min(SteadyNow() + options_.resume, options_.deadline);
+    if (!resumption_.Possible()) return false;
     absl::Status last;
-    while (MayTryAgain(*until_)) {
+    while (MayTryAgain()) {
       // The worker that was lost comes last.
       at_ = (at_ + 1) % client_->addresses.size();
       last = AskAt(client_->addresses[at_]);
       if (last.ok()) return true;
       if (!IsLoss(last)) break;
     }
-    if (Cancelled()) {
-      *why = absl::CancelledError("the call was cancelled");
-    } else if (!last.ok() && begun_) {
-      *why = {why->code(), absl::StrCat(why->message(), "; not resumed: ", last.message())};
-    } else if (!last.ok()) {
-      *why = std::move(last);
-    }
+    *why = Cancelled() ? absl::CancelledError("the call was cancelled")
+                       : resumption_.NotResumed(*why, last);
     return false;
   }
 
@@ -177,31 +149,23 @@ class Generation::State {
     absl::StatusOr<Endpoint> endpoint = Connect("worker", address, connect);
     if (!endpoint.ok()) return endpoint.status();
     const auto stub = Inference::NewStub(endpoint->channel);
-    GenerateRequest resumption;
-    *resumption.mutable_resume() = resume_;
-    const GenerateRequest& request = begun_ ? resumption : request_;
-    Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, request, options_));
+    Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, resumption_.NextRequest(),
+                                    options_));
     GenerateResponse event;
     if (!attempt_->Read(&event)) {
       absl::Status status = attempt_->Finish();
       return status.ok() ? absl::InternalError("a stream without events") : status;
     }
     // A resumed stream begins with events that the caller already has.
-    if (!begun_) first_ = std::move(event);
+    if (!resumption_.begun()) first_ = std::move(event);
     return absl::OkStatus();
   }
 
   const std::shared_ptr<Client::State> client_;
   const CallOptions options_;
-  const GenerateRequest request_;
-  bool begun_ = false;                     // an event has come
+  Resumption resumption_;
   std::optional<GenerateResponse> first_;  // read, and not given to the caller yet
-  folio::v1::Resume resume_;               // as of the last event
   size_t at_ = 0;                          // of the client's addresses
-  // The deadline of the attempts. It is set from a loss until a new event comes, so that attempts
-  // also end if each worker is lost as soon as it has the sequence.
-  std::optional<SteadyTime> until_;
-  bool finished_ = false;
   bool ended_ = false;
   absl::Status status_;
 

@@ -1,0 +1,213 @@
+#include "services/client/streams.h"
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "folio/v1/inference.grpc.pb.h"
+#include "services/client/channel.h"
+#include "services/client/resumption.h"
+#include "services/client/utf8_check.h"
+#include "services/grpc/grpc_deadline.h"
+
+namespace folio::client {
+namespace {
+
+using folio::v1::GenerateRequest;
+using folio::v1::GenerateResponse;
+using folio::v1::Inference;
+
+// gRPC would wait for up to two minutes before it connects again to a worker that was lost.
+constexpr int kLongestBackoffMs = 1000;
+
+struct Connection {
+  Endpoint endpoint;
+  std::unique_ptr<Inference::Stub> stub;
+};
+
+}  // namespace
+
+class Streams::State {
+ public:
+  std::vector<std::vector<Connection>> workers;  // by address, constant after Connect
+
+  Connection& Next(size_t worker) {
+    std::vector<Connection>& all = workers[worker % workers.size()];
+    return all[turn_.fetch_add(1, std::memory_order_relaxed) % all.size()];
+  }
+
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    ++running_;
+  }
+  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    --running_;
+  }
+  void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+    const absl::MutexLock lock(&mutex_, absl::Condition(&none));
+  }
+
+ private:
+  std::atomic<size_t> turn_ = 0;
+  absl::Mutex mutex_;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// A generation, which deletes itself at its end. gRPC calls it on one thread at a time, because an
+// attempt begins when the one before has ended.
+class Streams::Stream {
+ public:
+  Stream(State* state, const GenerateRequest& request, size_t worker, StreamListener* listener,
+         CallOptions options)
+      : state_(state),
+        worker_(worker),
+        listener_(listener),
+        options_(std::move(options)),
+        resumption_(request) {
+    state_->Begin();
+  }
+
+  void Begin(const GenerateRequest& request) {
+    if (absl::Status status = CheckUtf8(request); !status.ok()) {
+      End(status);
+    } else {
+      Try(request);
+    }
+  }
+
+ private:
+  class Attempt;
+  void Try(const GenerateRequest& request);
+
+  void Take(const GenerateResponse& event, SteadyTime arrival) {
+    const bool first = !std::exchange(heard_, true);
+    if (lost_.has_value() && first) {
+      lost_.reset();
+      listener_->OnResumed();
+      // A resumed stream begins with events that the listener already has.
+      if (resumption_.begun()) return;
+    }
+    resumption_.Note(event);
+    listener_->OnEvent(event, arrival);
+  }
+
+  // The attempt has ended.
+  void EndAttempt(const Endpoint& endpoint, absl::Status status) {
+    if (status.ok() && !resumption_.finished()) {
+      status = absl::InternalError(endpoint.name + " ended the stream without a result");
+    }
+    const bool cancelled = options_.cancellation.cancelled();
+    const bool loss = Resumption::IsLoss(status, cancelled) && !resumption_.finished();
+    const bool searching = lost_.has_value();
+    if (loss && resumption_.Possible() && !cancelled &&
+        resumption_.HasTime(options_.resume, options_.deadline)) {
+      if (!searching) lost_ = std::move(status);
+      // An alarm cannot be set again while it rings.
+      pause_ = std::make_unique<grpc::Alarm>();
+      pause_->Set(GrpcDeadline(SteadyNow() + kResumePause), [this](bool) { TryNext(); });
+    } else if (cancelled && !status.ok()) {
+      End(absl::CancelledError("the call was cancelled"));
+    } else {
+      End(searching ? resumption_.NotResumed(*lost_, status) : status);
+    }
+  }
+
+  void TryNext() {
+    ++worker_;  // the one that was lost comes last
+    Try(resumption_.NextRequest());
+  }
+
+  void End(const absl::Status& status) {
+    State* const state = state_;
+    listener_->OnEnd(status);
+    delete this;
+    state->End();
+  }
+
+  State* const state_;
+  size_t worker_;  // modulo the number of addresses
+  StreamListener* const listener_;
+  const CallOptions options_;
+  Resumption resumption_;
+  bool heard_ = false;                // an event of this attempt has come
+  std::optional<absl::Status> lost_;  // why, while it looks for a worker that continues
+  std::unique_ptr<grpc::Alarm> pause_;
+};
+
+// One call of Generate, at one worker. It deletes itself when gRPC has no more to say.
+class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse> {
+ public:
+  Attempt(Stream* stream, const Connection& connection)
+      : stream_(stream), connection_(connection) {}
+
+  void Start(const GenerateRequest& request) {
+    Prepare(stream_->options_, &context_);
+    connection_.stub->async()->Generate(&context_, &request, this);
+    // Nothing ends the call, and this with it, before it is started.
+    running_.emplace(stream_->options_.cancellation, &context_);
+    StartRead(&event_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    stream_->Take(event_, SteadyNow());
+    StartRead(&event_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    Stream* const stream = stream_;
+    const Connection& connection = connection_;
+    const absl::Status said = FromGrpc(connection.endpoint, status);
+    delete this;
+    stream->EndAttempt(connection.endpoint, said);
+  }
+
+ private:
+  Stream* const stream_;
+  const Connection& connection_;
+  GenerateResponse event_;
+  grpc::ClientContext context_;
+  std::optional<RunningCall> running_;
+};
+
+void Streams::Stream::Try(const GenerateRequest& request) {
+  heard_ = false;
+  (new Attempt(this, state_->Next(worker_)))->Start(request);
+}
+
+Streams::Streams(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Streams::~Streams() { state_->AwaitNone(); }
+
+absl::StatusOr<std::unique_ptr<Streams>> Streams::Connect(const std::vector<std::string>& addresses,
+                                                          const StreamsOptions& options) {
+  if (addresses.empty()) return absl::InvalidArgumentError("no address of a worker is given");
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);
+  auto state = std::make_unique<State>();
+  for (const std::string& address : addresses) {
+    std::vector<Connection>& connections = state->workers.emplace_back();
+    for (size_t i = 0; i < std::max<size_t>(options.connections, 1); ++i) {
+      auto endpoint = client::Connect("worker", address, options.connect, arguments);
+      if (!endpoint.ok()) return endpoint.status();
+      auto stub = Inference::NewStub(endpoint->channel);
+      connections.push_back({*std::move(endpoint), std::move(stub)});
+    }
+  }
+  return std::unique_ptr<Streams>(new Streams(std::move(state)));
+}
+
+void Streams::Start(const GenerateRequest& request, size_t worker, StreamListener* listener,
+                    const CallOptions& options) {
+  (new Stream(state_.get(), request, worker, listener, options))->Begin(request);
+}
+
+}  // namespace folio::client
