@@ -90,9 +90,9 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   app.fallthrough();
   app.footer(absl::StrCat("folioctl COMMAND --help tells more.\n", kExitCodesHelp));
   AddGlobalOptions(app, context);
-  for (auto* add : {AddGenerate, AddChat, AddCompare, AddScore, AddTokenize, AddDetokenize,
-                    AddModel, AddSize, AddPools, AddSequences, AddSequence, AddExplain, AddWorkers,
-                    AddLeases, AddQuarantine, AddEvents, AddHealth}) {
+  for (auto* add : {AddGenerate, AddChat, AddCompare, AddBench, AddScore, AddTokenize,
+                    AddDetokenize, AddModel, AddSize, AddPools, AddSequences, AddSequence,
+                    AddExplain, AddWorkers, AddLeases, AddQuarantine, AddEvents, AddHealth}) {
     add(app, context);
   }
 

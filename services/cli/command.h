@@ -42,6 +42,7 @@ CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string&
 void AddGenerate(CLI::App& root, Context& context);
 void AddChat(CLI::App& root, Context& context);
 void AddCompare(CLI::App& root, Context& context);
+void AddBench(CLI::App& root, Context& context);
 void AddScore(CLI::App& root, Context& context);
 void AddTokenize(CLI::App& root, Context& context);
 void AddDetokenize(CLI::App& root, Context& context);

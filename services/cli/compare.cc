@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "services/cli/answer.h"
@@ -36,18 +35,10 @@ struct Run {
   absl::Status status;
 };
 
-// Parses "full" or "POLICY:BUDGET", where the policy may contain a colon.
 absl::StatusOr<folio::v1::CacheOptions> ParseRun(const std::string& text, const std::string& mode) {
   CacheFlags flags;
-  flags.policy = text;
   flags.mode = mode;
-  const size_t colon = text.rfind(':');
-  double budget = 0;
-  if (colon != std::string::npos && absl::SimpleAtod(text.substr(colon + 1), &budget)) {
-    flags.policy = text.substr(0, colon);
-    flags.budget = text.substr(colon + 1);
-  }
-  auto cache = flags.ToProto();
+  auto cache = flags.With(text).ToProto();
   if (cache.ok()) return cache;
   return UsageError(absl::StrCat("--run ", text, ": ", cache.status().message()));
 }

@@ -109,6 +109,18 @@ absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
   return cache;
 }
 
+CacheFlags CacheFlags::With(const std::string& text) const {
+  CacheFlags flags = *this;
+  flags.policy = text;
+  const size_t colon = text.rfind(':');
+  double budget_in_text = 0;
+  if (colon != std::string::npos && absl::SimpleAtod(text.substr(colon + 1), &budget_in_text)) {
+    flags.policy = text.substr(0, colon);
+    flags.budget = text.substr(colon + 1);
+  }
+  return flags;
+}
+
 void SamplingFlags::Add(CLI::App& command) {
   command.add_option("--temperature", temperature, "0: always the likeliest token (default)");
   command.add_option("--top_k", top_k, "Sample from the K likeliest tokens (0: off)");

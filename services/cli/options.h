@@ -29,6 +29,9 @@ struct CacheFlags {
   // A usage error (exit_code.h) for a text that is not a policy or not a budget. The server checks
   // the rest.
   absl::StatusOr<folio::v1::CacheOptions> ToProto() const;
+  // The same flags with the policy and the budget of "POLICY:BUDGET", or with the policy of
+  // "POLICY" alone. A policy may contain a colon itself.
+  CacheFlags With(const std::string& text) const;
 };
 
 // --temperature, --top_k, --top_p, --min_p, --seed.

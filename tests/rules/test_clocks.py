@@ -21,6 +21,7 @@ RULES = {
 # Files that tell the time of day, and why.
 ALLOWED = {
     "services/manager/event_log.cc": "an event has the time of day",
+    "services/cli/bench.cc": "a result has the time of day at which it was measured",
     "services/runtime/logging.h": "a line of the log has the time of day",
     "services/runtime/logging.cc": "a line of the log has the time of day",
     "services/grpc/steady_waits.cc": "a wait of Abseil ends at a time of day, which it turns into a steady one",
