@@ -14,6 +14,7 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -29,6 +30,9 @@ ABSL_FLAG(Texts, batches, (Texts{"64", "16", "128", "1"}),
           "sequences decoding together, the most important first, as of all lists");
 ABSL_FLAG(Texts, contexts, (Texts{"8192", "1024", "32768"}), "their prompts' tokens");
 ABSL_FLAG(Texts, budgets, (Texts{"1024", "0", "4096", "512"}), "0 is the full cache");
+ABSL_FLAG(
+    Texts, cells, (Texts{}),
+    "decode cells that are measured instead of everything else, such as 64x1024,64x8192/1024");
 ABSL_FLAG(uint32_t, steps, 32, "decode steps measured of a cell");
 ABSL_FLAG(uint32_t, warm_up, 16, "decode steps before these");
 ABSL_FLAG(uint32_t, prompt, 8192, "tokens of the prompt that is computed");
@@ -47,17 +51,30 @@ namespace {
 
 constexpr size_t kFirstCells = 10;  // of the grid, before the paper's setting and the peer
 
+uint32_t Number(const std::string& text) {
+  uint32_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return number;
+  std::fprintf(stderr, "gpu_speed_bench: '%s' is no number\n", text.c_str());
+  std::exit(2);
+}
+
 std::vector<uint32_t> Numbers(const Texts& texts) {
   std::vector<uint32_t> numbers;
-  for (const std::string& text : texts) {
-    uint32_t number = 0;
-    if (!absl::SimpleAtoi(text, &number)) {
-      std::fprintf(stderr, "gpu_speed_bench: '%s' is no number\n", text.c_str());
-      std::exit(2);
-    }
-    numbers.push_back(number);
-  }
+  for (const std::string& text : texts) numbers.push_back(Number(text));
   return numbers;
+}
+
+// BATCHxCONTEXT, with /BUDGET where there is one.
+std::vector<DecodeCell> Cells(const Texts& texts) {
+  std::vector<DecodeCell> cells;
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('/', 1));
+    const std::pair<std::string, std::string> size =
+        absl::StrSplit(parts.first, absl::MaxSplits('x', 1));
+    cells.push_back(
+        {Number(size.first), Number(size.second), parts.second.empty() ? 0 : Number(parts.second)});
+  }
+  return cells;
 }
 
 void Put(const Json& json) {
@@ -104,14 +121,22 @@ void PutModel(const std::string& name, absl::string_view state, absl::string_vie
   Put({{"record", "model"}, {"model", name}, {"state", state}, {"detail", detail}});
 }
 
+// The most tokens of a sequence.
+uint32_t Longest(const std::vector<DecodeCell>& cells) {
+  uint32_t longest = 0;
+  for (const DecodeCell& cell : cells) longest = std::max(longest, cell.context);
+  if (!cells.empty()) return longest;
+  const auto contexts = Numbers(absl::GetFlag(FLAGS_contexts));
+  return std::max({*std::max_element(contexts.begin(), contexts.end()), absl::GetFlag(FLAGS_prompt),
+                   absl::GetFlag(FLAGS_paper_input) + absl::GetFlag(FLAGS_paper_output)});
+}
+
 // `making` is how long the slowest model so far took to be made.
 void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl::Time deadline,
               absl::Duration* making) {
-  const auto contexts = Numbers(absl::GetFlag(FLAGS_contexts));
+  const std::vector<DecodeCell> cells = Cells(absl::GetFlag(FLAGS_cells));
   // Room for what a sequence may still say while the others are admitted.
-  const uint32_t longest =
-      std::max({*std::max_element(contexts.begin(), contexts.end()), absl::GetFlag(FLAGS_prompt),
-                absl::GetFlag(FLAGS_paper_input) + absl::GetFlag(FLAGS_paper_output)});
+  const uint32_t longest = Longest(cells);
   const absl::Time start = absl::Now();
   if (start + 2 * *making >= deadline) return PutModel(name, "not run", "the time was up");
   const uint32_t spare = 8 * (absl::GetFlag(FLAGS_steps) + absl::GetFlag(FLAGS_warm_up)) + 4352;
@@ -122,6 +147,10 @@ void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl
   *making = std::max(*making, absl::Now() - start);
   SpeedRun run{**model, limits, deadline, absl::GetFlag(FLAGS_steps), absl::GetFlag(FLAGS_warm_up),
                Put};
+  if (!cells.empty()) {
+    RunGrid(run, cells);
+    return;
+  }
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), 0);
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), absl::GetFlag(FLAGS_budget));
   RunCosts(run, Judged());
