@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What needs a GPU, in one command: kernels against their twins, the reference's generations, the sanitizer,
-# a worker that is killed, and speed. At most 8 minutes on the machine's first GPU, once things are built.
-#   tests/gpu/run.sh [--out DIR] [--model FILE] [--seconds N] [--only SECTION,...] [--speed_flag=FLAG]
+# a worker that is killed, and speed, in one process and through sockets. At most 8 minutes on the machine's
+# first GPU, once things are built.
+#   tests/gpu/run.sh [--out DIR] [--model FILE] [--seconds N] [--only SECTION,...] [--speed_flag=FLAG] [--vllm DIR]
 #   tests/gpu/run.sh --bundle DIR ...   with the programs of tests/gpu/bundle.sh: no network, nothing is built
 #   DIR/run.sh ...                      the same, from inside the bundle
 #   tests/gpu/run.sh --sanitizers ...   instead: memcheck, synccheck, initcheck and racecheck over all kernels
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
     --bundle=*) bundle=${1#*=} ;;
     --out=*) out=${1#*=} ;;
     --sanitizers) otherwise=gpu-sanitizers arguments+=("$1") ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) arguments+=("$1") ;;
   esac
   shift

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import pytest
-from suite import failover, load, node, places, shape_model, tensor_parallel
+from suite import failover, load, node, places, serve, shape_model, tensor_parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
@@ -46,6 +46,59 @@ def test_two_ranks_on_one_emulated_gpu(emulated, tmp_path):
     outcome = tensor_parallel.run(*emulated, tmp_path / "log", 300, devices, pool="8MiB", tokens=72)
     assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'log').read_text()}"
     assert outcome.detail.count("as with one rank") == 2 and "a rank killed after" in outcome.detail
+
+
+TINY_RIG = ["--pool_mib=2", "--copy_mib=1", "--product_side=32", "--max_rows=40", "--steps=4", "--warm_up=1"]
+PEER = """import os, sys
+assert os.environ["PYTHONPATH"].endswith("/site") and sys.argv[1:5] == ["--groups", "tiny", "--cells", "3x64,2x96"]
+print("words")
+print('{"group": "tiny", "batch": 3, "context": 64, "decode_tok_s": 77.5}')
+print('{"group": "tiny", "batch": 2, "context": 96, "error": "no memory"}')
+"""
+
+
+def test_serving_is_measured_beside_one_process_and_a_peer(emulated, tmp_path):
+    programs, _ = emulated
+    (programs.programs / "gpu_speed_bench").symlink_to(BIN / "emulated_speed_bench")
+    (tmp_path / "peer").mkdir()
+    (tmp_path / "peer/bench.py").write_text(PEER)
+    outcome = serve.run(programs, tmp_path, 300, "tiny", ["3x64", "2x96/48"], pool="16MiB", vllm_folder=tmp_path / "peer",
+                        rig_flags=TINY_RIG, worker_flags=["--prefill_chunk=64", "--prefill_chunk_beside_decodes=32"])  # fmt: skip
+    logs = "".join((tmp_path / name).read_text() for name in ("serve.log", "serve_rig.log", "serve_vllm.log"))
+    assert outcome.state == "pass", f"{outcome.detail}\n{logs}"
+    full, evicting = outcome.records
+    assert (full["batch"], full["context"], full["budget"]) == (3, 64, 0) and full["prompt"] == 32 and full["output"] == 64
+    assert (evicting["budget"], evicting["prompt"], evicting["output"]) == (48, 96, 1 + serve.WINDOW)
+    for one in outcome.records:
+        assert 0 < one["itl_ms_p50"] <= one["itl_ms_max"] and one["tokens_s"] > 0 and one["seconds"] > 0
+        assert one["share"] == pytest.approx(one["tokens_s"] / one["in_process_tokens_s"], abs=1e-3)
+        assert one["device"] == "cuda:0 emulated", one
+    assert full["vllm_tokens_s"] == 77.5 and "vllm_tokens_s" not in evicting
+    assert outcome.detail.count("of one process") == 2
+
+
+def test_without_its_peer_serving_is_measured_all_the_same(tmp_path):
+    (tmp_path / "unpack.sh").write_text("echo no space left >&2; exit 3")
+    assert serve.ask_vllm(tmp_path, "1b", [], 10, tmp_path / "log", tmp_path)[1][0].startswith("vLLM: ")
+    (tmp_path / "unpack.sh").unlink()
+    (tmp_path / "bench.py").write_text("raise SystemExit('no torch')")
+    assert serve.ask_vllm(tmp_path, "1b", [], 10, tmp_path / "log", tmp_path) == ({}, ["vLLM gave no rate: see serve_vllm.log"])
+    assert serve.ask_vllm(None) == ({}, [])
+
+
+def test_serving_tells_which_cell_fails(tmp_path):
+    outcome = serve.run(places.Places(BIN), tmp_path, 120, "tiny", ["2x64/40"], device="cpu", pool="64MiB")
+    (record,) = outcome.records
+    assert outcome.state == "fail" and record["state"] == "failed"
+    assert "INVALID_ARGUMENT" in record["detail"] and "multiple" in outcome.detail
+    outcome = serve.run(places.Places(BIN), tmp_path, 60, "tiny", ["2x64"], device="cuda:7")
+    assert outcome.state == "fail" and "manager ended before it served" in outcome.detail and not outcome.records
+
+
+@pytest.mark.parametrize("streams", [1, 7, 8, 56, 64, 128])
+def test_all_streams_have_places(streams):
+    batch = serve.places_for([serve.Cell(streams, 64, 0)])
+    assert batch - batch // 8 >= streams > batch - 1 - (batch - 1) // 8
 
 
 def test_a_manager_that_does_not_start_is_told(tmp_path):

@@ -59,6 +59,17 @@ def test_what_was_to_be_reached(page):
     assert row(alone, "| Llama-3.2-1B | 128 |")[-1] == "not served"
 
 
+def test_decode_through_sockets(page):
+    served = part(page, "## Decode through sockets")
+    rows = {tuple(cells[1:4]): cells[4:] for cells in (row(served, line[:40]) for line in served.splitlines() if "Llama" in line)}
+    assert rows["64", "1,024", "full"] == ["24,000", "25,000", "96 %", "1.40 s", "15,556"]
+    assert rows["128", "1,024", "full"] == ["35,000", "37,000", "95 % (missed)", "2.80 s", "not run"]
+    assert rows["128", "2,048", "full"][2] == "97 % (reached)"
+    assert rows["64", "4,096", "512"][:3] == ["25,000", "not run", "not run"], "nothing to compare it with"
+    assert rows["64", "8,192", "1,024"] == ["failed", "failed", "failed", "failed", "8,347"]
+    assert "not run" in part(tables.render({"sections": [], "records": {}}), "## Decode through sockets")
+
+
 def test_paper_and_peer(page):
     paper = part(page, "## The paper's setting")
     assert row(paper, "| 1,024 |") == ["1,024", "50,412", "56,714", "32", "3,020"]

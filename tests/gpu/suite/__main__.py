@@ -29,6 +29,8 @@ def arguments(given):
     parser.add_argument("--sanitizers", action="store_true", help="each tool of compute-sanitizer over all kernels, and no more")
     parser.add_argument("--nccl", type=pathlib.Path, help="folder of an NCCL for machines with an older one than 2.30")
     parser.add_argument("--commit", default="unknown", help="what was built")
+    parser.add_argument("--vllm", default=os.environ.get("FOLIO_VLLM"),
+                        help="folder of vLLM and of a bench.py that measures it; the section serve then has its rates too")
     parser.add_argument("--speed_flag", action="append", default=[], help="passed on to gpu_speed_bench")
     return parser.parse_args(given)
 
@@ -64,7 +66,7 @@ def main(given=None):
     results = {"commit": options.commit, **facts.gather()}
     gpus = (results["device"] or {}).get("gpus", 1)
     places = Places(options.bin, options.lib)
-    suite = Suite(places, options.out, options.model, options.oracle, options.speed_flag, gpus)
+    suite = Suite(places, options.out, options.model, options.oracle, options.speed_flag, gpus, options.vllm)
     sections = choose(suite.sanitizers() if options.sanitizers else suite.sections(), options.only)
     if results["device"] is None:
         print(f"run.sh: no GPU: {results['why']}; nothing was run")

@@ -4,7 +4,7 @@ import os
 import pathlib
 import sys
 
-from . import failover, tensor_parallel
+from . import failover, serve, tensor_parallel
 from .places import find_tool
 from .sections import (
     NOT_RUN, SKIPPED, Outcome, Section, execute, judge_benchmark, judge_sanitizer, judge_tests, last_words,
@@ -21,12 +21,12 @@ SPEED_MARGIN = 30  # seconds that the benchmark may err by when it foretells how
 
 class Suite:
     """Makes the sections, which write to OUT/logs. `model` is the reference model's file or None, `oracle` the folder
-    of its generations."""
+    of its generations, `vllm` a folder with vLLM and a program that measures it, or None."""
 
-    def __init__(self, places, out, model=None, oracle=None, speed_flags=(), gpus=1):
+    def __init__(self, places, out, model=None, oracle=None, speed_flags=(), gpus=1, vllm=None):
         self.places, self.logs, self.model, self.oracle = places, pathlib.Path(out) / "logs", model, oracle
         self.speed_flags = list(speed_flags)
-        self.gpus = gpus
+        self.gpus, self.peer = gpus, vllm
 
     def sections(self):
         return [
@@ -41,6 +41,7 @@ class Suite:
             Section("failover", "correctness", 60, self.failover, least=15),
             Section("tensor_parallel", "correctness", 100, self.tensor_parallel, least=30),
             self.benchmark("attention", "gpu_attention_bench", 75),
+            Section("serve", "speed", 300 if self.peer else 120, self.serve, least=60),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
         ]
@@ -104,15 +105,17 @@ class Suite:
         command = [self.places["gpu_speed_bench"], f"--seconds={seconds - SPEED_MARGIN:.0f}", *self.speed_flags]
         return judge_benchmark(self.execute("speed", command, seconds), seconds)
 
-    def without_daemons(self):
+    def lacking_daemons(self):
         """Why real processes cannot be run, or None."""
-        if not self.model:
-            return Outcome(SKIPPED, NO_MODEL)
-        for program in ("folio-manager", "folio-worker", "folioctl"):
-            lacking = self.places.why_not(program)
-            if lacking:
-                return Outcome(NOT_RUN, lacking)
-        return None
+        reasons = map(self.places.why_not, ("folio-manager", "folio-worker", "folioctl"))
+        return next((Outcome(NOT_RUN, lacking) for lacking in reasons if lacking), None)
+
+    def without_daemons(self):
+        """The same for those that serve the reference model."""
+        return self.lacking_daemons() if self.model else Outcome(SKIPPED, NO_MODEL)
+
+    def serve(self, seconds):
+        return self.lacking_daemons() or serve.run(self.places, self.logs, seconds, vllm_folder=self.peer)
 
     def failover(self, seconds):
         lacking = self.without_daemons()

@@ -166,6 +166,31 @@ def paper(results):
     return lines + table(head, body)
 
 
+def serve(results):
+    lines = [
+        "## Decode through sockets",
+        "",
+        "Tokens/s of all streams while all of them decode: folio-manager and folio-worker with default flags and places for all",
+        "streams, driven by `folioctl bench`. In one process: the same cell of this run without processes and sockets. To reach:",
+        "97 % of it at 128 streams. vLLM's engine is in its benchmark's process.",
+        "",
+    ]
+    body = []
+    for one in results.get("records", {}).get("serve", []):
+        cells = [state(one)] * 4
+        if measured(one):
+            share = one.get("share")
+            judged = "" if share is None else goal(percent(share), share >= 0.97) if one["batch"] >= 128 else percent(share)
+            cells = [
+                f"{one['tokens_s']:,.0f}", f"{one['in_process_tokens_s']:,.0f}" if share else NOT_RUN, judged or NOT_RUN,
+                f"{one['ttft_ms_max'] / 1e3:.2f} s",
+            ]  # fmt: skip
+        peer = f"{one['vllm_tokens_s']:,.0f}" if "vllm_tokens_s" in one else NOT_RUN
+        body.append((one["model"], one["batch"], f"{one['context']:,}", name_of(one["budget"]), *cells, peer))
+    head = ("model", "streams", "context", "budget", "served", "in one process", "share", "last first token", "vLLM, full cache")
+    return lines + table(head, body or [[NOT_RUN] * len(head)])
+
+
 def flashinfer(record):
     """FlashInfer's own decode on this shape, and our rate as a share of its."""
     if record.get("flashinfer") != "measured":
@@ -214,5 +239,5 @@ def peers(results):
 
 def render(results):
     """The whole page."""
-    parts = (summary, limits, decode, prompts, costs, paper, attention, peers)
+    parts = (summary, limits, decode, serve, prompts, costs, paper, attention, peers)
     return "\n".join(line for part in parts for line in part(results)).rstrip() + "\n"
