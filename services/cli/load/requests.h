@@ -16,7 +16,7 @@
 
 namespace folio::load {
 
-// A cache setting of the mix, which so many of all weights' sum have.
+// A cache setting of the mix. Its share of the requests is its weight over the sum of all weights.
 struct Choice {
   std::string name;
   folio::v1::CacheOptions cache;
