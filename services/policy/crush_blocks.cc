@@ -14,15 +14,15 @@ namespace folio::policy {
 namespace {
 
 // Room for a layer of a thousand tokens and eight heads, without an allocation.
-using Words = absl::InlinedVector<uint64_t, 8>;
+using BlockBits = absl::InlinedVector<uint64_t, 8>;
 using Blocks = absl::InlinedVector<BlockIndex, 64>;
 
 // The bits that more than half of the blocks have. 64 sums are made at a time, whose digits are in
 // one word each.
-Words Majority(const UpperHalves& halves, const Blocks& blocks) {
+BlockBits Majority(const UpperHalves& halves, const Blocks& blocks) {
   const auto digits = static_cast<uint32_t>(std::bit_width(blocks.size()));
   const uint64_t least = blocks.size() / 2 + 1;
-  Words majority(halves.words());
+  BlockBits majority(halves.words());
   for (size_t word = 0; word < majority.size(); ++word) {
     absl::InlinedVector<uint64_t, 16> sums(digits);
     for (const BlockIndex block : blocks) {
@@ -42,13 +42,13 @@ Words Majority(const UpperHalves& halves, const Blocks& blocks) {
   return majority;
 }
 
-Words Anchor(const UpperHalves& halves, const Blocks& blocks, uint32_t page_tokens,
-             CrushAnchor anchor, uint64_t seed) {
+BlockBits Anchor(const UpperHalves& halves, const Blocks& blocks, uint32_t page_tokens,
+                 CrushAnchor anchor, uint64_t seed) {
   if (anchor == CrushAnchor::kMean) return Majority(halves, blocks);
   const auto unasked = [](uint32_t) { return uint64_t{0}; };
   const std::vector<bool> bits =
       AnchorBits(anchor, seed, halves.heads(), page_tokens, blocks.size(), unasked);
-  Words words(halves.words());
+  BlockBits words(halves.words());
   for (size_t i = 0; i < bits.size(); ++i) {
     const size_t bit = i / page_tokens * halves.width() + i % page_tokens;
     words[bit / 64] |= uint64_t{bits[i] ? 1U : 0U} << bit % 64;
@@ -69,7 +69,7 @@ struct Differences {
 FOLIO_WIDE uint32_t WideCount(absl::Span<const uint64_t> bits, absl::Span<const uint64_t> anchor) {
   return Differences::Count(bits, anchor);
 }
-uint32_t Distance(absl::Span<const uint64_t> bits, const Words& anchor) {
+uint32_t Distance(absl::Span<const uint64_t> bits, const BlockBits& anchor) {
   return Wide() ? WideCount(bits, anchor) : Differences::Count(bits, anchor);
 }
 
@@ -88,7 +88,7 @@ BlockIndex UnrepresentedBlock(UpperHalves& halves, absl::Span<const float> block
   if (reps == 0) return candidates[0];
 
   halves.Rank(range.begin, range.end);
-  const Words point = Anchor(halves, candidates, page_tokens, anchor, seed);
+  const BlockBits point = Anchor(halves, candidates, page_tokens, anchor, seed);
   // In the order of (distance, index).
   absl::InlinedVector<uint64_t, 64> ordered;
   for (uint32_t i = 0; i < candidates.size(); ++i) {

@@ -11,10 +11,10 @@
 namespace folio::policy {
 namespace {
 
-using Words = std::vector<uint64_t>;
+using TokenBits = std::vector<uint64_t>;
 
 // [head]: bit i says whether the head ranks token begin + i in the upper half of `count` tokens.
-std::vector<Words> UpperHalves(const LayerScores& scores, uint32_t begin, uint32_t count) {
+std::vector<TokenBits> RankByHead(const LayerScores& scores, uint32_t begin, uint32_t count) {
   const uint32_t heads = scores.kv_heads;
   // [head][token]; tokens without a row are lowest.
   std::vector<int32_t> keys(size_t{heads} * count,
@@ -27,7 +27,7 @@ std::vector<Words> UpperHalves(const LayerScores& scores, uint32_t begin, uint32
             &keys[slot - begin], count);
     slot += rows;
   }
-  std::vector<Words> upper;
+  std::vector<TokenBits> upper;
   SearchGuess guess;  // heads are alike, so each search begins where the last one ended
   for (uint32_t head = 0; head < heads; ++head) {
     const absl::Span<const int32_t> own(&keys[size_t{head} * count], count);
@@ -39,7 +39,7 @@ std::vector<Words> UpperHalves(const LayerScores& scores, uint32_t begin, uint32
 // Each token's distance to the anchor, as numbers whose digit d is in plane d of each word.
 struct Distances {
   uint32_t digits;
-  Words planes;  // [word][digit]
+  TokenBits planes;  // [word][digit]
 
   // The tokens of `word` at that distance.
   uint64_t At(size_t word, uint32_t distance) const {
@@ -52,10 +52,10 @@ struct Distances {
   }
 };
 
-Distances DistancesTo(const std::vector<bool>& anchor, const std::vector<Words>& upper) {
+Distances DistancesTo(const std::vector<bool>& anchor, const std::vector<TokenBits>& upper) {
   const size_t words = upper[0].size();
   const auto digits = static_cast<uint32_t>(std::bit_width(upper.size()));
-  Distances result = {digits, Words(words * digits)};
+  Distances result = {digits, TokenBits(words * digits)};
   for (size_t head = 0; head < upper.size(); ++head) {
     const uint64_t flip = anchor[head] ? ~uint64_t{0} : 0;
     for (size_t word = 0; word < words; ++word) {
@@ -78,9 +78,9 @@ uint64_t LowestBit(uint64_t word, uint64_t skipped) {
 
 // Takes the representatives out of `candidates`, of which there are `count`.
 void TakeRepresentatives(const Distances& distances, uint32_t heads, uint32_t count, uint32_t reps,
-                         Words& candidates) {
+                         TokenBits& candidates) {
   // The candidates by (distance, slot) are not written down. `at` of them come before the word.
-  Words stays(candidates.size());
+  TokenBits stays(candidates.size());
   uint64_t at = 0;
   uint64_t taken = 0;
   for (uint32_t distance = 0; distance <= heads && taken < reps; ++distance) {
@@ -107,9 +107,9 @@ std::vector<uint64_t> UnrepresentedTokens(const LayerScores& scores, uint32_t be
   FOLIO_CHECK(reps <= lowest && lowest <= count);
   const std::vector<int32_t> keys = SortKeys(token_scores);
   SearchGuess guess;
-  Words candidates = MaskOf(keys, FindHighest(keys, count - lowest, guess), false);
+  TokenBits candidates = MaskOf(keys, FindHighest(keys, count - lowest, guess), false);
   if (reps == 0) return candidates;
-  const std::vector<Words> upper = UpperHalves(scores, begin, count);
+  const std::vector<TokenBits> upper = RankByHead(scores, begin, count);
   const auto ones = [&](uint32_t head) {
     uint64_t sum = 0;
     for (size_t word = 0; word < candidates.size(); ++word) {

@@ -84,7 +84,7 @@ int32_t NotAbove(Keys keys, int32_t bound) {
 }
 
 constexpr size_t kMaskBits = 64;
-constexpr size_t kLanes = 8;  // keys of a wide vector
+constexpr size_t kKeyLanes = 8;  // keys of a wide vector
 uint64_t PlainAboveMask(Keys keys, int32_t bound) {
   uint64_t mask = 0;
   for (size_t i = 0; i < keys.size(); ++i) mask |= uint64_t{keys[i] > bound ? 1U : 0U} << i;
@@ -94,7 +94,7 @@ uint64_t PlainAboveMask(Keys keys, int32_t bound) {
 FOLIO_WIDE uint64_t WideAboveMask(Keys keys, int32_t bound) {
   const __m256i bounds = _mm256_set1_epi32(bound);
   uint64_t mask = 0;
-  for (size_t i = 0; i < keys.size(); i += kLanes) {
+  for (size_t i = 0; i < keys.size(); i += kKeyLanes) {
     const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&keys[i]));
     const __m256 above = _mm256_castsi256_ps(_mm256_cmpgt_epi32(some, bounds));
     mask |= uint64_t{static_cast<uint32_t>(_mm256_movemask_ps(above))} << i;
@@ -138,8 +138,8 @@ uint32_t OldestLowest(absl::Span<const float> scores) {
 }
 
 uint64_t AboveMask(Keys keys, int32_t bound) {
-  return Wide() && keys.size() % kLanes == 0 ? WideAboveMask(keys, bound)
-                                             : PlainAboveMask(keys, bound);
+  return Wide() && keys.size() % kKeyLanes == 0 ? WideAboveMask(keys, bound)
+                                                : PlainAboveMask(keys, bound);
 }
 
 std::vector<uint64_t> MaskOf(Keys keys, const Highest& highest, bool held) {
