@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "services/policy/split_mix.h"
+#include "services/base/split_mix.h"
 
 namespace folio::policy {
 

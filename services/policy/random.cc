@@ -1,6 +1,6 @@
 #include "services/policy/random.h"
 
-#include "services/policy/split_mix.h"
+#include "services/base/split_mix.h"
 
 namespace folio::policy {
 namespace {

@@ -23,7 +23,7 @@ std::vector<uint32_t> Drawn(const std::string& text, uint32_t most, uint64_t see
   const auto lengths = Lengths::Parse(text);
   EXPECT_TRUE(lengths.ok()) << lengths.status();
   std::vector<uint32_t> drawn;
-  Random random(seed);
+  SplitMix64 random = SplitMix64::Of({seed, 0});
   for (size_t i = 0; i < count; ++i) drawn.push_back(lengths->Draw(random, most));
   return drawn;
 }

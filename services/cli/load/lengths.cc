@@ -54,7 +54,7 @@ absl::StatusOr<Lengths> Lengths::Parse(absl::string_view text) {
   return lengths;
 }
 
-uint32_t Lengths::Draw(Random& random, uint32_t most) const {
+uint32_t Lengths::Draw(SplitMix64& random, uint32_t most) const {
   if (kind_ == Kind::kUniform) {
     const uint32_t drawn = std::uniform_int_distribution<uint32_t>(first_, last_)(random);
     return std::clamp<uint32_t>(drawn, 1, most);

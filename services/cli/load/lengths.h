@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "services/cli/load/random.h"
+#include "services/base/split_mix.h"
 
 namespace folio::load {
 
@@ -24,7 +24,7 @@ class Lengths {
   static absl::StatusOr<Lengths> Parse(absl::string_view text);
 
   // A number from 1 to `most`, which is at least 1.
-  uint32_t Draw(Random& random, uint32_t most) const;
+  uint32_t Draw(SplitMix64& random, uint32_t most) const;
 
   // The largest number, or nothing where there is none.
   std::optional<uint32_t> most() const;

@@ -23,7 +23,8 @@ uint32_t LongestPrompt(const RequestPlan& plan) {
 }  // namespace
 
 Made MakeRequest(const RequestPlan& plan, uint64_t number) {
-  Random random(plan.seed, number);
+  // Each request has a stream of its own, whatever was made before.
+  SplitMix64 random = SplitMix64::Of({plan.seed, number});
   Made made;
   std::vector<double> weights;
   for (const Choice& choice : plan.mix) weights.push_back(choice.weight);

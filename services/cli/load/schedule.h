@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "services/base/split_mix.h"
 #include "services/base/steady_time.h"
-#include "services/cli/load/random.h"
 
 namespace folio::load {
 
@@ -56,7 +56,7 @@ class OpenLoop : public Schedule {
  public:
   // `rate` per second and `shape` are above 0.
   OpenLoop(double rate, double shape, uint64_t seed, SteadyTime begin)
-      : random_(seed), gaps_(shape, 1 / (rate * shape)), next_(begin) {
+      : random_(SplitMix64::Of({seed, 0})), gaps_(shape, 1 / (rate * shape)), next_(begin) {
     Sent();
   }
 
@@ -65,7 +65,7 @@ class OpenLoop : public Schedule {
   void Ended(SteadyTime /*at*/, bool /*ok*/) override {}
 
  private:
-  Random random_;
+  SplitMix64 random_;
   std::gamma_distribution<double> gaps_;
   SteadyTime next_;
 };
