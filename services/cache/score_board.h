@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "services/base/ids.h"
+#include "services/policy/score_rows.h"
 
 namespace folio::cache {
 
@@ -28,13 +29,10 @@ struct ScoreBoard {
     return rows;
   }
 
-  // Begins to read the rows of a page in the first channel. Another device or core wrote them, so
-  // reading them waits for memory. `page` may be any number.
+  // Begins to read the rows of a page in the first channel. `page` may be any number.
   void Prefetch(PageRef page) const {
     if (page.page.value() >= num_pages) return;
-    constexpr size_t kLine = 64 / sizeof(float);
-    const float* row = scores + page.page.value() * page_floats;
-    for (size_t i = 0; i < page_floats; i += kLine) __builtin_prefetch(row + i);
+    policy::PrefetchRows(scores + page.page.value() * page_floats, page_floats);
   }
 };
 

@@ -80,10 +80,9 @@ BlockIndex UnrepresentedBlock(UpperHalves& halves, absl::Span<const float> block
                               CrushAnchor anchor, uint64_t seed) {
   const uint32_t unprotected = range.end - range.begin;
   FOLIO_CHECK(reps < unprotected);
-  const std::vector<int32_t> keys = SortKeys(block_scores.subspan(range.begin, unprotected));
-  SearchGuess guess;
   Blocks candidates;
-  ForEachBit(MaskOf(keys, FindHighest(keys, unprotected - reps - 1, guess), false),
+  ForEachBit(MaskOfHighest(block_scores.subspan(range.begin, unprotected), unprotected - reps - 1,
+                           /*held=*/false),
              [&](uint32_t i) { candidates.emplace_back(range.begin + i); });
   if (reps == 0) return candidates[0];
 

@@ -76,11 +76,10 @@ uint64_t LowestBit(uint64_t word, uint64_t skipped) {
   return word & -word;
 }
 
-// Takes the representatives out of `candidates`, of which there are `count`.
-void TakeRepresentatives(const Distances& distances, uint32_t heads, uint32_t count, uint32_t reps,
-                         TokenBits& candidates) {
+// Adds the representatives of the `count` candidates to those that stay.
+void AddRepresentatives(const Distances& distances, uint32_t heads, uint32_t count, uint32_t reps,
+                        const TokenBits& candidates, TokenBits& stay) {
   // The candidates by (distance, slot) are not written down. `at` of them come before the word.
-  TokenBits stays(candidates.size());
   uint64_t at = 0;
   uint64_t taken = 0;
   for (uint32_t distance = 0; distance <= heads && taken < reps; ++distance) {
@@ -90,25 +89,26 @@ void TakeRepresentatives(const Distances& distances, uint32_t heads, uint32_t co
       for (; taken < reps; ++taken) {
         const uint64_t entry = reps == 1 ? 0 : taken * (count - 1) / (reps - 1);
         if (entry >= at + more) break;
-        stays[word] |= LowestBit(here, entry - at);
+        stay[word] |= LowestBit(here, entry - at);
       }
       at += more;
     }
   }
-  for (size_t word = 0; word < candidates.size(); ++word) candidates[word] &= ~stays[word];
 }
 
 }  // namespace
 
-std::vector<uint64_t> UnrepresentedTokens(const LayerScores& scores, uint32_t begin,
-                                          absl::Span<const float> token_scores, uint32_t lowest,
-                                          uint32_t reps, CrushAnchor anchor, uint64_t seed) {
+std::vector<uint64_t> RepresentedTokens(const LayerScores& scores, uint32_t begin,
+                                        absl::Span<const float> token_scores, uint32_t lowest,
+                                        uint32_t reps, CrushAnchor anchor, uint64_t seed) {
   const auto count = static_cast<uint32_t>(token_scores.size());
   FOLIO_CHECK(reps <= lowest && lowest <= count);
   const std::vector<int32_t> keys = SortKeys(token_scores);
   SearchGuess guess;
-  TokenBits candidates = MaskOf(keys, FindHighest(keys, count - lowest, guess), false);
-  if (reps == 0) return candidates;
+  const Highest others = FindHighest(keys, count - lowest, guess);
+  TokenBits stay = MaskOf(keys, others, true);
+  if (reps == 0) return stay;
+  const TokenBits candidates = MaskOf(keys, others, false);
   const std::vector<TokenBits> upper = RankByHead(scores, begin, count);
   const auto ones = [&](uint32_t head) {
     uint64_t sum = 0;
@@ -118,8 +118,8 @@ std::vector<uint64_t> UnrepresentedTokens(const LayerScores& scores, uint32_t be
     return sum;
   };
   const std::vector<bool> point = AnchorBits(anchor, seed, scores.kv_heads, 1, lowest, ones);
-  TakeRepresentatives(DistancesTo(point, upper), scores.kv_heads, lowest, reps, candidates);
-  return candidates;
+  AddRepresentatives(DistancesTo(point, upper), scores.kv_heads, lowest, reps, candidates, stay);
+  return stay;
 }
 
 }  // namespace folio::policy

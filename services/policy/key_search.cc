@@ -206,4 +206,10 @@ Highest FindHighest(Keys keys, uint32_t wanted, SearchGuess& guess) {
   return {guess.key, TiesFrom(keys, guess.key, wanted - static_cast<uint32_t>(above_high))};
 }
 
+std::vector<uint64_t> MaskOfHighest(absl::Span<const float> scores, uint32_t wanted, bool held) {
+  const std::vector<int32_t> keys = SortKeys(scores);
+  SearchGuess guess;
+  return MaskOf(keys, FindHighest(keys, wanted, guess), held);
+}
+
 }  // namespace folio::policy

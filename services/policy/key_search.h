@@ -61,6 +61,9 @@ Highest FindHighest(absl::Span<const int32_t> keys, uint32_t wanted, SearchGuess
 // behind the last key are 0.
 std::vector<uint64_t> MaskOf(absl::Span<const int32_t> keys, const Highest& highest, bool held);
 
+// The same for the `wanted` highest of scores. Newer scores win ties.
+std::vector<uint64_t> MaskOfHighest(absl::Span<const float> scores, uint32_t wanted, bool held);
+
 // Calls `use(i)` for each bit i that is set, ascending.
 template <typename Use>
 void ForEachBit(absl::Span<const uint64_t> words, Use use) {

@@ -28,7 +28,6 @@
 #include "services/policy/key_diff.h"
 #include "services/policy/paged_eviction.h"
 #include "services/policy/ranking_policy.h"
-#include "services/policy/signature.h"
 #include "services/policy/snap_kv.h"
 
 namespace folio::policy {
@@ -62,11 +61,6 @@ class KvCrush final : public Policy {
  private:
   // floor(share * budget).
   uint32_t Share(uint32_t budget) const;
-  // Takes the `lowest` items of `range` by their scores and lets `reps` of them stay to represent
-  // the others. Returns those that go, ascending.
-  std::vector<uint32_t> Unrepresented(HeadOrder& order, ItemRange range,
-                                      absl::Span<const float> item_scores, uint32_t lowest,
-                                      uint32_t reps) const;
 
   const std::shared_ptr<const RankingPolicy> base_;
   const Options options_;

@@ -25,13 +25,8 @@ float FoldedSum(absl::Span<const float> values, std::vector<float>& scratch) {
   return scratch[0];
 }
 
-// Scores come from another device or core, so reading them waits for memory. The processor does not
-// foresee where the next page is.
+// The processor does not foresee where the next page is.
 constexpr size_t kPagesAhead = 32;
-void Prefetch(const float* page, size_t floats) {
-  constexpr size_t kLine = 64 / sizeof(float);
-  for (size_t i = 0; i < floats; i += kLine) __builtin_prefetch(page + i);
-}
 
 }  // namespace
 
@@ -42,7 +37,7 @@ std::vector<float> HeadMeans(const LayerScores& scores) {
   uint32_t slot = 0;
   for (size_t block = 0; block < scores.pages.size(); ++block) {
     if (block + kPagesAhead < scores.pages.size()) {
-      Prefetch(scores.pages[block + kPagesAhead], page_floats);
+      PrefetchRows(scores.pages[block + kPagesAhead], page_floats);
     }
     const uint32_t rows = std::min(scores.page_tokens, scored - slot);
     RowMeans(scores.pages[block], rows, scores.kv_heads, means.data() + slot);
@@ -59,15 +54,20 @@ std::vector<TokenSlot> KeepHighest(absl::Span<const float> token_scores, const L
   const uint32_t recent = limits.recent.value();
   FOLIO_CHECK(uint64_t{sink} + recent <= budget && budget <= tokens);
 
-  const uint32_t wanted = budget - sink - recent;
-  const std::vector<int32_t> middle = SortKeys(token_scores.subspan(sink, tokens - recent - sink));
-  SearchGuess guess;
-  const Highest highest = FindHighest(middle, wanted, guess);
+  const auto middle = token_scores.subspan(sink, tokens - recent - sink);
+  return KeepMiddle(MaskOfHighest(middle, budget - sink - recent, true), TokenCount(tokens),
+                    limits);
+}
+
+std::vector<TokenSlot> KeepMiddle(absl::Span<const uint64_t> middle, TokenCount tokens,
+                                  const Limits& limits) {
+  const uint32_t sink = limits.sink.value();
   std::vector<TokenSlot> keep;
-  keep.reserve(budget);
+  keep.reserve(limits.budget.value());
   for (uint32_t slot = 0; slot < sink; ++slot) keep.emplace_back(slot);
-  ForEachBit(MaskOf(middle, highest, true), [&](uint32_t i) { keep.emplace_back(sink + i); });
-  for (uint32_t slot = tokens - recent; slot < tokens; ++slot) keep.emplace_back(slot);
+  ForEachBit(middle, [&](uint32_t i) { keep.emplace_back(sink + i); });
+  const uint32_t recent = (tokens - limits.recent).value();
+  for (uint32_t slot = recent; slot < tokens.value(); ++slot) keep.emplace_back(slot);
   return keep;
 }
 

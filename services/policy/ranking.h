@@ -7,6 +7,7 @@
 #ifndef FOLIO_SERVICES_POLICY_RANKING_H_
 #define FOLIO_SERVICES_POLICY_RANKING_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -22,6 +23,11 @@ std::vector<float> HeadMeans(const LayerScores& scores);
 // The slots that stay when `limits.budget` tokens may stay: the first `sink`, the last `recent`,
 // and the highest of those between, in ascending order. `token_scores` must be free of NaN.
 std::vector<TokenSlot> KeepHighest(absl::Span<const float> token_scores, const Limits& limits);
+
+// The first `sink` and the last `recent` of `tokens` slots, and those between whose bit is set, in
+// ascending order. Bit i is for slot sink + i.
+std::vector<TokenSlot> KeepMiddle(absl::Span<const uint64_t> middle, TokenCount tokens,
+                                  const Limits& limits);
 
 // The float32 mean of `token_scores` over each whole block, summed by folding the newer half onto
 // the older until one value is left.

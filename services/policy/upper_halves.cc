@@ -158,12 +158,12 @@ bool UpperHalves::Include(const Group& group, Half& half) {
     upper |= uint64_t{1} << token;
   }
   half.uppers += static_cast<uint32_t>(std::popcount(upper));
-  *group.word = (*group.word & ~(group.mask() << group.shift)) | (upper << group.shift);
+  group.SetBits(upper);
   return true;
 }
 
 void UpperHalves::Exclude(const Group& group, Half& half) {
-  const uint64_t upper = *group.word >> group.shift & group.mask();
+  const uint64_t upper = group.bits();
   half.uppers -= static_cast<uint32_t>(std::popcount(upper));
   for (uint64_t near = NearWindow(half, group); near != 0; near &= near - 1) {
     const auto token = static_cast<uint32_t>(std::countr_zero(near));
@@ -234,7 +234,7 @@ void UpperHalves::RankAll(uint32_t head) {
         half.window[half.length++] = group.PlaceOf(token);
       }
     }
-    *group.word = (*group.word & ~(group.mask() << group.shift)) | (bits << group.shift);
+    group.SetBits(bits);
   }
   std::sort(half.window, half.window + half.length);
   half.uppers = wanted;

@@ -76,6 +76,8 @@ class UpperHalves {
 
     Place PlaceOf(uint32_t token) const { return (Place{keys[token]} << 32) | (age + token); }
     uint64_t mask() const { return ~uint64_t{0} >> (64 - keys.size()); }
+    uint64_t bits() const { return *word >> shift & mask(); }
+    void SetBits(uint64_t bits) const { *word = (*word & ~(mask() << shift)) | bits << shift; }
   };
   Group GroupOf(const Block& block, uint32_t head, uint32_t first_token);
   // The tokens of the group that may lie in the head's window, and at any rate all that do.

@@ -14,10 +14,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "services/base/split_mix.h"
 #include "services/policy/registry.h"
-#include "services/policy/signature.h"
-#include "services/policy/split_mix.h"
 #include "tests/policy/score_table.h"
+#include "tests/policy/signature.h"
 
 namespace folio::policy {
 namespace {

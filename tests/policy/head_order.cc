@@ -1,4 +1,4 @@
-#include "services/policy/head_order.h"
+#include "tests/policy/head_order.h"
 
 #include <algorithm>
 #include <limits>

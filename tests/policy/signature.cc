@@ -1,4 +1,4 @@
-#include "services/policy/signature.h"
+#include "tests/policy/signature.h"
 
 #include "services/base/check.h"
 

@@ -1,14 +1,14 @@
 // Signatures holds one bit per KV head and token for each item of a range of tokens. This header is
 // the arithmetic of KVCrush, which picks representatives by comparing such signatures. Its
 // functions are pure and may be called from any thread.
-#ifndef FOLIO_SERVICES_POLICY_SIGNATURE_H_
-#define FOLIO_SERVICES_POLICY_SIGNATURE_H_
+#ifndef FOLIO_TESTS_POLICY_SIGNATURE_H_
+#define FOLIO_TESTS_POLICY_SIGNATURE_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "services/policy/head_order.h"
+#include "tests/policy/head_order.h"
 
 namespace folio::policy {
 
@@ -58,4 +58,4 @@ std::vector<uint32_t> EvenlySpaced(const std::vector<uint32_t>& sorted, uint32_t
 
 }  // namespace folio::policy
 
-#endif  // FOLIO_SERVICES_POLICY_SIGNATURE_H_
+#endif  // FOLIO_TESTS_POLICY_SIGNATURE_H_

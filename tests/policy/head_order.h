@@ -2,8 +2,8 @@
 // of a range of them for each head.
 //
 // Scores are stored as sort keys, contiguous by head, for FindHighest. Thread-compatible.
-#ifndef FOLIO_SERVICES_POLICY_HEAD_ORDER_H_
-#define FOLIO_SERVICES_POLICY_HEAD_ORDER_H_
+#ifndef FOLIO_TESTS_POLICY_HEAD_ORDER_H_
+#define FOLIO_TESTS_POLICY_HEAD_ORDER_H_
 
 #include <cstdint>
 #include <vector>
@@ -37,4 +37,4 @@ class HeadOrder {
 
 }  // namespace folio::policy
 
-#endif  // FOLIO_SERVICES_POLICY_HEAD_ORDER_H_
+#endif  // FOLIO_TESTS_POLICY_HEAD_ORDER_H_
