@@ -28,6 +28,18 @@ uint64_t PageNeeds::Lacking() const {
   return lacking;
 }
 
+uint32_t PageNeeds::QuietTokens() const {
+  const uint32_t page_tokens = record_.geometry.page_tokens;
+  uint64_t most = record_.remaining();
+  for (const BlockTable& table : record_.layers) {
+    const uint64_t resident = table.resident().value();
+    const uint64_t in_page = page_tokens - 1 - resident % page_tokens;
+    // A sequence that is to be swapped in has no pages yet.
+    most = std::min({most, in_page, std::max(table.capacity(), resident) - resident});
+  }
+  return static_cast<uint32_t>(most);
+}
+
 uint64_t PageNeeds::ToPromise() const {
   const bool optimistic = record_.admission == Admission::kOptimistic;
   if (optimistic && !record_.in_prompt()) {

@@ -22,6 +22,9 @@ class PageNeeds {
   // How many of them it lacks, over all layers.
   uint64_t Lacking() const;
 
+  // Tokens that can be decoded before a page of some layer is full or missing.
+  uint32_t QuietTokens() const;
+
   // Pages beyond those held that the sequence is promised, over all layers.
   uint64_t Promised() const { return record_.parked ? 0 : ToPromise(); }
   // The same as if it were not parked.

@@ -19,7 +19,6 @@ Sequence::~Sequence() { FOLIO_CHECK(record_.held_pages() == 0 && !record_.decidi
 
 LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
   record_.ready_since = now;
-  record_.quiet_tokens = 0;
   if (record_.parked) return {};
   const bool restores = record_.swap.use == SwapUse::kIn && record_.held_pages() == 0;
   if (record_.plan_in_flight() && !restores) return {};
@@ -34,23 +33,10 @@ LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
         granted[layer].push_back(table.pages().back());
       }
     }
-    NoteQuietTokens();
   }
+  record_.quiet_tokens = PageNeeds(record_).QuietTokens();
   ResizeToPromise();
   return granted;
-}
-
-void Sequence::NoteQuietTokens() {
-  if (record_.in_prompt() || record_.plan_in_flight()) return;
-  if (record_.swap.use != SwapUse::kNone) return;
-  const uint32_t page_tokens = record_.geometry.page_tokens;
-  uint64_t most = record_.remaining();
-  for (const BlockTable& table : record_.layers) {
-    const uint32_t resident = table.resident().value();
-    const uint64_t in_page = page_tokens - 1 - resident % page_tokens;
-    most = std::min({most, in_page, table.capacity() - resident});
-  }
-  record_.quiet_tokens = static_cast<uint32_t>(most);
 }
 
 bool Sequence::ReserveLacking(const PagePool& pool) {
@@ -82,7 +68,6 @@ std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   const DecisionView view(record_, board);
   if (!view.due()) return std::nullopt;
   record_.deciding = true;
-  record_.quiet_tokens = 0;
   record_.starved = false;  // the plan makes room
   return view.Snapshot(std::exchange(kept_, {}));
 }
@@ -97,7 +82,6 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
 
 void Sequence::ApplyPlan(PagePool& pool) {
   FOLIO_CHECK(record_.plan.has_value());
-  record_.quiet_tokens = 0;
   NoteSwappedIn();
   const Action& action = record_.plan->action;
   if (const auto* drop = std::get_if<DropAction>(&action)) {
@@ -142,7 +126,6 @@ void Sequence::NoteProgress() {
 
 void Sequence::NoteTold(SwapSlots offer) {
   record_.told = true;
-  record_.quiet_tokens = 0;
   if (offer.size() == 0) return;
   FOLIO_CHECK(record_.swap.use == SwapUse::kNone);
   record_.swap = {SwapUse::kOffered, std::move(offer)};
@@ -184,7 +167,6 @@ void Sequence::SwapOut(PagePool& pool) {
 void Sequence::BecomeParked() {
   kept_.clear();
   record_.starved = record_.asked_back = record_.told = false;
-  record_.quiet_tokens = 0;
   record_.parked = true;
 }
 
@@ -208,7 +190,6 @@ void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
     ForgetContents();
   }
   record_.orphaned_at = now;
-  record_.quiet_tokens = 0;
   record_.starved = record_.asked_back = record_.told = false;
 }
 
@@ -251,7 +232,6 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
 
 void Sequence::Release(PagePool& pool) {
   record_.swap = {};
-  record_.quiet_tokens = 0;
   for (BlockTable& table : record_.layers) {
     pool.Release(table.Clear());
   }
@@ -261,7 +241,6 @@ void Sequence::Release(PagePool& pool) {
 void Sequence::Quarantine(PagePool& pool) {
   record_.swap.slots.Quarantine(record_.worker);
   record_.swap = {};
-  record_.quiet_tokens = 0;
   for (BlockTable& table : record_.layers) {
     for (PageRef page : table.Clear()) pool.Quarantine(page, record_.worker);
   }

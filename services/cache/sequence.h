@@ -64,10 +64,7 @@ class Sequence {
   // Ends that. Precondition: it is parked, and the pool promises PageNeeds::ToPromise.
   void Unpark(PageReservation reservation);
   // Its worker is to park it. No pages are given meanwhile.
-  void AskBack() {
-    record_.asked_back = true;
-    record_.quiet_tokens = 0;
-  }
+  void AskBack() { record_.asked_back = true; }
   // `offer` is slots for all of its pages, or none.
   void NoteTold(SwapSlots offer);
   // It need not be parked after all, and is starved if it lacks pages now.
@@ -98,7 +95,6 @@ class Sequence {
   // result false.
   bool ReserveLacking(const PagePool& pool);
   void ResizeToPromise();
-  void NoteQuietTokens();
   // Gives all pages back, with the contents in the slots.
   void SwapOut(PagePool& pool);
   // The pages have the contents, so the slots are free.

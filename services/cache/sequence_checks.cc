@@ -1,6 +1,5 @@
 #include "services/cache/sequence_checks.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -187,20 +186,17 @@ absl::Status CheckSwap(const SequenceRecord& record) {
                                           " pages with tokens, in a state that has others"));
 }
 
+// Nothing is due to the sequence except what a full page brings.
+bool OnlyDecodes(const SequenceRecord& record) {
+  return !record.in_prompt() && !record.plan_in_flight() && !record.starved && !record.asked_back &&
+         !record.parked && record.swap.use == SwapUse::kNone;
+}
+
 absl::Status CheckQuiet(const SequenceRecord& record) {
-  if (record.quiet_tokens == 0) return absl::OkStatus();
-  uint64_t most = record.remaining();
-  for (const BlockTable& table : record.layers) {
-    const uint64_t resident = table.resident().value();
-    const uint64_t in_page =
-        record.geometry.page_tokens - 1 - resident % record.geometry.page_tokens;
-    most = std::min({most, in_page, table.capacity() - resident});
-  }
-  const bool waits = record.in_prompt() || record.plan_in_flight() || record.starved ||
-                     record.asked_back || record.parked || record.swap.use != SwapUse::kNone;
-  if (!waits && !record.orphaned() && record.quiet_tokens <= most) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(record.quiet_tokens, " tokens are called quiet, and ",
-                                          waits ? 0 : most, " are"));
+  const uint32_t quiet = PageNeeds(record).QuietTokens();
+  if (!OnlyDecodes(record) || record.quiet_tokens <= quiet) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(record.quiet_tokens, " tokens are called quiet, and ", quiet, " are"));
 }
 
 absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePool& pool,
@@ -232,8 +228,9 @@ absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& requ
 
 bool IsQuiet(const SequenceRecord& record, const CommitRequest& request) {
   const uint64_t length = request.logical_length.value();
-  return length > record.logical_length && length - record.logical_length <= record.quiet_tokens &&
-         request.filled.empty() && CheckTokens(record, request).ok();
+  return OnlyDecodes(record) && length > record.logical_length &&
+         length - record.logical_length <= record.quiet_tokens && request.filled.empty() &&
+         CheckTokens(record, request).ok();
 }
 
 absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,

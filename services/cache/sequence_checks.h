@@ -16,8 +16,8 @@ namespace folio::cache {
 // FAILED_PRECONDITION says what was expected and what came.
 absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request);
 
-// Whether the record can take a commit that is within its quiet tokens. If not, CheckCommit may
-// still be content with it.
+// Whether the commit is right and makes nothing due, no page, plan or answer to a shortage. If not,
+// CheckCommit may still be content with it.
 bool IsQuiet(const SequenceRecord& record, const CommitRequest& request);
 
 // INTERNAL names the first broken invariant. Marks each page that the sequence holds in `seen`, by

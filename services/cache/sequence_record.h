@@ -99,9 +99,7 @@ struct SequenceRecord {
   // unless `swap` has the contents.
   bool parked = false;
   SequenceSwap swap;
-  // So many more tokens can be decoded that fill no page and need none, and nothing else is due
-  // either. 0 also where that is unknown.
-  uint32_t quiet_tokens = 0;
+  uint32_t quiet_tokens = 0;  // PageNeeds::QuietTokens, or less
 
   // The next eviction.
   bool deciding = false;  // a policy reads the sequence's scores, so its pages must stay in place
