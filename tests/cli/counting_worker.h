@@ -4,8 +4,6 @@
 #define FOLIO_TESTS_CLI_COUNTING_WORKER_H_
 
 #include <grpcpp/grpcpp.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "folio/v1/inference.grpc.pb.h"
+#include "tests/common/temp_dir.h"
 
 namespace folio::testing {
 
@@ -29,9 +28,6 @@ class CountingWorker : private folio::v1::Inference::Service {
   static constexpr uint32_t kEos = 600;
 
   CountingWorker() {
-    char name[] = "/tmp/folio-test.XXXXXX";
-    directory_ = mkdtemp(name);
-    address_ = "unix:" + directory_ + "/socket";
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
@@ -41,7 +37,6 @@ class CountingWorker : private folio::v1::Inference::Service {
   ~CountingWorker() override {
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
-    rmdir(directory_.c_str());
   }
 
   // Set these before calls are made. The status of the call of each number, from 0 on. A failure
@@ -125,8 +120,8 @@ class CountingWorker : private folio::v1::Inference::Service {
     return grpc::Status::OK;
   }
 
-  std::string directory_;
-  std::string address_;
+  const TempDir directory_;
+  const std::string address_ = "unix:" + directory_ / "socket";
   std::unique_ptr<grpc::Server> server_;
   mutable std::mutex mutex_;
   std::vector<folio::v1::GenerateRequest> requests_;

@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "services/client/client.h"
-#include "tests/client/scripted_server.h"
+#include "tests/client/lost_worker.h"
 
 namespace folio::client {
 namespace {
@@ -18,34 +18,15 @@ using ::folio::testing::ScriptedServer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-folio::v1::GenerateRequest Question() {
-  folio::v1::GenerateRequest request;
-  *request.mutable_input() = Ask("Why?");
-  return request;
-}
-
-// A worker that is lost after these texts, and another one.
-class ResumeTest : public ::testing::Test {
+class ResumeTest : public LostWorker {
  protected:
   ResumeTest() {
-    lost_.script.events = AnswerEvents({"one", " two"});
-    lost_.script.events[0].mutable_started()->set_resume_token("secret");
-    lost_.script.events.pop_back();
-    lost_.script.status = {grpc::StatusCode::UNAVAILABLE, "killed"};
-    other_.script.events = AnswerEvents({" three"});
-    other_.script.events[0].mutable_started()->set_resume_token("secret");
     other_.script.events[2].mutable_chunk()->set_tokens(0, 102);
     auto client = Client::Connect(lost_.address(), {.standby = {other_.address()}});
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
   }
-  CallOptions Options(absl::Duration resume) const {
-    CallOptions options;
-    options.resume = resume;
-    return options;
-  }
 
-  ScriptedServer lost_, other_;
   std::unique_ptr<Client> client_;
 };
 
@@ -119,7 +100,7 @@ TEST_F(ResumeTest, BeginsAgainOnlyWhereItIsUnavailable) {
 TEST_F(ResumeTest, AsksAgainWhileItIsNotToBeHad) {
   other_.script.events.clear();
   other_.script.status = {grpc::StatusCode::UNAVAILABLE, "not yet"};
-  Generation generation = client_->Start(Question(), Options(absl::Seconds(1)));
+  Generation generation = client_->Start(Question(), Resume(absl::Seconds(1)));
   for (int event = 0; event < 4; ++event) ASSERT_TRUE(generation.Next().has_value());
   lost_.Stop();
   const absl::Time begin = absl::Now();
@@ -141,7 +122,7 @@ TEST_F(ResumeTest, SaysWhyItCannotGoOn) {
 }
 
 TEST_F(ResumeTest, NotWithoutATokenNorWithoutTime) {
-  EXPECT_EQ(client_->Complete(Question(), Options(absl::ZeroDuration())).status().code(),
+  EXPECT_EQ(client_->Complete(Question(), Resume(absl::ZeroDuration())).status().code(),
             absl::StatusCode::kUnavailable);
   lost_.script.events[0].mutable_started()->clear_resume_token();
   const absl::Status status = client_->Complete(Question()).status();
@@ -153,7 +134,7 @@ TEST_F(ResumeTest, NotWithoutATokenNorWithoutTime) {
 TEST_F(ResumeTest, IsCancelledWhileItWaits) {
   other_.script.events.clear();
   other_.script.status = {grpc::StatusCode::UNAVAILABLE, "not yet"};
-  Generation generation = client_->Start(Question(), Options(absl::Minutes(10)));
+  Generation generation = client_->Start(Question(), Resume(absl::Minutes(10)));
   for (int event = 0; event < 4; ++event) ASSERT_TRUE(generation.Next().has_value());
   lost_.Stop();
   std::thread canceller([&] {

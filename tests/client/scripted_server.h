@@ -5,8 +5,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -18,6 +16,7 @@
 #include "folio/v1/admin.grpc.pb.h"
 #include "folio/v1/inference.grpc.pb.h"
 #include "tests/client/answer_events.h"
+#include "tests/common/temp_dir.h"
 
 namespace folio::testing {
 
@@ -44,9 +43,6 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
  public:
   // Listens on a Unix socket in a directory of its own.
   ScriptedServer() {
-    char name[] = "/tmp/folio-test.XXXXXX";
-    directory_ = mkdtemp(name);
-    address_ = "unix:" + directory_ + "/socket";
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
@@ -54,10 +50,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
     builder.RegisterService(static_cast<folio::v1::Admin::Service*>(this));
     server_ = builder.BuildAndStart();
   }
-  ~ScriptedServer() override {
-    Stop();
-    rmdir(directory_.c_str());
-  }
+  ~ScriptedServer() override { Stop(); }
 
   Script script;
 
@@ -159,8 +152,8 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
     return End(context);
   }
 
-  std::string directory_;
-  std::string address_;
+  const TempDir directory_;
+  const std::string address_ = "unix:" + directory_ / "socket";
   std::unique_ptr<grpc::Server> server_;
   mutable std::mutex mu_;
   folio::v1::GenerateRequest generate_request_;

@@ -10,8 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "services/client/inputs.h"
-#include "tests/client/scripted_server.h"
+#include "tests/client/lost_worker.h"
 
 namespace folio::client {
 namespace {
@@ -48,34 +47,14 @@ class Listener : public StreamListener {
   absl::Notification ended;
 };
 
-folio::v1::GenerateRequest Question() {
-  folio::v1::GenerateRequest request;
-  *request.mutable_input() = Ask("Why?");
-  return request;
-}
-
-CallOptions Resume(absl::Duration time) {
-  CallOptions options;
-  options.resume = time;
-  return options;
-}
-
-// The first worker is lost after two tokens, and the second one has the third.
-class StreamsTest : public ::testing::Test {
+class StreamsTest : public LostWorker {
  protected:
   StreamsTest() {
-    lost_.script.events = AnswerEvents({"one", " two"});
-    lost_.script.events[0].mutable_started()->set_resume_token("secret");
-    lost_.script.events.pop_back();
-    lost_.script.status = {grpc::StatusCode::UNAVAILABLE, "killed"};
-    other_.script.events = AnswerEvents({" three"});
-    other_.script.events[0].mutable_started()->set_resume_token("secret");
     auto streams = Streams::Connect({lost_.address(), other_.address()}, {.connections = 2});
     EXPECT_TRUE(streams.ok()) << streams.status();
     if (streams.ok()) streams_ = *std::move(streams);
   }
 
-  ScriptedServer lost_, other_;
   std::unique_ptr<Streams> streams_;
 };
 
