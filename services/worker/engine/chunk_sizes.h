@@ -53,7 +53,7 @@ class ChunkSizes {
   static constexpr uint32_t kLeast = 16;
 
  private:
-  // Seconds per prompt token. Unknown before the first step, whose size is kFirst.
+  // Seconds per prompt token, or 0 before a step that says something about them.
   struct Cost {
     double seconds = 0;
     void Add(double sample, bool long_enough);
