@@ -126,15 +126,17 @@ def kill_worker(node, victim):
 
 def interrupted(node, victim, heir, case, tokens, seconds, kill=kill_worker):
     """(its tokens, how many of them had come when the worker was killed)."""
+    # Without a buffer, because `communicate` leaves out what a buffer has read beyond the last line.
     process = subprocess.Popen(asking(node, victim, case, tokens), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=node.places.environment())  # fmt: skip
+                               bufsize=0, env=node.places.environment())  # fmt: skip
     try:
         got, gaps = [], []
         claims = node.claims()
         while len(got) < min(8, tokens // 3):
             line = process.stdout.readline()
             if not line:
-                raise Broken(f"{case}: the generation ended by itself: {process.stderr.read().strip()[-300:]}")
+                errors = process.stderr.read().decode(errors="replace")
+                raise Broken(f"{case}: the generation ended by itself: {errors.strip()[-300:]}")
             read_events([line], got, gaps)
         before = len(got)
         kill(node, victim)
@@ -142,6 +144,7 @@ def interrupted(node, victim, heir, case, tokens, seconds, kill=kill_worker):
         os.replace(node.folder / f"{heir}.sock", node.folder / f"{victim}.sock")
         rest, errors = process.communicate(timeout=seconds)
         if process.returncode != 0:
+            errors = errors.decode(errors="replace")
             raise Broken(f"{case}: not resumed after {before} tokens: {errors.strip()[-300:]}")
         read_events(rest.splitlines(), got, gaps)
         if node.claims() == claims:
