@@ -143,7 +143,7 @@ def test_pages_in_host_memory_and_gpu_memory_that_is_too_small(tiny_model, gpu, 
         worker = subprocess.run(
             [
                 BIN / GpuNode.worker_binary, "--device=cuda", f"--manager={node.manager_address}", f"--model={tiny_model}",
-                f"--listen=unix:{node.path}/refused.sock", *flags,
+                f"--listen=unix:{node.path}/refused.sock", "--prefill_chunk=512", *flags,
             ],
             env={**DRIVER}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
