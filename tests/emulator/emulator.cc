@@ -1,6 +1,7 @@
 #include "tests/emulator/emulator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -23,16 +24,23 @@ constexpr unsigned kMaxThreads = 1024;
   std::abort();
 }
 
+// What a lane gives to a product of tiles.
+struct Operands {
+  uint32_t a[4], b[2];
+};
+
 struct Warp {
   uint64_t numbers[2][kWarp];
+  Operands operands[2][kWarp];
   char barriers[2];
 };
 
 // One block's threads, made once and used for block after block.
 class Scheduler {
  public:
-  void RunBlock(Index3 size, const std::function<void()>& thread) {
+  void RunBlock(Index3 size, bool overlaps, const std::function<void()>& thread) {
     body_ = &thread;
+    overlaps_ = overlaps;
     Start(size);
     Publish(&begun_);
     while (!AllAre(State::kDone)) {
@@ -87,6 +95,16 @@ class Scheduler {
     return numbers;
   }
 
+  const Operands* Gather(const Operands& mine) {
+    Fiber& self = fibers_[current_];
+    Operands* operands = warps_[current_ / kWarp].operands[self.exchanges++ % 2];
+    operands[current_ % kWarp] = mine;
+    Wait(State::kAtWarp);
+    return operands;
+  }
+
+  void WaitForEarlierKernels() { fibers_[current_].waited = true; }
+
   uint64_t blocks() const { return blocks_; }
 
  private:
@@ -104,6 +122,7 @@ class Scheduler {
       fiber.thread = {i % size.x, i / size.x % size.y, i / size.x / size.y};
       fiber.state = State::kReady;
       fiber.exchanges = fiber.barriers = fiber.warp_barriers = 0;
+      fiber.waited = false;
       fiber.Start(&Scheduler::Entry);
     }
   }
@@ -157,6 +176,7 @@ class Scheduler {
   std::vector<Warp> warps_;
   std::vector<unsigned> lane_order_, warp_order_;
   const std::function<void()>* body_ = nullptr;
+  bool overlaps_ = false;
   unsigned current_ = 0, count_ = 0;
   uint64_t blocks_ = 0;
   char begun_ = 0, barriers_[2] = {}, ended_ = 0;  // their addresses are the names of barriers
@@ -175,13 +195,16 @@ void Scheduler::Entry() {
   (*self.body_)();
   Publish(&self.ended_);
   Fiber& fiber = self.fibers_[self.current_];
+  if (self.overlaps_ && !fiber.waited) {
+    Fail("a thread of a kernel that may overlap has not waited for earlier kernels");
+  }
   fiber.state = State::kDone;
   fiber.Leave();
 }
 
 }  // namespace
 
-void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread) {
+void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread, bool overlaps) {
   static std::mutex one_grid;
   const std::lock_guard<std::mutex> lock(one_grid);
   place.grid_size = grid;
@@ -190,7 +213,7 @@ void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread) {
     for (unsigned y = 0; y < grid.y; ++y) {
       for (unsigned x = 0; x < grid.x; ++x) {
         place.block = {x, y, z};
-        TheScheduler().RunBlock(block, thread);
+        TheScheduler().RunBlock(block, overlaps, thread);
       }
     }
   }
@@ -207,6 +230,27 @@ uint32_t Ballot(bool mine) {
   for (unsigned lane = 0; lane < kWarp; ++lane) bits |= static_cast<uint32_t>(all[lane]) << lane;
   return bits;
 }
+
+// Element k, k + 1 of row or column `index` of a tile is in register (k / 8) of lane (index, k % 8
+// / 2).
+void MultiplyTiles(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]) {
+  const Operands* all = TheScheduler().Gather(Operands{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
+  const auto number = [](uint32_t pair, unsigned k) {
+    return std::bit_cast<float>(k % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
+  };
+  const unsigned lane = place.thread.x % kWarp;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = lane / 4;
+    const unsigned column = lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      const unsigned t = k % 8 / 2;
+      c[i] += number(all[row * 4 + t].a[k / 8 * 2 + i / 2], k) *
+              number(all[column * 4 + t].b[k / 8], k);
+    }
+  }
+}
+
+void WaitForEarlierKernels() { TheScheduler().WaitForEarlierKernels(); }
 
 uint64_t BlocksRun() { return TheScheduler().blocks(); }
 

@@ -31,8 +31,9 @@ inline Place place;
 
 inline constexpr unsigned kWarp = 32;
 
-// Runs `thread` once for every thread of every block.
-void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread);
+// Runs `thread` once for every thread of every block. With `overlaps` each thread must call
+// WaitForEarlierKernels.
+void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread, bool overlaps = false);
 
 // For running threads. Returns once all threads of the block, or of the warp, have come here.
 void BlockBarrier();
@@ -41,6 +42,10 @@ void WarpBarrier();
 uint64_t Exchange(uint64_t mine, unsigned lane);
 // Returns a bit for each lane, set if that lane gave true.
 uint32_t Ballot(bool mine);
+
+// The instructions of kernels/cuda/device/tensor_core.cuh and overlap.cuh.
+void MultiplyTiles(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]);
+void WaitForEarlierKernels();
 
 // Blocks run since the start; tests look whether anything ran.
 uint64_t BlocksRun();

@@ -103,6 +103,45 @@ TEST(EmulatorDeathTest, SaysWhatIsWrong) {
                        }),
                "not all of its lanes reach");
   EXPECT_DEATH(RunGrid({1, 1, 1}, {40, 1, 1}, [] {}), "whole warps");
+  EXPECT_DEATH(RunGrid(
+                   {1, 1, 1}, {32, 1, 1},
+                   [] {
+                     if (threadIdx.x != 5) WaitForEarlierKernels();
+                   },
+                   /*overlaps=*/true),
+               "has not waited for earlier kernels");
+}
+
+// Small numbers are exact, so that the order of a sum does not matter.
+TEST(Emulator, MultipliesTiles) {
+  float a[16][16];
+  float b[16][8];
+  float c[16][8];
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) a[i][j] = static_cast<float>(i - 2 * j);
+    for (int j = 0; j < 8; ++j) b[i][j] = static_cast<float>(3 * i - j);
+    for (int j = 0; j < 8; ++j) c[i][j] = static_cast<float>(i * j);
+  }
+  const auto pair = [](float lower, float upper) {
+    return __float_as_uint(lower) >> 16 | __float_as_uint(upper);
+  };
+  RunGrid({1, 1, 1}, {64, 1, 1}, [&] {
+    const unsigned g = threadIdx.x % 32 / 4;
+    const unsigned t = threadIdx.x % 4 * 2;
+    float sums[4] = {};
+    MultiplyTiles({pair(a[g][t], a[g][t + 1]), pair(a[g + 8][t], a[g + 8][t + 1]),
+                   pair(a[g][t + 8], a[g][t + 9]), pair(a[g + 8][t + 8], a[g + 8][t + 9])},
+                  {pair(b[t][g], b[t + 1][g]), pair(b[t + 8][g], b[t + 9][g])}, sums);
+    if (threadIdx.x >= 32) return;
+    for (unsigned i = 0; i < 4; ++i) c[g + i / 2 * 8][t + i % 2] += sums[i];
+  });
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      float want = static_cast<float>(i * j);
+      for (int k = 0; k < 16; ++k) want += a[i][k] * b[k][j];
+      EXPECT_EQ(c[i][j], want) << i << ", " << j;
+    }
+  }
 }
 
 }  // namespace

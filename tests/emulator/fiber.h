@@ -44,6 +44,7 @@ class Fiber {
   Index3 thread;
   // Their parity says which of the warp's two sets of numbers, or of two barriers, is in use.
   unsigned exchanges = 0, barriers = 0, warp_barriers = 0;
+  bool waited = false;  // for earlier kernels
 
   // Makes ready to run `entry` from the start.
   void Start(void (*entry)()) {

@@ -156,6 +156,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp properties;
+  if (attribute != cudaDevAttrComputeCapabilityMajor) return cudaErrorInvalidValue;
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess) *value = properties.major;
+  return error;
+}
+
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);

@@ -41,10 +41,20 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+union cudaLaunchAttributeValue {
+  int programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
 };
 
 inline void __threadfence_system() {}
@@ -96,9 +106,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                Arguments&&... arguments) {
   const dim3 grid = config->gridDim;
   const dim3 block = config->blockDim;
+  // The only attribute that there is.
+  const bool overlaps =
+      config->numAttrs > 0 && config->attrs->val.programmaticStreamSerializationAllowed != 0;
   folio::emulate::Enqueue(config->stream, [=] {
-    folio::emulate::RunGrid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
-                            [&] { kernel(Parameters(arguments)...); });
+    folio::emulate::RunGrid(
+        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+        [&] { kernel(Parameters(arguments)...); }, overlaps);
   });
   return cudaSuccess;
 }

@@ -64,6 +64,8 @@ inline cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 
 // Fills the memory with a pattern of large numbers, so that unwritten memory does not look like a
