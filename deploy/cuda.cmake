@@ -1,7 +1,7 @@
 # The CUDA side of the build: language, architectures, libraries. Included when FOLIO_CUDA is ON.
 # deploy/build.sh sets what is below from deploy/cuda_toolkit.sh.
 set(FOLIO_CUDA_ARCHS "" CACHE STRING
-    "GPU architectures as CMake writes them. Empty: 80, with PTX for newer ones, 90a, and 100 where nvcc knows it")
+    "GPU architectures as CMake writes them. Empty: 80, 90a, 100 where nvcc knows it, and PTX of 90 for newer ones")
 set(FOLIO_NCCL_ROOT "" CACHE PATH "Where NCCL's include/ and lib/ are")
 set(FOLIO_FLASHINFER_INCLUDE "" CACHE PATH "FlashInfer's headers")
 set(FOLIO_CUOBJDUMP "" CACHE FILEPATH "cuobjdump, for the table of resources")
@@ -22,7 +22,9 @@ endif()
 if(FOLIO_CUDA_ARCHS)
   set(CMAKE_CUDA_ARCHITECTURES ${FOLIO_CUDA_ARCHS})
 else()
-  set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
+  # GPUs of 9.0 and later never run code that was compiled for less, because kernels that overlap must wait for each
+  # other (kernels/cuda/device/overlap.cuh), and 8.0 has no instruction for it.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-virtual 90a-real)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
   if(known MATCHES "compute_100\n")
     list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real)

@@ -5,6 +5,7 @@
 #include <flashinfer/attention/prefill.cuh>
 
 #include "kernels/cuda/attention/tile.h"
+#include "kernels/cuda/overlap.h"
 
 namespace folio::kernels::cuda::attention {
 
@@ -15,10 +16,9 @@ template <typename Number, uint32_t kRows, uint32_t kHeadDim>
 cudaError_t RunTile(const Params<Number>& params, Number* parts, float* sums, cudaStream_t stream) {
   // Scores are float32 whatever the numbers are.
   constexpr bool kHalfPrecisionScores = false;
-  constexpr bool kDependentLaunch = false;
   return flashinfer::BatchPrefillWithPagedKVCacheDispatched<
       kRows, kHeadDim, kHeadDim, flashinfer::PosEncodingMode::kNone, kHalfPrecisionScores,
-      flashinfer::MaskMode::kCausal, Variant, Params<Number>>(params, parts, sums, kDependentLaunch,
+      flashinfer::MaskMode::kCausal, Variant, Params<Number>>(params, parts, sums, KernelsOverlap(),
                                                               stream);
 }
 

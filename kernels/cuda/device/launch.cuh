@@ -8,23 +8,48 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/cuda/overlap.h"
 #include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda::device {
+
+template <typename... Parameters, typename... Arguments>
+absl::Status LaunchWith(absl::string_view name, cudaLaunchConfig_t config,
+                        void (*kernel)(Parameters...), const Arguments&... arguments) {
+  const dim3 grid = config.gridDim;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return absl::OkStatus();
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the kernel ", name, " was not started: ", cudaGetErrorString(error)));
+}
+
+inline cudaLaunchConfig_t LaunchConfig(Stream stream, dim3 grid, uint32_t threads) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  return config;
+}
 
 // Does nothing if the grid is empty.
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(absl::string_view name, Stream stream, dim3 grid, uint32_t threads,
                     void (*kernel)(Parameters...), const Arguments&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return absl::OkStatus();
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = dim3(threads);
-  config.stream = stream;
-  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the kernel ", name, " was not started: ", cudaGetErrorString(error)));
+  return LaunchWith(name, LaunchConfig(stream, grid, threads), kernel, arguments...);
+}
+
+// As Launch, for a kernel that waits for earlier ones itself (device/overlap.cuh).
+template <typename... Parameters, typename... Arguments>
+absl::Status LaunchOverlapping(absl::string_view name, Stream stream, dim3 grid, uint32_t threads,
+                               void (*kernel)(Parameters...), const Arguments&... arguments) {
+  cudaLaunchAttribute overlaps{};
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = LaunchConfig(stream, grid, threads);
+  config.attrs = &overlaps;
+  config.numAttrs = KernelsOverlap() ? 1 : 0;
+  return LaunchWith(name, config, kernel, arguments...);
 }
 
 inline absl::Status Unserved(absl::string_view what) {

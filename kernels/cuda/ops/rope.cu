@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/pages.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/ops/ops.h"
@@ -80,6 +81,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     RopeAppendKernel(const In* qkv, size_t stride, AttentionShape shape, RopeTable rope,
                      const AppendSlot* slots, Pages<T> pages, T* q, size_t q_stride) {
   __shared__ float scores[kMaxKvHeads];
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
   const uint32_t warp = threadIdx.x / kWarp;
   const uint32_t half = shape.head_dim / 2;
   const AppendSlot slot = slots[blockIdx.x];
@@ -145,9 +148,10 @@ absl::Status RopeAppendScore(Stream stream, ConstTensor qkv, const AttentionShap
     using In = typename decltype(in)::Type;
     using T = typename decltype(stored)::Type;
     const dim3 grid(slots.size, 1 + device::Blocks(shape.heads, kWarps));
-    return device::Launch("RopeAppendScore", stream, grid, kWarps * kWarp, RopeAppendKernel<In, T>,
-                          static_cast<const In*>(qkv.data), qkv.stride, shape, rope, slots.data,
-                          Pages<T>(pool), static_cast<T*>(q.data), q.stride);
+    return device::LaunchOverlapping("RopeAppendScore", stream, grid, kWarps * kWarp,
+                                     RopeAppendKernel<In, T>, static_cast<const In*>(qkv.data),
+                                     qkv.stride, shape, rope, slots.data, Pages<T>(pool),
+                                     static_cast<T*>(q.data), q.stride);
   });
 }
 

@@ -1,6 +1,7 @@
 // These kernels turn one row into one row: embedding, normalisation, biases and SwiGLU.
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/ops/ops.h"
 
@@ -33,6 +34,8 @@ __global__ void __launch_bounds__(kThreads)
     AddRmsNormKernel(float* hidden, size_t hidden_stride, const In* delta, size_t delta_stride,
                      const float* weight, float eps, T* out, size_t out_stride, uint32_t cols) {
   __shared__ float scratch[kThreads / device::kWarp];
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
   float* x = hidden + blockIdx.x * hidden_stride;
   float squares = 0;
   for (uint32_t i = threadIdx.x * kWidth; i < cols; i += kThreads * kWidth) {
@@ -69,6 +72,8 @@ __global__ void __launch_bounds__(kThreads)
                        const T* rounded, size_t rounded_stride, T* out, size_t out_stride,
                        uint32_t cols) {
   __shared__ float scratch[kThreads / device::kWarp];
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
   const float* x = hidden + blockIdx.x * hidden_stride;
   float squares = 0;
   for (uint32_t i = threadIdx.x; i < cols; i += kThreads) squares += x[i] * x[i];
@@ -83,6 +88,8 @@ __global__ void __launch_bounds__(kThreads)
 template <typename In, typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     SwiGluKernel(const In* gate_up, size_t in_stride, T* out, size_t out_stride, uint32_t cols) {
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
   const uint32_t i = (blockIdx.y * kThreads + threadIdx.x) * kWidth;
   if (i >= cols) return;
   const In* row = gate_up + blockIdx.x * in_stride;
@@ -98,6 +105,8 @@ __global__ void __launch_bounds__(kThreads)
 template <int kWidth>
 __global__ void __launch_bounds__(kThreads)
     AddBiasKernel(float* rows, size_t stride, const float* bias, uint32_t cols) {
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
   const uint32_t i = (blockIdx.y * kThreads + threadIdx.x) * kWidth;
   if (i >= cols) return;
   float* row = rows + blockIdx.x * stride;
@@ -161,10 +170,10 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
     using In = typename decltype(in)::Type;
     using T = typename decltype(stored)::Type;
     return WithWidth<4>(packs, [&](auto width) {
-      return device::Launch("AddRmsNorm", stream, dim3(hidden.rows), kThreads,
-                            AddRmsNormKernel<In, T, width>, static_cast<float*>(hidden.data),
-                            hidden.stride, static_cast<const In*>(delta.data), delta.stride, weight,
-                            eps, static_cast<T*>(out.data), out.stride, out.cols);
+      return device::LaunchOverlapping(
+          "AddRmsNorm", stream, dim3(hidden.rows), kThreads, AddRmsNormKernel<In, T, width>,
+          static_cast<float*>(hidden.data), hidden.stride, static_cast<const In*>(delta.data),
+          delta.stride, weight, eps, static_cast<T*>(out.data), out.stride, out.cols);
     });
   });
 }
@@ -177,10 +186,11 @@ absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight
   }
   return device::WithStorage(out.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    return device::Launch("RoundingLoss", stream, dim3(hidden.rows), kThreads,
-                          RoundingLossKernel<T>, static_cast<const float*>(hidden.data),
-                          hidden.stride, weight, eps, static_cast<const T*>(rounded.data),
-                          rounded.stride, static_cast<T*>(out.data), out.stride, out.cols);
+    return device::LaunchOverlapping("RoundingLoss", stream, dim3(hidden.rows), kThreads,
+                                     RoundingLossKernel<T>, static_cast<const float*>(hidden.data),
+                                     hidden.stride, weight, eps,
+                                     static_cast<const T*>(rounded.data), rounded.stride,
+                                     static_cast<T*>(out.data), out.stride, out.cols);
   });
 }
 
@@ -190,8 +200,8 @@ absl::Status AddBias(Stream stream, Tensor rows, const float* bias) {
   }
   return WithWidth<4>(AllDivisible(4, rows.cols, rows.stride), [&](auto width) {
     const dim3 grid(rows.rows, device::Blocks(rows.cols, kThreads * width));
-    return device::Launch("AddBias", stream, grid, kThreads, AddBiasKernel<width>,
-                          static_cast<float*>(rows.data), rows.stride, bias, rows.cols);
+    return device::LaunchOverlapping("AddBias", stream, grid, kThreads, AddBiasKernel<width>,
+                                     static_cast<float*>(rows.data), rows.stride, bias, rows.cols);
   });
 }
 
@@ -205,9 +215,9 @@ absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out) {
     using T = typename decltype(stored)::Type;
     return WithWidth<4>(packs, [&](auto width) {
       const dim3 grid(gate_up.rows, device::Blocks(out.cols, kThreads * width));
-      return device::Launch("SwiGlu", stream, grid, kThreads, SwiGluKernel<In, T, width>,
-                            static_cast<const In*>(gate_up.data), gate_up.stride,
-                            static_cast<T*>(out.data), out.stride, out.cols);
+      return device::LaunchOverlapping("SwiGlu", stream, grid, kThreads, SwiGluKernel<In, T, width>,
+                                       static_cast<const In*>(gate_up.data), gate_up.stride,
+                                       static_cast<T*>(out.data), out.stride, out.cols);
     });
   });
 }
