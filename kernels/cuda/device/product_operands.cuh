@@ -1,0 +1,132 @@
+// This header loads the operands of products of few rows in the form that tensor cores take them.
+// A lane loads eight neighbouring columns at once, which are two registers of each of two
+// instructions. Device code.
+#ifndef FOLIO_KERNELS_CUDA_DEVICE_PRODUCT_OPERANDS_CUH_
+#define FOLIO_KERNELS_CUDA_DEVICE_PRODUCT_OPERANDS_CUH_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/tensor_core.cuh"
+#include "kernels/cuda/types.h"
+
+namespace folio::kernels::cuda::device {
+
+// Columns that a warp reads together: a line of 128 bytes from each of the weight's rows.
+inline constexpr uint32_t kChunk = 64;
+// Numbers that a lane loads at once.
+inline constexpr uint32_t kLoad = 8;
+
+// The warps of a block read chunks in turn. The first column of this warp's chunk in a turn.
+template <uint32_t kWarps>
+__device__ __forceinline__ uint32_t ChunkOf(uint32_t turn) {
+  return (turn * kWarps + threadIdx.x / 32) * kChunk;
+}
+// The first column that this lane loads of the first half of that chunk.
+template <uint32_t kWarps>
+__device__ __forceinline__ uint32_t ColumnOf(uint32_t turn) {
+  return ChunkOf<kWarps>(turn) + threadIdx.x % 4 * kLoad;
+}
+
+__device__ __forceinline__ uint32_t Pair(bf16 first, bf16 second) {
+  return first.bits | uint32_t{second.bits} << 16;
+}
+__device__ __forceinline__ uint4 Pairs(const bf16 (&x)[kLoad]) {
+  return {Pair(x[0], x[1]), Pair(x[2], x[3]), Pair(x[4], x[5]), Pair(x[6], x[7])};
+}
+
+// Neighbouring numbers of a row, and zeros beyond its end. `cols` is a multiple of kLoad.
+__device__ __forceinline__ uint4 LoadEight(const bf16* row, uint32_t at, uint32_t cols) {
+  return at < cols ? *reinterpret_cast<const uint4*>(row + at) : uint4{0, 0, 0, 0};
+}
+__device__ __forceinline__ void LoadEight(const float* row, uint32_t at, uint32_t cols,
+                                          float (&to)[kLoad]) {
+  if (at < cols) {
+    Load(row + at, to);
+    return;
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kLoad; ++i) to[i] = 0;
+}
+
+// Inputs give the parts that are multiplied for eight columns of a row.
+struct PlainRows {
+  static constexpr bool kNormed = false;
+  static constexpr int kParts = 1;
+  const bf16* rows;
+  size_t stride;
+  uint32_t count, cols;
+
+  __device__ __forceinline__ void Load(uint32_t row, uint32_t at, uint4 (&parts)[1],
+                                       float& squares) const {
+    parts[0] = row < count ? LoadEight(rows + row * stride, at, cols) : uint4{0, 0, 0, 0};
+  }
+};
+
+// The second part, if there is one, is what the first one lost by rounding.
+template <int kNumParts>
+struct NormedRows {
+  static constexpr bool kNormed = true;
+  static constexpr int kParts = kNumParts;
+  const float* rows;
+  size_t stride;
+  uint32_t count, cols;
+  const float* norm;
+  float eps;
+
+  __device__ __forceinline__ void Load(uint32_t row, uint32_t at, uint4 (&parts)[kParts],
+                                       float& squares) const {
+    float x[kLoad] = {};
+    float factor[kLoad];
+    if (row < count) LoadEight(rows + row * stride, at, cols, x);
+    LoadEight(norm, at, cols, factor);
+#pragma unroll
+    for (uint32_t i = 0; i < kLoad; ++i) {
+      squares += x[i] * x[i];
+      x[i] *= factor[i];
+    }
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      bf16 rounded[kLoad];
+#pragma unroll
+      for (uint32_t i = 0; i < kLoad; ++i) {
+        Store(x[i], rounded[i]);
+        x[i] -= ToFloat(rounded[i]);
+      }
+      parts[part] = Pairs(rounded);
+    }
+  }
+};
+
+// The weights of one chunk that a lane holds: rows g and g + 8 of each tile, and both halves of
+// the chunk.
+template <int kTiles>
+struct Weights {
+  uint4 at[kTiles][2][2];
+
+  __device__ __forceinline__ void Load(const bf16* const (&rows)[kTiles][2], uint32_t column,
+                                       uint32_t cols) {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        at[tile][part / 2][part % 2] =
+            LoadEight(rows[tile][part / 2], column + part % 2 * (kChunk / 2), cols);
+      }
+    }
+  }
+};
+
+// The order of a sum is free, so that a lane multiplies the eight columns that it loads at once,
+// wherever they would lie in the tiles of an instruction.
+__device__ __forceinline__ void MultiplyChunk(const uint4& upper, const uint4& lower,
+                                              const uint4& in, float (&sums)[4]) {
+  MultiplyTiles({upper.x, lower.x, upper.y, lower.y}, {in.x, in.y}, sums);
+  MultiplyTiles({upper.z, lower.z, upper.w, lower.w}, {in.z, in.w}, sums);
+}
+
+}  // namespace folio::kernels::cuda::device
+
+#endif  // FOLIO_KERNELS_CUDA_DEVICE_PRODUCT_OPERANDS_CUH_

@@ -1,0 +1,271 @@
+// One kernel computes all products of few rows. A block has the results of 16 outputs, or of 16
+// gates and their ups, and its warps divide the columns of their weights, so that each
+// multiprocessor has enough loads under way to read memory at its full speed.
+#include <type_traits>
+
+#include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/overlap.cuh"
+#include "kernels/cuda/device/product_operands.cuh"
+#include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/ops/small_products.h"
+
+namespace folio::kernels::cuda {
+namespace {
+
+using device::kChunk;
+using device::kWarp;
+using device::NormedRows;
+using device::PlainRows;
+using device::Weights;
+
+constexpr uint32_t kWarps = 8;
+constexpr uint32_t kThreads = kWarps * kWarp;
+constexpr uint32_t kTileOutputs = 16;
+constexpr uint32_t kTileRows = 8;
+// Results take the sums of one output, or of a gate and its up, for one row.
+template <typename T>
+struct Stored {
+  static constexpr int kTiles = 1;
+  T* out;
+  size_t stride;
+  const float* bias;
+
+  __device__ __forceinline__ void Put(uint32_t row, uint32_t output, const float (&sums)[1]) const {
+    device::Store(bias != nullptr ? sums[0] + bias[output] : sums[0], out[row * stride + output]);
+  }
+};
+
+struct Added {
+  static constexpr int kTiles = 1;
+  float* out;
+  size_t stride;
+
+  __device__ __forceinline__ void Put(uint32_t row, uint32_t output, const float (&sums)[1]) const {
+    out[row * stride + output] += sums[0];
+  }
+};
+
+struct Gated {
+  static constexpr int kTiles = 2;
+  bf16* out;
+  size_t stride;
+
+  __device__ __forceinline__ void Put(uint32_t row, uint32_t output, const float (&sums)[2]) const {
+    device::Store(sums[0] / (1.0f + expf(-sums[0])) * sums[1], out[row * stride + output]);
+  }
+};
+
+// The sums of all warps, in the form in which lanes hold them.
+template <int kTiles, int kRowTiles>
+struct Parts {
+  float sums[kWarps][kTiles][kRowTiles][4][kWarp];
+  float squares[kWarps][kTileRows];
+};
+
+// Adds the products of this warp's columns.
+template <typename Input, int kTiles, int kRowTiles, int kAhead>
+__device__ __forceinline__ void AddColumns(const Input& in, const bf16* const (&rows)[kTiles][2],
+                                           Weights<kTiles> (&weights)[kAhead],
+                                           float (&sums)[kTiles][kRowTiles][4], float& squares) {
+  for (uint32_t turn = 0; device::ChunkOf<kWarps>(turn) < in.cols; turn += kAhead) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (device::ChunkOf<kWarps>(turn + i) >= in.cols) break;
+#pragma unroll
+      for (int j = 0; j < 2 * kRowTiles; ++j) {
+        const int half = j % 2;
+        const int row_tile = j / 2;
+        uint4 x[Input::kParts];
+        in.Load(row_tile * kTileRows + threadIdx.x % kWarp / 4,
+                device::ColumnOf<kWarps>(turn + i) + half * (kChunk / 2), x, squares);
+#pragma unroll
+        for (int k = 0; k < Input::kParts * kTiles; ++k) {
+          const auto& tile = weights[i].at[k % kTiles];
+          device::MultiplyChunk(tile[0][half], tile[1][half], x[k / kTiles],
+                                sums[k % kTiles][row_tile]);
+        }
+      }
+      weights[i].Load(rows, device::ColumnOf<kWarps>(turn + i + kAhead), in.cols);
+    }
+  }
+}
+
+// Adds the warps' parts of each result, in their order.
+template <typename Input, typename Result, int kTiles, int kRowTiles>
+__device__ __forceinline__ void PutResults(const Input& in, const Parts<kTiles, kRowTiles>& parts,
+                                           uint32_t first, uint32_t outputs, const Result& result) {
+  for (uint32_t i = threadIdx.x; i < kTileOutputs * in.count; i += kThreads) {
+    const uint32_t row = i / kTileOutputs;
+    const uint32_t output = i % kTileOutputs;
+    if (first + output >= outputs) continue;
+    float scale = 1;
+    if constexpr (Input::kNormed) {
+      float sum = 0;
+      for (uint32_t warp = 0; warp < kWarps; ++warp) sum += parts.squares[warp][row];
+      scale = 1.0f / sqrtf(sum / static_cast<float>(in.cols) + in.eps);
+    }
+    // See MultiplyTiles for the place of a sum.
+    const uint32_t number = output / 8 * 2 + row % 2;
+    const uint32_t lane = output % 8 * 4 + row % kTileRows / 2;
+    float totals[kTiles];
+    for (int tile = 0; tile < kTiles; ++tile) {
+      float sum = 0;
+      for (uint32_t warp = 0; warp < kWarps; ++warp) {
+        sum += parts.sums[warp][tile][row / kTileRows][number][lane];
+      }
+      totals[tile] = sum * scale;
+    }
+    result.Put(row, first + output, totals);
+  }
+}
+
+template <typename Input, typename Result, int kRowTiles>
+__global__ void __launch_bounds__(kThreads, 2)
+    SmallProductKernel(Input in, const bf16* weight, size_t stride, uint32_t outputs,
+                       Result result) {
+  constexpr int kTiles = Result::kTiles;
+  constexpr int kAhead = 4 / kTiles;  // chunks of weights under way
+  __shared__ Parts<kTiles, kRowTiles> parts;
+  device::LetNextKernelStart();
+  const uint32_t warp = threadIdx.x / kWarp;
+  const uint32_t lane = threadIdx.x % kWarp;
+  const uint32_t first = blockIdx.x * kTileOutputs;
+  // Outputs beyond the last one are computed as if they were the last one, and not stored.
+  const bf16* rows[kTiles][2];
+#pragma unroll
+  for (int i = 0; i < 2 * kTiles; ++i) {
+    const uint32_t output = min(first + lane / 4 + i % 2 * 8, outputs - 1);
+    rows[i / 2][i % 2] = weight + (size_t{outputs} * (i / 2) + output) * stride;
+  }
+  // No kernel writes weights, so that they are read while the kernel before still runs.
+  Weights<kTiles> weights[kAhead];
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) weights[i].Load(rows, device::ColumnOf<kWarps>(i), in.cols);
+  device::WaitForEarlierKernels();
+
+  float sums[kTiles][kRowTiles][4] = {};
+  float squares = 0;
+  AddColumns(in, rows, weights, sums, squares);
+#pragma unroll
+  for (int i = 0; i < 4 * kTiles * kRowTiles; ++i) {
+    const int tile = i / (4 * kRowTiles);
+    const int row_tile = i / 4 % kRowTiles;
+    parts.sums[warp][tile][row_tile][i % 4][lane] = sums[tile][row_tile][i % 4];
+  }
+  if constexpr (Input::kNormed) {
+    // The four lanes of a row.
+    squares += __shfl_xor_sync(device::kAllLanes, squares, 1);
+    squares += __shfl_xor_sync(device::kAllLanes, squares, 2);
+    if (lane % 4 == 0) parts.squares[warp][lane / 4] = squares;
+  }
+  __syncthreads();
+  PutResults(in, parts, first, outputs, result);
+}
+
+bool RowsAreAligned(const ConstTensor& tensor) {
+  constexpr size_t kAlignment = 16;
+  return reinterpret_cast<uintptr_t>(tensor.data) % kAlignment == 0 &&
+         tensor.stride * BytesOf(tensor.type) % kAlignment == 0 && tensor.stride >= tensor.cols;
+}
+
+// `outputs` are the columns of the result.
+absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const Tensor& out,
+                        uint32_t outputs) {
+  const bool normed = in.norm != nullptr;
+  const uint32_t most = normed ? kMaxNormedRows : kMaxSmallRows;
+  if (in.rows.rows > most) {
+    return device::Unserved(absl::StrCat("products of few rows serve ", most, " rows",
+                                         normed ? " with a norm" : "", ", not ", in.rows.rows));
+  }
+  if (in.rows.type != (normed ? DataType::kFloat32 : DataType::kBf16) ||
+      weight.type != DataType::kBf16) {
+    return device::Unserved(
+        "products of few rows multiply bf16 weights by bf16 rows, or by float32 rows with a norm");
+  }
+  if (in.exact && !normed) return device::Unserved("only rows with a norm are multiplied exactly");
+  if (in.rows.cols != weight.cols || weight.cols == 0 || outputs == 0 || out.cols != outputs ||
+      out.rows < in.rows.rows) {
+    return device::Unserved(absl::StrCat("[", in.rows.rows, ", ", in.rows.cols, "] times [",
+                                         weight.rows, ", ", weight.cols, "] transposed is not [",
+                                         out.rows, ", ", out.cols, "]"));
+  }
+  if (weight.cols % device::kLoad != 0) {
+    return device::Unserved(absl::StrCat("products of few rows need a multiple of ", device::kLoad,
+                                         " columns, not ", weight.cols));
+  }
+  if (!RowsAreAligned(in.rows) || !RowsAreAligned(weight) ||
+      reinterpret_cast<uintptr_t>(in.norm) % 16 != 0) {
+    return device::Unserved("rows must begin at multiples of 16 bytes");
+  }
+  return absl::OkStatus();
+}
+
+template <int kRowTiles, typename Input, typename Result>
+absl::Status Start(Stream stream, const Input& in, const ConstTensor& weight,
+                   const Result& result) {
+  const uint32_t outputs = weight.rows / Result::kTiles;
+  const dim3 grid(in.count == 0 ? 0 : device::Blocks(outputs, kTileOutputs));
+  return device::LaunchOverlapping(
+      "SmallProduct", stream, grid, kThreads, SmallProductKernel<Input, Result, kRowTiles>, in,
+      static_cast<const bf16*>(weight.data), weight.stride, outputs, result);
+}
+
+template <typename Result>
+absl::Status StartPlain(Stream stream, const ConstTensor& in, const ConstTensor& weight,
+                        const Result& result) {
+  const PlainRows rows{static_cast<const bf16*>(in.data), in.stride, in.rows, in.cols};
+  return in.rows <= kTileRows ? Start<1>(stream, rows, weight, result)
+                              : Start<2>(stream, rows, weight, result);
+}
+
+template <int kParts, typename Result>
+absl::Status StartNormed(Stream stream, const SmallInput& in, const ConstTensor& weight,
+                         const Result& result) {
+  const NormedRows<kParts> rows{static_cast<const float*>(in.rows.data),
+                                in.rows.stride,
+                                in.rows.rows,
+                                in.rows.cols,
+                                in.norm,
+                                in.eps};
+  return Start<1>(stream, rows, weight, result);
+}
+
+}  // namespace
+
+absl::Status SmallProduct(Stream stream, const SmallInput& in, ConstTensor weight,
+                          const float* bias, Tensor out) {
+  if (absl::Status status = CheckSmall(in, weight, out, weight.rows); !status.ok()) return status;
+  if (out.type == DataType::kBf16 && in.norm == nullptr) {
+    const Stored<bf16> result{static_cast<bf16*>(out.data), out.stride, bias};
+    return StartPlain(stream, in.rows, weight, result);
+  }
+  if (out.type != DataType::kFloat32) {
+    return device::Unserved("a product is float32, or bf16 without a norm");
+  }
+  const Stored<float> result{static_cast<float*>(out.data), out.stride, bias};
+  if (in.norm == nullptr) return StartPlain(stream, in.rows, weight, result);
+  return in.exact ? StartNormed<2>(stream, in, weight, result)
+                  : StartNormed<1>(stream, in, weight, result);
+}
+
+absl::Status AddSmallProduct(Stream stream, const SmallInput& in, ConstTensor weight, Tensor out) {
+  if (absl::Status status = CheckSmall(in, weight, out, weight.rows); !status.ok()) return status;
+  if (out.type != DataType::kFloat32 || in.norm != nullptr) {
+    return device::Unserved("a product is added to float32, and without a norm");
+  }
+  return StartPlain(stream, in.rows, weight, Added{static_cast<float*>(out.data), out.stride});
+}
+
+absl::Status SmallSwiGlu(Stream stream, const SmallInput& in, ConstTensor gate_up, Tensor out) {
+  absl::Status status = CheckSmall(in, gate_up, out, gate_up.rows / 2);
+  if (!status.ok()) return status;
+  if (gate_up.rows % 2 != 0 || out.type != DataType::kBf16 || in.exact) {
+    return device::Unserved("SwiGLU's weights hold as many gates as ups, and its result is bf16");
+  }
+  const Gated result{static_cast<bf16*>(out.data), out.stride};
+  return in.norm == nullptr ? StartPlain(stream, in.rows, gate_up, result)
+                            : StartNormed<1>(stream, in, gate_up, result);
+}
+
+}  // namespace folio::kernels::cuda
