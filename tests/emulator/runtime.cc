@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,19 +39,6 @@ std::map<char*, size_t>& Locked() {
   return locked;
 }
 
-// Numbers of the stand-in driver's devices.
-const std::vector<int>& Visible() {
-  static const std::vector<int> visible = [] {
-    std::vector<int> devices;
-    for (const char digit : folio::testing::fake_gpu::Knob("CUDA_VISIBLE_DEVICES", "0")) {
-      if (digit != ',') devices.push_back(digit - '0');
-    }
-    return devices;
-  }();
-  return visible;
-}
-thread_local int current = 0;
-
 // The error of a call that must not be recorded.
 cudaError_t Forbidden() {
   BreakRecording();
@@ -81,14 +69,19 @@ void RunUpTo(CUstream_st* stream, uint64_t upto) {
   }
 }
 
+std::atomic<uint64_t> enqueued = 0;
+
 }  // namespace
 
 void Enqueue(CUstream_st* stream, std::function<void()> work) {
+  ++enqueued;
   if (stream == nullptr) return work();
   if (stream->recorded != nullptr) return stream->recorded->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->enqueued;
 }
+
+uint64_t Enqueued() { return enqueued; }
 
 void BreakRecording() {
   if (recording != nullptr) recording->recorded->broken = true;
@@ -124,44 +117,6 @@ const char* cudaGetErrorString(cudaError_t error) {
     default:
       return "invalid argument";
   }
-}
-
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = static_cast<int>(emulate::Visible().size());
-  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
-}
-
-cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
-    return cudaErrorInvalidDevice;
-  }
-  emulate::current = device;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int* device) {
-  *device = emulate::current;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
-    return cudaErrorInvalidDevice;
-  }
-  *properties = {"emulated", {}, 9, 0, 132};
-  for (int i = 0; i < 16; ++i) {
-    properties->uuid.bytes[i] =
-        folio::testing::fake_gpu::UuidByte(emulate::Visible()[static_cast<size_t>(device)], i);
-  }
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  cudaDeviceProp properties;
-  if (attribute != cudaDevAttrComputeCapabilityMajor) return cudaErrorInvalidValue;
-  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
-  if (error == cudaSuccess) *value = properties.major;
-  return error;
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {

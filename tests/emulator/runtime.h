@@ -13,6 +13,8 @@ namespace folio::emulate {
 // Does `work` at once on the default stream, on others when somebody waits for it. A stream that is
 // being recorded keeps it.
 void Enqueue(CUstream_st* stream, std::function<void()> work);
+// How often that was called: kernels, products, attention and copies.
+uint64_t Enqueued();
 
 // For what may not be recorded: a recording, if there is one, fails.
 void BreakRecording();

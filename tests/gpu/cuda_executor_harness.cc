@@ -27,6 +27,8 @@ size_t WholePages(size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * k
 ModelConfig GpuConfig() {
   ModelConfig config = TinyConfig();
   config.head_dim = 64;
+  // Kernels of small batches serve multiples of eight, also in each of four ranks.
+  config.ffn = 64;
   return config;
 }
 

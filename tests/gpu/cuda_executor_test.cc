@@ -63,6 +63,13 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithBiases) {
   ExpectWhatTheCpuSays(OfFamily("qwen2", GpuConfig()));
 }
 
+// The kernels of small batches do not serve it.
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithOddSizes) {
+  ModelConfig config = GpuConfig();
+  config.ffn = 52;
+  ExpectWhatTheCpuSays(config);
+}
+
 StepSegment PromptOf(SequenceSlot slot, uint32_t tokens, uint64_t seed, int top_logprobs) {
   StepSegment segment;
   segment.slot = slot;
@@ -157,7 +164,7 @@ TEST(CudaExecutorTest, NamesATensorOfTheWrongSize) {
       model, {.max_rows = 8, .progress = [&](int percent) { percents.push_back(percent); }}, 4);
   EXPECT_EQ(harness.made(),
             absl::InvalidArgumentError(
-                "the down matrix of layer 1 has 7 elements, the configuration wants 2080"));
+                "the down matrix of layer 1 has 7 elements, the configuration wants 2560"));
   EXPECT_EQ(percents, (std::vector<int>{33, 66}));
 }
 

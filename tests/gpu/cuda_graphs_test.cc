@@ -72,8 +72,8 @@ TEST(CudaGraphsTest, AConversationIsTheSameWithGraphs) {
   EXPECT_EQ(GraphsOf(without.executor()).replayed, 0u);
 }
 
-// On both sides of each shape's border, and that of the executor's rows. The emulation multiplies
-// each row by itself: there a sequence is the same in any batch.
+// On both sides of each shape's border, and that of the executor's rows. Up to eight rows take the
+// same kernels, so that a sequence is the same in any such batch.
 TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
   const RandomModel model(GpuConfig(), 8);
   CudaHarness with(model, Options(true, 12));
@@ -92,7 +92,7 @@ TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
       for (const uint32_t i : {0u, 2u, 8u}) {
         if (i >= size) continue;
         const float own = apart.StepOf(i, position);
-        if (Emulated()) {
+        if (Emulated() && size <= 8) {
           EXPECT_EQ(got[i], own) << "sequence " << i << " of " << size;
         } else {
           EXPECT_NEAR(got[i], own, 0.1f) << "sequence " << i << " of " << size;

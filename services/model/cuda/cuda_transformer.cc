@@ -6,20 +6,13 @@
 #include "kernels/cuda/ops/ops.h"
 #include "kernels/cuda/scores/scores.h"
 #include "services/base/check.h"
-#include "services/model/cuda/decode_shapes.h"
 
 namespace folio::model {
 namespace {
 
 namespace cuda = kernels::cuda;
-using cuda::ConstTensor;
 using cuda::DataType;
 using cuda::Tensor;
-
-// Rows begin at multiples of 16 bytes.
-size_t Stride(DataType type, uint32_t cols) {
-  return type == DataType::kFloat32 ? (cols + 3) / 4 * size_t{4} : DeviceStride(cols);
-}
 
 }  // namespace
 
@@ -54,25 +47,17 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
   absl::Status status = cuda::RunAll(
       {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(processors); }});
   if (!status.ok()) return status;
-  auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
-  if (!gemm.ok()) return gemm.status();
-  made->gemm_ = *std::move(gemm);
+  auto products =
+      CudaProducts::Make(weights, memory, max_rows, kMaxLogitRows, stream, communicator);
+  if (!products.ok()) return products.status();
+  made->products_ = *std::move(products);
   return made;
-}
-
-absl::StatusOr<CudaTransformer::Activations> CudaTransformer::MakeActivations(
-    DataType type, uint32_t rows, uint32_t cols, absl::string_view what) {
-  const size_t stride = Stride(type, cols);
-  auto memory = memory_.Allocate(rows * stride * cuda::BytesOf(type), what);
-  if (!memory.ok()) return memory.status();
-  return Activations(*std::move(memory), type, cols, stride);
 }
 
 absl::Status CudaTransformer::Allocate(uint32_t processors) {
   const uint32_t heads = shape_.heads * shape_.head_dim;
   const uint32_t qkv = heads + 2 * shape_.kv_heads * shape_.head_dim;
   const uint32_t hidden = config().hidden;
-  const uint32_t normed_rows = std::max(max_rows_, kMaxLogitRows);
   struct Wanted {
     Activations* to;
     DataType type;
@@ -80,16 +65,11 @@ absl::Status CudaTransformer::Allocate(uint32_t processors) {
   };
   for (const auto& [to, type, rows, cols] :
        {Wanted{&hidden_, DataType::kFloat32, max_rows_, hidden},
-        {&normed_, DataType::kBf16, normed_rows, hidden},
-        {&loss_, DataType::kBf16, max_rows_, hidden},
         {&qkv_, DataType::kFloat32, max_rows_, qkv},
         {&q_, DataType::kBf16, max_rows_, heads},
         {&attended_, DataType::kBf16, max_rows_, heads},
-        {&gate_up_, DataType::kBf16, max_rows_, 2 * config().ffn},
-        {&ffn_, DataType::kBf16, max_rows_, config().ffn},
-        {&gathered_, DataType::kFloat32, kMaxLogitRows, hidden},
-        {&logits_, DataType::kFloat32, kMaxLogitRows, config().outputs()}}) {
-    auto made = MakeActivations(type, rows, cols, "activations of a step");
+        {&gathered_, DataType::kFloat32, kMaxLogitRows, hidden}}) {
+    auto made = Activations::Make(memory_, type, rows, cols);
     if (!made.ok()) return made.status();
     *to = *std::move(made);
   }
@@ -97,42 +77,7 @@ absl::Status CudaTransformer::Allocate(uint32_t processors) {
       memory_.Allocate(cuda::AttentionPartsBytes(shape_, processors), "parts of attention");
   if (!parts.ok()) return parts.status();
   attention_parts_ = *std::move(parts);
-  auto gemm = memory_.Allocate(cuda::Gemm::kWorkspaceBytes, "the workspace of products");
-  if (!gemm.ok()) return gemm.status();
-  gemm_space_ = *std::move(gemm);
   return absl::OkStatus();
-}
-
-absl::Status CudaTransformer::Multiply(const Tensor& in, const ConstTensor& weight,
-                                       const Tensor& out, bool accumulate) {
-  return gemm_->Multiply(stream_, in, weight, out, accumulate);
-}
-
-absl::Status CudaTransformer::Tune() {
-  const DeviceLayerWeights& w = weights_.layers.front();
-  // Shapes of decode steps, then doubling.
-  const auto next = [&](uint32_t rows) {
-    return std::min(rows < kMaxPaddedRows ? PaddedRows(rows + 1, max_rows_) : 2 * rows, max_rows_);
-  };
-  for (uint32_t rows = 1;; rows = next(rows)) {
-    const auto tune = [&](const Activations& in, const ConstTensor& weight, const Activations& out,
-                          bool accumulate) {
-      return gemm_->Tune(stream_, in.Rows(rows), weight, out.Rows(rows), accumulate);
-    };
-    const auto tune_sum = [&](const Activations& in, const ConstTensor& weight) {
-      if (communicator_ == nullptr) return tune(in, weight, hidden_, true);
-      return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
-    };
-    absl::Status status = cuda::RunAll({[&] { return tune(normed_, w.qkv, qkv_, false); },
-                                        [&] { return tune_sum(attended_, w.out); },
-                                        [&] { return tune(normed_, w.gate_up, gate_up_, false); },
-                                        [&] { return tune_sum(ffn_, w.down); },
-                                        [&] {
-                                          if (rows > kMaxLogitRows) return absl::OkStatus();
-                                          return tune(normed_, weights_.output, logits_, false);
-                                        }});
-    if (!status.ok() || rows == max_rows_) return status;
-  }
 }
 
 absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& step,
@@ -173,68 +118,24 @@ absl::Status CudaTransformer::Forward(const StepInputs& step, const Plans& plans
   for (uint32_t layer = 0; layer < config().num_layers && status.ok(); ++layer) {
     status = RunLayer(layer, step, layout, plans);
   }
-  if (!status.ok() || communicator_ == nullptr) return status;
-  // For the last sum's sake.
-  return cuda::AddRmsNorm(stream_, hidden_.Rows(step.rows), Delta(step.rows), weights_.final_norm,
-                          config().norm_eps, normed_.Rows(step.rows));
+  return status.ok() ? products_->Finish(hidden_.Rows(step.rows)) : status;
 }
 
 absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
                                        const StepInputBuilder& layout, const Plans& plans) {
-  const DeviceLayerWeights& w = weights_.layers[layer];
-  const uint32_t rows = step.rows;
-  const float eps = config().norm_eps;
-  const Tensor hidden = hidden_.Rows(rows);
-  const Tensor normed = normed_.Rows(rows);
-  const Tensor qkv = qkv_.Rows(rows);
+  const Tensor hidden = hidden_.Rows(step.rows);
+  const Tensor qkv = qkv_.Rows(step.rows);
   return cuda::RunAll({
-      [&] {
-        const ConstTensor delta = layer > 0 ? Delta(rows) : ConstTensor();
-        return cuda::AddRmsNorm(stream_, hidden, delta, w.attention_norm, eps, normed);
-      },
-      [&] { return Multiply(normed, w.qkv, qkv); },
-      [&] {
-        // See Transformer::AddRoundingLoss.
-        if (layer > 0) return absl::OkStatus();
-        const Tensor loss = loss_.Rows(rows);
-        return cuda::RunAll({[&] {
-                               return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps,
-                                                         normed, loss);
-                             },
-                             [&] { return Multiply(loss, w.qkv, qkv, true); }});
-      },
-      [&] {
-        return w.qkv_bias != nullptr ? cuda::AddBias(stream_, qkv, w.qkv_bias) : absl::OkStatus();
-      },
+      [&] { return products_->Qkv(layer, hidden, qkv); },
       [&] {
         return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, layout.slots(step, layer), pool_,
-                                     q_.Rows(rows));
+                                     q_.Rows(step.rows));
       },
       [&] { return Attend(layer, step, plans); },
       [&] { return ScoreWindows(layer, step); },
-      [&] { return AddProduct(attended_.Rows(rows), w.out, rows); },
-      [&] { return cuda::AddRmsNorm(stream_, hidden, Delta(rows), w.ffn_norm, eps, normed); },
-      [&] { return FeedForward(w, rows); },
+      [&] { return products_->AddAttended(layer, attended_.Rows(step.rows), hidden); },
+      [&] { return products_->AddFeedForward(layer, hidden); },
   });
-}
-
-absl::Status CudaTransformer::FeedForward(const DeviceLayerWeights& weights, uint32_t rows) {
-  const Tensor gate_up = gate_up_.Rows(rows);
-  const Tensor ffn = ffn_.Rows(rows);
-  return cuda::RunAll({[&] { return Multiply(normed_.Rows(rows), weights.gate_up, gate_up); },
-                       [&] { return cuda::SwiGlu(stream_, gate_up, ffn); },
-                       [&] { return AddProduct(ffn, weights.down, rows); }});
-}
-
-absl::Status CudaTransformer::AddProduct(const Tensor& in, const ConstTensor& weight,
-                                         uint32_t rows) {
-  if (communicator_ == nullptr) return Multiply(in, weight, hidden_.Rows(rows), true);
-  absl::Status status = Multiply(in, weight, communicator_->partial(rows));
-  return status.ok() ? communicator_->AllReduce(stream_, rows) : status;
-}
-
-ConstTensor CudaTransformer::Delta(uint32_t rows) const {
-  return communicator_ != nullptr ? ConstTensor(communicator_->partial(rows)) : ConstTensor();
 }
 
 absl::Status CudaTransformer::Attend(uint32_t layer, const StepInputs& step, const Plans& plans) {
@@ -276,18 +177,11 @@ absl::Status CudaTransformer::ScoreWindows(uint32_t layer, const StepInputs& ste
 absl::StatusOr<Tensor> CudaTransformer::Logits(cuda::DeviceArray<uint32_t> rows) {
   FOLIO_CHECK(rows.size <= kMaxLogitRows);
   const Tensor gathered = gathered_.Rows(rows.size);
-  const Tensor normed = normed_.Rows(rows.size);
-  const Tensor logits = logits_.Rows(rows.size);
-  absl::Status status = cuda::RunAll(
-      {[&] { return cuda::GatherRows(stream_, hidden_.Rows(max_rows_), rows, gathered); },
-       [&] {
-         return cuda::AddRmsNorm(stream_, gathered, {}, weights_.final_norm, config().norm_eps,
-                                 normed);
-       },
-       [&] { return Multiply(normed, weights_.output, logits); }});
+  absl::Status status = cuda::GatherRows(stream_, hidden_.Rows(max_rows_), rows, gathered);
   if (!status.ok()) return status;
-  if (communicator_ != nullptr) return communicator_->GatherLogits(stream_, logits);
-  return logits;
+  auto logits = products_->Logits(gathered);
+  if (!logits.ok() || communicator_ == nullptr) return logits;
+  return communicator_->GatherLogits(stream_, *logits);
 }
 
 }  // namespace folio::model

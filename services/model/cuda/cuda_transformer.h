@@ -15,11 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/attention/attention.h"
-#include "kernels/cuda/ops/gemm.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/types.h"
+#include "services/model/cuda/activations.h"
 #include "services/model/cuda/cuda_communicator.h"
+#include "services/model/cuda/cuda_products.h"
 #include "services/model/cuda/cuda_step.h"
 #include "services/model/cuda/device_weights.h"
 
@@ -54,7 +55,7 @@ class CudaTransformer {
       uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator);
 
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
-  absl::Status Tune();
+  absl::Status Tune() { return products_->Tune(hidden_, qkv_, attended_); }
 
   using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;  // [part][lengths]
   // Plans the step's attention, for Forward: enqueues a copy per plan.
@@ -75,44 +76,15 @@ class CudaTransformer {
   const kernels::RopeTable& rope() const { return rope_; }
 
  private:
-  // Rows of one set of activations.
-  class Activations {
-   public:
-    Activations() = default;
-    Activations(kernels::cuda::DeviceBuffer memory, kernels::cuda::DataType type, uint32_t cols,
-                size_t stride)
-        : memory_(std::move(memory)), type_(type), cols_(cols), stride_(stride) {}
-    kernels::cuda::Tensor Rows(uint32_t count, uint32_t first = 0) const {
-      auto* data = memory_.as<>() + first * stride_ * kernels::cuda::BytesOf(type_);
-      return {data, type_, count, cols_, stride_};
-    }
-
-   private:
-    kernels::cuda::DeviceBuffer memory_;
-    kernels::cuda::DataType type_ = kernels::cuda::DataType::kFloat32;
-    uint32_t cols_ = 0;
-    size_t stride_ = 0;
-  };
-
   CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
                   const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
                   uint32_t max_rows, kernels::cuda::Stream stream, CudaCommunicator* communicator);
   absl::Status Allocate(uint32_t processors);
-  absl::StatusOr<Activations> MakeActivations(kernels::cuda::DataType type, uint32_t rows,
-                                              uint32_t cols, absl::string_view what);
 
   absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
                         const Plans& plans);
   absl::Status Attend(uint32_t layer, const StepInputs& step, const Plans& plans);
   absl::Status ScoreWindows(uint32_t layer, const StepInputs& step);
-  absl::Status FeedForward(const DeviceLayerWeights& weights, uint32_t rows);
-  // Adds a product to the hidden state of the first rows; a rank's goes there with all ranks' sum,
-  // when the state is normalised next.
-  absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
-                          uint32_t rows);
-  kernels::cuda::ConstTensor Delta(uint32_t rows) const;
-  absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
-                        const kernels::cuda::Tensor& out, bool accumulate = false);
   // Memory of a plan on the device, and of its copy on the host.
   kernels::cuda::AttentionMemory PlanMemory(size_t plan, void* pinned) const;
 
@@ -124,19 +96,14 @@ class CudaTransformer {
   uint32_t max_rows_;
   kernels::cuda::Stream stream_;
   CudaCommunicator* communicator_;
-  std::unique_ptr<kernels::cuda::Gemm> gemm_;
+  std::unique_ptr<CudaProducts> products_;
 
   Activations hidden_;    // float32 [max_rows, hidden]
-  Activations normed_;    // [max_rows, hidden]
-  Activations loss_;      // [max_rows, hidden]
   Activations qkv_;       // float32 [max_rows, (heads + 2 kv_heads) * head_dim]
   Activations q_;         // [max_rows, heads * head_dim]
   Activations attended_;  // [max_rows, heads * head_dim]
-  Activations gate_up_;   // [max_rows, 2 ffn]
-  Activations ffn_;       // [max_rows, ffn]
   Activations gathered_;  // float32 [kMaxLogitRows, hidden]
-  Activations logits_;    // float32 [kMaxLogitRows, outputs]
-  kernels::cuda::DeviceBuffer gemm_space_, attention_parts_, window_scratch_;
+  kernels::cuda::DeviceBuffer attention_parts_, window_scratch_;
   std::vector<kernels::cuda::DeviceBuffer> plan_space_;
 };
 

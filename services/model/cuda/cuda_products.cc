@@ -1,0 +1,200 @@
+#include "services/model/cuda/cuda_products.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/ops/ops.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/base/check.h"
+#include "services/model/cuda/decode_shapes.h"
+
+namespace folio::model {
+namespace {
+
+namespace cuda = kernels::cuda;
+using cuda::ConstTensor;
+using cuda::DataType;
+using cuda::Tensor;
+
+// Kernels of few rows load eight columns at once.
+bool ServesSmallProducts(const ModelConfig& config) {
+  return config.hidden % 8 == 0 && config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
+}
+
+}  // namespace
+
+CudaProducts::CudaProducts(const DeviceWeights& weights, uint32_t max_rows, uint32_t max_logit_rows,
+                           cuda::Stream stream, CudaCommunicator* communicator)
+    : weights_(weights),
+      max_rows_(max_rows),
+      max_logit_rows_(max_logit_rows),
+      max_small_rows_(ServesSmallProducts(weights.config) ? cuda::kMaxSmallRows : 0),
+      stream_(stream),
+      communicator_(communicator) {}
+
+absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
+    const DeviceWeights& weights, cuda::DeviceMemory& memory, uint32_t max_rows,
+    uint32_t max_logit_rows, cuda::Stream stream, CudaCommunicator* communicator) {
+  std::unique_ptr<CudaProducts> made(
+      new CudaProducts(weights, max_rows, max_logit_rows, stream, communicator));
+  if (absl::Status status = made->Allocate(memory); !status.ok()) return status;
+  auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
+  if (!gemm.ok()) return gemm.status();
+  made->gemm_ = *std::move(gemm);
+  return made;
+}
+
+absl::Status CudaProducts::Allocate(cuda::DeviceMemory& memory) {
+  struct Wanted {
+    Activations* to;
+    DataType type;
+    uint32_t rows, cols;
+  };
+  const uint32_t hidden = config().hidden;
+  for (const auto& [to, type, rows, cols] :
+       {Wanted{&normed_, DataType::kBf16, std::max(max_rows_, max_logit_rows_), hidden},
+        {&loss_, DataType::kBf16, max_rows_, hidden},
+        {&gate_up_, DataType::kBf16, max_rows_, 2 * config().ffn},
+        {&ffn_, DataType::kBf16, max_rows_, config().ffn},
+        {&logits_, DataType::kFloat32, max_logit_rows_, config().outputs()}}) {
+    auto made = Activations::Make(memory, type, rows, cols);
+    if (!made.ok()) return made.status();
+    *to = *std::move(made);
+  }
+  auto gemm = memory.Allocate(cuda::Gemm::kWorkspaceBytes, "the workspace of products");
+  if (!gemm.ok()) return gemm.status();
+  gemm_space_ = *std::move(gemm);
+  return absl::OkStatus();
+}
+
+absl::Status CudaProducts::Multiply(const Tensor& in, const ConstTensor& weight, const Tensor& out,
+                                    bool accumulate) {
+  return gemm_->Multiply(stream_, in, weight, out, accumulate);
+}
+
+absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qkv,
+                                const Activations& attended) {
+  const DeviceLayerWeights& w = weights_.layers.front();
+  // Shapes of decode steps, then doubling.
+  const auto next = [&](uint32_t rows) {
+    return std::min(rows < kMaxPaddedRows ? PaddedRows(rows + 1, max_rows_) : 2 * rows, max_rows_);
+  };
+  for (uint32_t rows = 1;; rows = next(rows)) {
+    const auto tune = [&](const Activations& in, const ConstTensor& weight, const Activations& out,
+                          bool accumulate) {
+      return gemm_->Tune(stream_, in.Rows(rows), weight, out.Rows(rows), accumulate);
+    };
+    const auto tune_layer = [&](const Activations& in, const ConstTensor& weight,
+                                const Activations& out) {
+      return IsSmall(rows) ? absl::OkStatus() : tune(in, weight, out, false);
+    };
+    const auto tune_sum = [&](const Activations& in, const ConstTensor& weight) {
+      if (IsSmall(rows)) return absl::OkStatus();
+      if (communicator_ == nullptr) return tune(in, weight, hidden, true);
+      return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
+    };
+    absl::Status status = cuda::RunAll({[&] { return tune_layer(normed_, w.qkv, qkv); },
+                                        [&] { return tune_sum(attended, w.out); },
+                                        [&] { return tune_layer(normed_, w.gate_up, gate_up_); },
+                                        [&] { return tune_sum(ffn_, w.down); },
+                                        [&] {
+                                          if (rows > max_logit_rows_) return absl::OkStatus();
+                                          return tune(normed_, weights_.output, logits_, false);
+                                        }});
+    if (!status.ok() || rows == max_rows_) return status;
+  }
+}
+
+absl::Status CudaProducts::Norm(const Tensor& hidden, const float* weight, bool missing) {
+  const bool adds = missing && communicator_ != nullptr;
+  const ConstTensor delta = adds ? ConstTensor(communicator_->partial(hidden.rows)) : ConstTensor();
+  return cuda::AddRmsNorm(stream_, hidden, delta, weight, config().norm_eps,
+                          normed_.Rows(hidden.rows));
+}
+
+absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tensor& qkv) {
+  const DeviceLayerWeights& w = weights_.layers[layer];
+  const float eps = config().norm_eps;
+  if (NormsInside(hidden.rows)) {
+    // See Transformer::AddRoundingLoss for the first layer.
+    const cuda::SmallInput in = {hidden, w.attention_norm, eps, /*exact=*/layer == 0};
+    return cuda::SmallProduct(stream_, in, w.qkv, w.qkv_bias, qkv);
+  }
+  const bool small = IsSmall(hidden.rows);
+  const Tensor normed = normed_.Rows(hidden.rows);
+  const Tensor loss = loss_.Rows(hidden.rows);
+  return cuda::RunAll(
+      {[&] { return Norm(hidden, w.attention_norm, /*missing=*/layer > 0); },
+       [&] {
+         return small ? cuda::SmallProduct(stream_, {normed}, w.qkv, w.qkv_bias, qkv)
+                      : Multiply(normed, w.qkv, qkv);
+       },
+       [&] {
+         if (layer > 0) return absl::OkStatus();
+         return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps, normed, loss);
+       },
+       [&] {
+         if (layer > 0) return absl::OkStatus();
+         return small ? cuda::AddSmallProduct(stream_, {loss}, w.qkv, qkv)
+                      : Multiply(loss, w.qkv, qkv, true);
+       },
+       [&] {
+         const bool adds_bias = w.qkv_bias != nullptr && !small;
+         return adds_bias ? cuda::AddBias(stream_, qkv, w.qkv_bias) : absl::OkStatus();
+       }});
+}
+
+absl::Status CudaProducts::AddAttended(uint32_t layer, const Tensor& attended,
+                                       const Tensor& hidden) {
+  return AddProduct(attended, weights_.layers[layer].out, hidden);
+}
+
+absl::Status CudaProducts::AddFeedForward(uint32_t layer, const Tensor& hidden) {
+  const DeviceLayerWeights& w = weights_.layers[layer];
+  absl::Status status = GateUp(w, hidden);
+  return status.ok() ? AddProduct(ffn_.Rows(hidden.rows), w.down, hidden) : status;
+}
+
+absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tensor& hidden) {
+  const Tensor ffn = ffn_.Rows(hidden.rows);
+  if (NormsInside(hidden.rows)) {
+    return cuda::SmallSwiGlu(stream_, {hidden, weights.ffn_norm, config().norm_eps},
+                             weights.gate_up, ffn);
+  }
+  absl::Status status = Norm(hidden, weights.ffn_norm, /*missing=*/true);
+  if (!status.ok()) return status;
+  const Tensor normed = normed_.Rows(hidden.rows);
+  if (IsSmall(hidden.rows)) return cuda::SmallSwiGlu(stream_, {normed}, weights.gate_up, ffn);
+  const Tensor gate_up = gate_up_.Rows(hidden.rows);
+  status = Multiply(normed, weights.gate_up, gate_up);
+  return status.ok() ? cuda::SwiGlu(stream_, gate_up, ffn) : status;
+}
+
+absl::Status CudaProducts::AddProduct(const Tensor& in, const ConstTensor& weight,
+                                      const Tensor& hidden) {
+  const bool small = IsSmall(in.rows);
+  if (communicator_ == nullptr) {
+    return small ? cuda::AddSmallProduct(stream_, {in}, weight, hidden)
+                 : Multiply(in, weight, hidden, true);
+  }
+  const Tensor partial = communicator_->partial(in.rows);
+  absl::Status status = small ? cuda::SmallProduct(stream_, {in}, weight, nullptr, partial)
+                              : Multiply(in, weight, partial);
+  return status.ok() ? communicator_->AllReduce(stream_, in.rows) : status;
+}
+
+absl::Status CudaProducts::Finish(const Tensor& hidden) {
+  if (communicator_ == nullptr) return absl::OkStatus();
+  return Norm(hidden, weights_.final_norm, /*missing=*/true);
+}
+
+absl::StatusOr<Tensor> CudaProducts::Logits(const Tensor& hidden) {
+  FOLIO_CHECK(hidden.rows <= max_logit_rows_);
+  const Tensor logits = logits_.Rows(hidden.rows);
+  absl::Status status = Norm(hidden, weights_.final_norm, /*missing=*/false);
+  if (status.ok()) status = Multiply(normed_.Rows(hidden.rows), weights_.output, logits);
+  if (!status.ok()) return status;
+  return logits;
+}
+
+}  // namespace folio::model

@@ -1,0 +1,95 @@
+// CudaProducts enqueues a model's matrix products on a GPU, with the norms in front of them and
+// what is done with their results. Steps of few rows take the time in which weights are read. They
+// go through kernels that do all of this at once (kernels/cuda/ops/small_products.h). Others go
+// through cuBLASLt and a kernel for each of the rest.
+//
+// Hidden states are float32 [rows, hidden], and other inputs of products are bf16.
+#ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_PRODUCTS_H_
+#define FOLIO_SERVICES_MODEL_CUDA_CUDA_PRODUCTS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/ops/small_products.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/types.h"
+#include "services/model/cuda/activations.h"
+#include "services/model/cuda/cuda_communicator.h"
+#include "services/model/cuda/device_weights.h"
+
+namespace folio::model {
+
+// Not thread-safe.
+class CudaProducts {
+ public:
+  // All references must outlive it. A step has at most `max_rows` rows, and logits are computed of
+  // at most `max_logit_rows`. `communicator` is null for a worker of one rank. Errors are
+  // DeviceMemory's and Gemm's.
+  static absl::StatusOr<std::unique_ptr<CudaProducts>> Make(
+      const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory, uint32_t max_rows,
+      uint32_t max_logit_rows, kernels::cuda::Stream stream, CudaCommunicator* communicator);
+
+  // Chooses algorithms for steps of usual sizes by trying them. Overwrites what is given: hidden
+  // states, queries with keys and values, and attended values of max_rows rows. Waits.
+  absl::Status Tune(const Activations& hidden, const Activations& qkv, const Activations& attended);
+
+  // The layer's queries, keys and values, float32. A sum of ranks that is still missing from
+  // `hidden` is added to it.
+  absl::Status Qkv(uint32_t layer, const kernels::cuda::Tensor& hidden,
+                   const kernels::cuda::Tensor& qkv);
+  // Adds the product of what was attended to. With several ranks the sum is missing from `hidden`
+  // until the next call.
+  absl::Status AddAttended(uint32_t layer, const kernels::cuda::Tensor& attended,
+                           const kernels::cuda::Tensor& hidden);
+  // Adds the feed-forward network's result likewise.
+  absl::Status AddFeedForward(uint32_t layer, const kernels::cuda::Tensor& hidden);
+  // Adds the last sum of ranks, if it is missing.
+  absl::Status Finish(const kernels::cuda::Tensor& hidden);
+  // The logits of hidden states, float32 [rows, outputs], until the next call. A rank has those of
+  // its part of the vocabulary.
+  absl::StatusOr<kernels::cuda::Tensor> Logits(const kernels::cuda::Tensor& hidden);
+
+ private:
+  CudaProducts(const DeviceWeights& weights, uint32_t max_rows, uint32_t max_logit_rows,
+               kernels::cuda::Stream stream, CudaCommunicator* communicator);
+  absl::Status Allocate(kernels::cuda::DeviceMemory& memory);
+
+  const ModelConfig& config() const { return weights_.config; }
+  // Whether the layers' products of so many rows are computed by kernels of our own, and whether
+  // those normalise hidden states themselves.
+  bool IsSmall(uint32_t rows) const { return rows <= max_small_rows_; }
+  bool NormsInside(uint32_t rows) const {
+    return IsSmall(rows) && rows <= kernels::cuda::kMaxNormedRows && communicator_ == nullptr;
+  }
+  // Adds what is missing from `hidden`, and normalises it into normed_.
+  absl::Status Norm(const kernels::cuda::Tensor& hidden, const float* weight, bool missing);
+  absl::Status SmallQkv(uint32_t layer, const kernels::cuda::Tensor& hidden,
+                        const kernels::cuda::Tensor& qkv);
+  // silu(gate) * up of the normalised state, in ffn_.
+  absl::Status GateUp(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& hidden);
+  absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
+                          const kernels::cuda::Tensor& hidden);
+  absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
+                        const kernels::cuda::Tensor& out, bool accumulate = false);
+
+  const DeviceWeights& weights_;
+  const uint32_t max_rows_, max_logit_rows_;
+  uint32_t max_small_rows_ = 0;
+  const kernels::cuda::Stream stream_;
+  CudaCommunicator* const communicator_;
+  std::unique_ptr<kernels::cuda::Gemm> gemm_;
+
+  Activations normed_;   // [max_rows, hidden]
+  Activations loss_;     // [max_rows, hidden]
+  Activations gate_up_;  // [max_rows, 2 ffn]
+  Activations ffn_;      // [max_rows, ffn]
+  Activations logits_;   // float32 [max_logit_rows, outputs]
+  kernels::cuda::DeviceBuffer gemm_space_;
+};
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_CUDA_CUDA_PRODUCTS_H_

@@ -1,0 +1,55 @@
+// How many kernels a layer of a decode step is. Each costs a small batch microseconds on a GPU,
+// whatever it computes.
+#include <gtest/gtest.h>
+
+#include "tests/emulator/runtime.h"
+#include "tests/gpu/cuda_executor_harness.h"
+#include "tests/gpu/decode_batch.h"
+
+namespace folio::model::testing {
+namespace {
+
+// What a step of `rows` sequences enqueues.
+uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn) {
+  ModelConfig config = GpuConfig();
+  config.num_layers = layers;
+  config.ffn = ffn;
+  const RandomModel model(config, 5);
+  CudaHarness harness(model, Options(/*graphs=*/false));
+  EXPECT_TRUE(harness.made().ok()) << harness.made();
+  DecodeBatch batch(harness, rows, /*prompt=*/0);
+  batch.Step(rows, 0);
+  const uint64_t before = emulate::Enqueued();
+  batch.Step(rows, 1);
+  return emulate::Enqueued() - before;
+}
+
+// The first layer may do more. FlashInfer adds up the parts of long contexts in a kernel of its
+// own, and cuBLASLt may take two for a product, which the emulation does not show.
+uint64_t PerLayer(uint32_t rows, uint32_t ffn) {
+  return EnqueuedByStep(3, rows, ffn) - EnqueuedByStep(2, rows, ffn);
+}
+
+// Queries, keys and values; rotary embedding and append; attention; output; gate and up; down.
+TEST(LaunchesTest, ALayerOfUpToEightRowsIsSixKernels) {
+  EXPECT_EQ(PerLayer(1, 64), 6u);
+  EXPECT_EQ(PerLayer(8, 64), 6u);
+}
+
+// The norms are kernels of their own.
+TEST(LaunchesTest, ALayerOfUpToSixteenRowsIsEight) { EXPECT_EQ(PerLayer(12, 64), 8u); }
+
+// SwiGLU as well.
+TEST(LaunchesTest, ALayerOfMoreRowsIsNine) {
+  EXPECT_EQ(PerLayer(17, 64), 9u);
+  EXPECT_EQ(PerLayer(1, 52), 9u) << "sizes that the kernels of small batches do not serve";
+}
+
+// Exact products of the first layer are one kernel too.
+TEST(LaunchesTest, TheFirstLayerIsLikeTheOthers) {
+  EXPECT_EQ(EnqueuedByStep(2, 8, 64) - EnqueuedByStep(1, 8, 64), 6u);
+  EXPECT_EQ(EnqueuedByStep(1, 8, 64) + 2, EnqueuedByStep(1, 12, 64) - 2);
+}
+
+}  // namespace
+}  // namespace folio::model::testing
