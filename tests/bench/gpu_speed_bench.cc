@@ -17,9 +17,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "kernels/cuda/ops/small_products.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "tests/bench/gpu_costs.h"
 #include "tests/bench/gpu_decode.h"
+#include "tests/bench/gpu_products.h"
 #include "tests/bench/or_die.h"
 #include "tests/gpu/need_device.h"
 
@@ -154,6 +156,7 @@ void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), 0);
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), absl::GetFlag(FLAGS_budget));
   RunCosts(run, Judged());
+  for (uint32_t rows = 1; rows <= kernels::cuda::kMaxSmallRows; rows *= 2) RunProducts(run, rows);
   const std::vector<DecodeCell> grid = Grid();
   const auto first_cells = static_cast<ptrdiff_t>(std::min(grid.size(), kFirstCells));
   RunGrid(run, {grid.begin(), grid.begin() + first_cells});

@@ -160,6 +160,8 @@ def test_the_benchmark_runs_emulated():
     assert kinds["device"][0]["name"] == "emulated" and kinds["device"][0]["copy_gb_s"] > 0
     assert len(kinds["prefill"]) == 2 and len(kinds["costs"]) == 1 and len(kinds["paper"]) == 3
     assert len(kinds["peer"]) == 4 and len(kinds["decode"]) == 8
+    assert [one["rows"] for one in kinds["products"]] == [1, 2, 4, 8, 16]
+    assert all(one["us"] > 0 and one["cublaslt_us"] > 0 for one in kinds["products"]), kinds["products"]
     states = [one.get("state") for kind in ("prefill", "costs", "paper", "peer", "decode") for one in kinds[kind]]
     assert states.count("as full") == 2, "the smaller context is below the budget"
     assert states.count("measured") == len(states) - 2, records

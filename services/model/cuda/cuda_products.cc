@@ -23,20 +23,20 @@ bool ServesSmallProducts(const ModelConfig& config) {
 
 }  // namespace
 
-CudaProducts::CudaProducts(const DeviceWeights& weights, uint32_t max_rows, uint32_t max_logit_rows,
-                           cuda::Stream stream, CudaCommunicator* communicator)
+CudaProducts::CudaProducts(const DeviceWeights& weights, cuda::Stream stream,
+                           const CudaProductsOptions& options)
     : weights_(weights),
-      max_rows_(max_rows),
-      max_logit_rows_(max_logit_rows),
-      max_small_rows_(ServesSmallProducts(weights.config) ? cuda::kMaxSmallRows : 0),
+      max_rows_(options.max_rows),
+      max_logit_rows_(options.max_logit_rows),
+      max_small_rows_(
+          options.small_kernels && ServesSmallProducts(weights.config) ? cuda::kMaxSmallRows : 0),
       stream_(stream),
-      communicator_(communicator) {}
+      communicator_(options.communicator) {}
 
 absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
-    const DeviceWeights& weights, cuda::DeviceMemory& memory, uint32_t max_rows,
-    uint32_t max_logit_rows, cuda::Stream stream, CudaCommunicator* communicator) {
-  std::unique_ptr<CudaProducts> made(
-      new CudaProducts(weights, max_rows, max_logit_rows, stream, communicator));
+    const DeviceWeights& weights, cuda::DeviceMemory& memory, cuda::Stream stream,
+    const CudaProductsOptions& options) {
+  std::unique_ptr<CudaProducts> made(new CudaProducts(weights, stream, options));
   if (absl::Status status = made->Allocate(memory); !status.ok()) return status;
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();

@@ -22,15 +22,22 @@
 
 namespace folio::model {
 
+struct CudaProductsOptions {
+  uint32_t max_rows = 0;                     // of a step
+  uint32_t max_logit_rows = 0;               // of which logits are computed at once
+  CudaCommunicator* communicator = nullptr;  // null for a worker of one rank
+  // Compute steps of few rows by kernels of their own. Benchmarks compare both.
+  bool small_kernels = true;
+};
+
 // Not thread-safe.
 class CudaProducts {
  public:
-  // All references must outlive it. A step has at most `max_rows` rows, and logits are computed of
-  // at most `max_logit_rows`. `communicator` is null for a worker of one rank. Errors are
-  // DeviceMemory's and Gemm's.
-  static absl::StatusOr<std::unique_ptr<CudaProducts>> Make(
-      const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory, uint32_t max_rows,
-      uint32_t max_logit_rows, kernels::cuda::Stream stream, CudaCommunicator* communicator);
+  // All references must outlive it. Errors are DeviceMemory's and Gemm's.
+  static absl::StatusOr<std::unique_ptr<CudaProducts>> Make(const DeviceWeights& weights,
+                                                            kernels::cuda::DeviceMemory& memory,
+                                                            kernels::cuda::Stream stream,
+                                                            const CudaProductsOptions& options);
 
   // Chooses algorithms for steps of usual sizes by trying them. Overwrites what is given: hidden
   // states, queries with keys and values, and attended values of max_rows rows. Waits.
@@ -53,8 +60,8 @@ class CudaProducts {
   absl::StatusOr<kernels::cuda::Tensor> Logits(const kernels::cuda::Tensor& hidden);
 
  private:
-  CudaProducts(const DeviceWeights& weights, uint32_t max_rows, uint32_t max_logit_rows,
-               kernels::cuda::Stream stream, CudaCommunicator* communicator);
+  CudaProducts(const DeviceWeights& weights, kernels::cuda::Stream stream,
+               const CudaProductsOptions& options);
   absl::Status Allocate(kernels::cuda::DeviceMemory& memory);
 
   const ModelConfig& config() const { return weights_.config; }
@@ -76,8 +83,7 @@ class CudaProducts {
                         const kernels::cuda::Tensor& out, bool accumulate = false);
 
   const DeviceWeights& weights_;
-  const uint32_t max_rows_, max_logit_rows_;
-  uint32_t max_small_rows_ = 0;
+  const uint32_t max_rows_, max_logit_rows_, max_small_rows_;
   const kernels::cuda::Stream stream_;
   CudaCommunicator* const communicator_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;

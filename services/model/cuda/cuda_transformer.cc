@@ -47,8 +47,9 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
   absl::Status status = cuda::RunAll(
       {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(processors); }});
   if (!status.ok()) return status;
-  auto products =
-      CudaProducts::Make(weights, memory, max_rows, kMaxLogitRows, stream, communicator);
+  auto products = CudaProducts::Make(
+      weights, memory, stream,
+      {.max_rows = max_rows, .max_logit_rows = kMaxLogitRows, .communicator = communicator});
   if (!products.ok()) return products.status();
   made->products_ = *std::move(products);
   return made;

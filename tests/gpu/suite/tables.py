@@ -216,6 +216,28 @@ def attention(results):
     return lines + table(head, body)
 
 
+def products(results):
+    lines = [
+        "## Products of small batches, of the copy's bandwidth; to reach: 80 % with one row",
+        "",
+        "The products of all layers of a decode step, with norms, SwiGLU and residuals, as one CUDA graph: by the kernels of small",
+        "batches, and by cuBLASLt with kernels for the rest.",
+        "",
+    ]
+    body = []
+    for one in records(results, "products"):
+        cells = [state(one)] * 3
+        if measured(one):
+            share = percent(one["share_of_copy"])
+            cells = [
+                f"{one['us']:.0f}", goal(share, one["share_of_copy"] >= 0.8) if one["rows"] == 1 else share,
+                f"{one['cublaslt_us']:.0f} ({percent(one['cublaslt_share_of_copy'])})",
+            ]  # fmt: skip
+        body.append((one["model"], one["rows"], *cells))
+    head = ("model", "rows", "us", "share", "cuBLASLt, us (share)")
+    return lines + table(head, body or [(model, *[NOT_RUN] * 4) for model in MODELS])
+
+
 def peers(results):
     lines = [
         "## Peer: the same kernels in a plain loop",
@@ -239,5 +261,5 @@ def peers(results):
 
 def render(results):
     """The whole page."""
-    parts = (summary, limits, decode, serve, prompts, costs, paper, attention, peers)
+    parts = (summary, limits, decode, serve, prompts, costs, paper, attention, products, peers)
     return "\n".join(line for part in parts for line in part(results)).rstrip() + "\n"
