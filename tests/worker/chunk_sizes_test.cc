@@ -62,6 +62,26 @@ TEST_F(ChunkSizesTest, FixedSizesStay) {
   EXPECT_EQ(small.Choose(1), 32U);
 }
 
+// Also while the number of streams changes. Without prompts the target is far away.
+TEST_F(ChunkSizesTest, StepsAreAtMostSoManyTimesAsLongAsDecoding) {
+  TokenBudget budget = kGpu;
+  budget.most_times_decode = 2.25;
+  const Device device;
+  ChunkSizes sizes(budget);
+  Run(sizes, device, 0, 3);
+  for (const uint32_t decodes : {32U, 128U, 8U}) {
+    Decode(sizes, device, decodes);
+    const double alone = device.Time({decodes, 0});
+    const double seconds = Run(sizes, device, decodes, 20);
+    EXPECT_LE(seconds, 2.5 * alone) << decodes;
+    EXPECT_GE(seconds, 1.5 * alone) << decodes;
+  }
+  // The target holds where decoding takes long.
+  const Device slow = {.weights = 0.03};
+  Decode(sizes, slow, 8, 20);
+  EXPECT_LE(Run(sizes, slow, 8, 20), 0.05);
+}
+
 TEST_F(ChunkSizesTest, StepsBesideDecodesComeToTheTarget) {
   for (const double token : {2e-6, 2e-5, 3e-4}) {
     for (const uint32_t decodes : {1U, 32U, 128U}) {

@@ -68,7 +68,10 @@ uint32_t ChunkSizes::Alone() const {
 uint32_t ChunkSizes::BesideDecodes() const {
   const double cost = beside_.seconds != 0 ? beside_.seconds : alone_.seconds;
   if (cost == 0) return std::min(kFirst, budget_.beside_decodes);
-  const double target = absl::ToDoubleSeconds(budget_.target_itl);
+  double target = absl::ToDoubleSeconds(budget_.target_itl);
+  if (budget_.most_times_decode > 0 && decode_ > 0) {
+    target = std::min(target, budget_.most_times_decode * decode_);
+  }
   return TokensIn(std::max(target, kSlower * decode_) - decode_, cost, budget_.beside_decodes);
 }
 

@@ -7,9 +7,10 @@
 //
 // where `decode` is the time of the last steps without prompts, and `cost` comes from the last
 // steps with some. An error of one is made up for by the other, because both are taken from steps
-// of the present size. If decoding alone takes longer than the target, prompts still get half as
-// much time again, because they would never end otherwise. Steps without decodes may take five
-// times the target, so that a request that arrives waits no longer.
+// of the present size. If decoding is much faster than the target, a stream would stumble at
+// each prompt, so most_times_decode bounds steps as well. If decoding alone takes longer than the
+// target, prompts still get half as much time again, because they would never end otherwise. Steps
+// without decodes may take five times the target, so that a request that arrives waits no longer.
 //
 // Not thread-safe. The step loop owns it.
 #ifndef FOLIO_SERVICES_WORKER_ENGINE_CHUNK_SIZES_H_
@@ -30,6 +31,8 @@ struct TokenBudget {
   bool fixed_alone = true;
   bool fixed_beside_decodes = true;
   absl::Duration target_itl = absl::ZeroDuration();  // wanted between two tokens of a stream
+  // If it is not 0, prompts also make a step at most so many times as long as decoding alone.
+  double most_times_decode = 0;
   // Prompts of at most so many tokens are short (see places.h).
   uint32_t short_prompt = 128;
 };
