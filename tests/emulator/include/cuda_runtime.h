@@ -57,6 +57,7 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
+inline void __threadfence() {}
 inline void __threadfence_system() {}
 inline void __syncthreads() { folio::emulate::BlockBarrier(); }
 
