@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/decode_attention.h"
 #include "tests/bench/flashinfer_decode.h"
 #include "tests/bench/or_die.h"
 #include "tests/gpu/need_device.h"
@@ -139,7 +140,11 @@ struct Step {
   std::vector<int32_t> row_starts, page_starts, pages, last_tokens;
 };
 
-double AttentionSeconds(const Step& step, const AttentionMemory& memory, const Memory& flush) {
+enum class Kernel { kOurs, kFlashInfersPrefill };
+
+// Over Folio's pages.
+double AttentionSeconds(const Step& step, Kernel kernel, const AttentionMemory& memory,
+                        uint32_t processors, const Memory& flush) {
   const uint32_t cols = step.shape.heads * step.shape.head_dim;
   const Memory pool(step.pages.size() * step.geometry().page_bytes());
   Check(cudaMemset(pool.as(), 0x3c, pool.bytes()), "memset");  // some 0.01 as bf16
@@ -149,16 +154,23 @@ double AttentionSeconds(const Step& step, const AttentionMemory& memory, const M
       last_tokens(step.last_tokens);
   const DevicePool device{
       {pool.as<std::byte>(), nullptr, static_cast<uint32_t>(step.pages.size()), step.geometry()}};
+  const Memory space(DecodeAttentionBytes(step.shape, processors));
+  Check(cudaMemset(space.as(), 0, space.bytes()), "memset");
   const AttentionPlan plan = OrDie(PlanAttention(nullptr, {step.row_starts, step.page_starts},
                                                  step.shape, kPageTokens, {}, memory));
   const auto tensor = [&](const Memory& data) {
     return Tensor{data.as(), DataType::kBf16, step.batch, cols, cols};
   };
+  const LayerTables tables{pages.as<int32_t>(), page_starts.as<int32_t>(),
+                           last_tokens.as<int32_t>(), row_starts.as<int32_t>()};
   return Seconds(flush, [&] {
-    OrDie(RunAttention(nullptr, plan, tensor(q),
-                       {pages.as<int32_t>(), page_starts.as<int32_t>(), last_tokens.as<int32_t>(),
-                        row_starts.as<int32_t>()},
-                       device, memory, tensor(out)));
+    if (kernel == Kernel::kOurs) {
+      OrDie(DecodeAttention(nullptr, tensor(q),
+                            {tables.pages, tables.page_starts, tables.last_tokens}, step.shape,
+                            device, {space.as(), processors}, tensor(out)));
+    } else {
+      OrDie(RunAttention(nullptr, plan, tensor(q), tables, device, memory, tensor(out)));
+    }
   });
 }
 
@@ -223,13 +235,17 @@ void Run(size_t min_bytes) {
         const Step step(model, batch, context, random);
         const size_t bytes = step.pages.size() * step.geometry().page_bytes();
         if (bytes < min_bytes || bytes > (size_t{24} << 30)) continue;
-        const double seconds = AttentionSeconds(step, memory, flush);
+        const auto processors = static_cast<uint32_t>(device.multiProcessorCount);
+        const double seconds = AttentionSeconds(step, Kernel::kOurs, memory, processors, flush);
+        const double prefill =
+            AttentionSeconds(step, Kernel::kFlashInfersPrefill, memory, processors, flush);
         const double rate = static_cast<double>(bytes) / seconds;
         std::printf(
             "{\"model\": \"%s\", \"batch\": %u, \"context\": %u, \"kv_mib\": %.1f, "
-            "\"us\": %.1f, \"gb_s\": %.1f, \"share_of_copy\": %.3f, %s}\n",
+            "\"us\": %.1f, \"gb_s\": %.1f, \"share_of_copy\": %.3f, \"prefill_kernel_us\": %.1f, "
+            "%s}\n",
             model.name, batch, context, static_cast<double>(bytes) / (1 << 20), seconds * 1e6,
-            rate / 1e9, rate / copy,
+            rate / 1e9, rate / copy, prefill * 1e6,
             PeerJson(step, memory, flush, static_cast<double>(bytes), seconds).c_str());
         std::fflush(stdout);
       }

@@ -49,7 +49,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || static_cast<size_t>(device) >= emulate::Visible().size()) {
     return cudaErrorInvalidDevice;
   }
-  *properties = {"emulated", {}, 9, 0, 132};
+  // Few multiprocessors, because work is divided into blocks for each of them.
+  *properties = {"emulated", {}, 9, 0, 8};
   for (int i = 0; i < 16; ++i) {
     properties->uuid.bytes[i] =
         folio::testing::fake_gpu::UuidByte(emulate::Visible()[static_cast<size_t>(device)], i);

@@ -24,8 +24,8 @@ uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn) {
   return emulate::Enqueued() - before;
 }
 
-// The first layer may do more. FlashInfer adds up the parts of long contexts in a kernel of its
-// own, and cuBLASLt may take two for a product, which the emulation does not show.
+// The first layer may do more. cuBLASLt may take two kernels for a product, which the emulation
+// does not show.
 uint64_t PerLayer(uint32_t rows, uint32_t ffn) {
   return EnqueuedByStep(3, rows, ffn) - EnqueuedByStep(2, rows, ffn);
 }

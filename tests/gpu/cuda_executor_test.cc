@@ -208,7 +208,7 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
             "GPU memory: the weights (0.2 MiB) did not fit: 0.0 MiB of the 0.1 MiB allowed are "
             "taken");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 10 << 20}).substr(0, 32),
-            "GPU memory: parts of attention (");
+            "GPU memory: the workspace of pro");
 }
 
 TEST(CudaExecutorTest, NamesAFeatureThatItDoesNotCompute) {

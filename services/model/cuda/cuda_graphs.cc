@@ -20,7 +20,8 @@ std::vector<uint64_t> ShapeOf(const StepInputs& step, const CudaTransformer::Pla
     for (const AttentionPart::Layer& layer : step.parts[part].layers) {
       const cuda::LayerTables& tables = layer.tables;
       add(tables.pages, tables.page_starts, tables.last_tokens, tables.row_starts);
-      shape.push_back(layer.lengths);
+      // Without plans, lengths are a matter of what the kernels read.
+      if (!plans[part].empty()) shape.push_back(layer.lengths);
     }
     for (const cuda::AttentionPlan& plan : plans[part]) {
       shape.insert(shape.end(), plan.flashinfer.begin(), plan.flashinfer.end());

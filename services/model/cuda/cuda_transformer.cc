@@ -1,8 +1,10 @@
 #include "services/model/cuda/cuda_transformer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "kernels/cuda/ops/decode_attention.h"
 #include "kernels/cuda/ops/ops.h"
 #include "kernels/cuda/scores/scores.h"
 #include "services/base/check.h"
@@ -27,7 +29,7 @@ absl::StatusOr<void*> AttentionWorkspace::at(size_t plan) {
 
 CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemory& memory,
                                  const cuda::DevicePool& pool, const kernels::RopeTable& rope,
-                                 uint32_t max_rows, cuda::Stream stream,
+                                 uint32_t max_rows, uint32_t processors, cuda::Stream stream,
                                  CudaCommunicator* communicator)
     : weights_(weights),
       memory_(memory),
@@ -35,6 +37,7 @@ CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemor
       rope_(rope),
       shape_{config().heads, config().kv_heads, config().head_dim},
       max_rows_(max_rows),
+      processors_(processors),
       stream_(stream),
       communicator_(communicator) {}
 
@@ -43,9 +46,9 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const kernels::RopeTable& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
     CudaCommunicator* communicator) {
   std::unique_ptr<CudaTransformer> made(
-      new CudaTransformer(weights, memory, pool, rope, max_rows, stream, communicator));
+      new CudaTransformer(weights, memory, pool, rope, max_rows, processors, stream, communicator));
   absl::Status status = cuda::RunAll(
-      {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(processors); }});
+      {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(); }});
   if (!status.ok()) return status;
   auto products = CudaProducts::Make(
       weights, memory, stream,
@@ -55,7 +58,7 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
   return made;
 }
 
-absl::Status CudaTransformer::Allocate(uint32_t processors) {
+absl::Status CudaTransformer::Allocate() {
   const uint32_t heads = shape_.heads * shape_.head_dim;
   const uint32_t qkv = heads + 2 * shape_.kv_heads * shape_.head_dim;
   const uint32_t hidden = config().hidden;
@@ -75,10 +78,28 @@ absl::Status CudaTransformer::Allocate(uint32_t processors) {
     *to = *std::move(made);
   }
   auto parts =
-      memory_.Allocate(cuda::AttentionPartsBytes(shape_, processors), "parts of attention");
+      memory_.Allocate(cuda::AttentionPartsBytes(shape_, processors_), "parts of attention");
   if (!parts.ok()) return parts.status();
   attention_parts_ = *std::move(parts);
-  return absl::OkStatus();
+  return cuda::ServesDecodeAttention(shape_, pool_) ? AllocateDecodeSpace() : absl::OkStatus();
+}
+
+absl::Status CudaTransformer::AllocateDecodeSpace() {
+  const size_t bytes = cuda::DecodeAttentionBytes(shape_, processors_);
+  auto space = memory_.Allocate(bytes, "parts of attention of decode rows");
+  if (!space.ok()) return space.status();
+  const auto zeros = cuda::PinnedBuffer::Allocate(bytes, "the same");
+  if (!zeros.ok()) return zeros.status();
+  std::memset(zeros->as<void>(), 0, bytes);
+  decode_space_ = *std::move(space);
+  return cuda::RunAll(
+      {[&] { return cuda::CopyToDevice(stream_, decode_space_.as<>(), zeros->as<>(), bytes); },
+       [&] { return cuda::WaitFor(stream_); }});
+}
+
+// Each run is one row, which sees all of its context.
+bool CudaTransformer::Decodes(const AttentionPart& part) const {
+  return decode_space_.bytes() > 0 && part.rows + 1 == part.row_starts.size();
 }
 
 absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& step,
@@ -87,6 +108,7 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& s
   size_t count = 0;
   for (const AttentionPart& part : step.parts) {
     plans.emplace_back();
+    if (Decodes(part)) continue;
     for (const std::vector<int32_t>& page_starts : part.page_starts) {
       if (plan_space_.size() <= count) {
         auto memory = memory_.Allocate(kPlanBytes, "a plan of attention");
@@ -144,9 +166,15 @@ absl::Status CudaTransformer::Attend(uint32_t layer, const StepInputs& step, con
   for (size_t i = 0; i < step.parts.size(); ++i) {
     const AttentionPart& part = step.parts[i];
     const AttentionPart::Layer& of = part.layers[layer];
-    absl::Status status = cuda::RunAttention(
-        stream_, plans[i][of.lengths], q_.Rows(part.rows, part.first_row), of.tables, pool_,
-        PlanMemory(before + of.lengths, nullptr), attended_.Rows(part.rows, part.first_row));
+    const Tensor q = q_.Rows(part.rows, part.first_row);
+    const Tensor attended = attended_.Rows(part.rows, part.first_row);
+    absl::Status status =
+        Decodes(part)
+            ? cuda::DecodeAttention(
+                  stream_, q, {of.tables.pages, of.tables.page_starts, of.tables.last_tokens},
+                  shape_, pool_, {decode_space_.as<void>(), processors_}, attended)
+            : cuda::RunAttention(stream_, plans[i][of.lengths], q, of.tables, pool_,
+                                 PlanMemory(before + of.lengths, nullptr), attended);
     if (!status.ok()) return status;
     before += plans[i].size();
   }

@@ -57,7 +57,8 @@ class CudaTransformer {
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune() { return products_->Tune(hidden_, qkv_, attended_); }
 
-  using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;  // [part][lengths]
+  // [part][lengths], empty for parts whose attention is not planned.
+  using Plans = std::vector<std::vector<kernels::cuda::AttentionPlan>>;
   // Plans the step's attention, for Forward: enqueues a copy per plan.
   absl::StatusOr<Plans> Plan(const StepInputs& step, AttentionWorkspace& workspace);
 
@@ -78,8 +79,12 @@ class CudaTransformer {
  private:
   CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
                   const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
-                  uint32_t max_rows, kernels::cuda::Stream stream, CudaCommunicator* communicator);
-  absl::Status Allocate(uint32_t processors);
+                  uint32_t max_rows, uint32_t processors, kernels::cuda::Stream stream,
+                  CudaCommunicator* communicator);
+  absl::Status Allocate();
+  absl::Status AllocateDecodeSpace();
+  // Whether the part is served by the attention of decode rows, which wants no plan.
+  bool Decodes(const AttentionPart& part) const;
 
   absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
                         const Plans& plans);
@@ -93,7 +98,7 @@ class CudaTransformer {
   kernels::cuda::DevicePool pool_;
   kernels::RopeTable rope_;
   kernels::AttentionShape shape_;
-  uint32_t max_rows_;
+  uint32_t max_rows_, processors_;
   kernels::cuda::Stream stream_;
   CudaCommunicator* communicator_;
   std::unique_ptr<CudaProducts> products_;
@@ -103,7 +108,7 @@ class CudaTransformer {
   Activations q_;         // [max_rows, heads * head_dim]
   Activations attended_;  // [max_rows, heads * head_dim]
   Activations gathered_;  // float32 [kMaxLogitRows, hidden]
-  kernels::cuda::DeviceBuffer attention_parts_, window_scratch_;
+  kernels::cuda::DeviceBuffer attention_parts_, decode_space_, window_scratch_;
   std::vector<kernels::cuda::DeviceBuffer> plan_space_;
 };
 
