@@ -2,6 +2,7 @@
 // arguments by value, and done again at each launch.
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -18,8 +19,9 @@ struct CUgraphExec_st {
 namespace folio::emulate {
 namespace {
 
-uint64_t launched = 0;
-size_t graph_bytes = 0;
+// Ranks of a group may be threads.
+std::atomic<uint64_t> launched{0};
+std::atomic<size_t> graph_bytes{0};
 
 // The device memory that a node takes.
 constexpr size_t kNodeBytes = 1024;

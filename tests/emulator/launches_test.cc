@@ -19,9 +19,9 @@ uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn) {
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   DecodeBatch batch(harness, rows, /*prompt=*/0);
   batch.Step(rows, 0);
-  const uint64_t before = emulate::Enqueued();
+  const uint64_t before = emulate::CallsMade();
   batch.Step(rows, 1);
-  return emulate::Enqueued() - before;
+  return emulate::CallsMade() - before;
 }
 
 // The first layer may do more. cuBLASLt may take two kernels for a product, which the emulation

@@ -6,113 +6,32 @@
 // after it has returned, even if it returned success. Until the communicator's state has been
 // success, further calls are refused. A window is written some milliseconds after the call that
 // asks for it.
+//
+// Calls may be recorded in a graph. A call that one rank has recorded and another has not, or that
+// is another one of its graph, ends the group with an error where NCCL would hang. An abort stops
+// what runs, and returns once no graph holds a recorded call any more.
 #include <fcntl.h>
 #include <nccl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "kernels/views.h"
+#include "tests/emulator/nccl_exchange.h"
 #include "tests/emulator/runtime.h"
+#include "tests/emulator/streams.h"
 
 namespace {
 
+using folio::emulate::NcclExchange;
+using folio::emulate::NcclShared;
 using folio::kernels::bf16;
-
-constexpr int kMaxRanks = 8;
-constexpr size_t kChunk = size_t{32} << 10;
-
-// From one rank to another.
-struct Mailbox {
-  std::atomic<uint64_t> sent, received;  // chunks
-  char data[kChunk];
-};
-struct Shared {
-  std::atomic<int> joined;
-  Mailbox mail[kMaxRanks][kMaxRanks];  // [from][to]
-};
-
-// Lives as long as work that uses it.
-struct Group {
-  Shared* shared = nullptr;
-  int rank = 0, ranks = 0;
-  std::atomic<bool> aborted{false};
-  ~Group() {
-    if (shared != nullptr) munmap(shared, sizeof(Shared));
-  }
-
-  // False when aborted.
-  bool Await(const std::atomic<uint64_t>& a, const std::atomic<uint64_t>& b, uint64_t apart) const {
-    for (int looks = 0; a.load() - b.load() != apart; ++looks) {
-      if (aborted.load()) return false;
-      // The peer may need this core.
-      if (looks < 64) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
-    }
-    return true;
-  }
-  void Send(int to, const void* from, size_t bytes) const {
-    Mailbox& box = shared->mail[rank][to];
-    for (size_t at = 0; at < bytes; at += kChunk) {
-      if (!Await(box.sent, box.received, 0)) return;
-      std::memcpy(box.data, static_cast<const char*>(from) + at, std::min(kChunk, bytes - at));
-      box.sent.fetch_add(1);
-    }
-  }
-  void Receive(int from, void* to, size_t bytes) const {
-    Mailbox& box = shared->mail[from][rank];
-    for (size_t at = 0; at < bytes; at += kChunk) {
-      if (!Await(box.sent, box.received, 1)) return;
-      std::memcpy(static_cast<char*>(to) + at, box.data, std::min(kChunk, bytes - at));
-      box.received.fetch_add(1);
-    }
-  }
-  void Broadcast(int root, const void* from, void* to, size_t bytes) const {
-    if (rank != root) return Receive(root, to, bytes);
-    for (int other = 0; other < ranks; ++other) {
-      if (other != root) Send(other, from, bytes);
-    }
-    if (from != to && bytes > 0) std::memmove(to, from, bytes);
-  }
-  // Rank 0 adds up, in the order of ranks: the same bits for all.
-  template <typename T>
-  void Sum(const void* from, void* to, size_t count) const;
-};
-
-float ToFloat(float x) { return x; }
-float ToFloat(bf16 x) { return x.ToFloat(); }
-void Set(float& to, float x) { to = x; }
-void Set(bf16& to, float x) { to = bf16::Round(x); }
-
-template <typename T>
-void Group::Sum(const void* from, void* to, size_t count) const {
-  if (rank > 0) {
-    Send(0, from, count * sizeof(T));
-    return Receive(0, to, count * sizeof(T));
-  }
-  const auto* own = static_cast<const T*>(from);
-  std::vector<float> sums(count);
-  std::vector<T> theirs(count);
-  for (size_t i = 0; i < count; ++i) sums[i] = ToFloat(own[i]);
-  for (int other = 1; other < ranks; ++other) {
-    Receive(other, theirs.data(), count * sizeof(T));
-    for (size_t i = 0; i < count; ++i) sums[i] += ToFloat(theirs[i]);
-  }
-  for (size_t i = 0; i < count; ++i) Set(static_cast<T*>(to)[i], sums[i]);
-  Broadcast(0, to, to, count * sizeof(T));
-}
 
 size_t BytesOf(ncclDataType_t type) {
   if (type == ncclInt8) return 1;
@@ -130,17 +49,19 @@ thread_local const char* last_error = "";
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<Group> group = std::make_shared<Group>();
+  std::shared_ptr<NcclExchange> group = std::make_shared<NcclExchange>();
   ncclUniqueId id = {};
   int looks = 0;  // that still find the last call in progress
   uint32_t calls = 0;
   std::atomic<bool> registering{false};
-  std::thread late;  // writes what a call gives back
+  std::shared_ptr<const int> held = std::make_shared<int>();  // by recorded calls too
+  std::thread late;                                           // writes what a call gives back
 
   ~ncclComm() {
     if (late.joinable()) late.join();
   }
   ncclResult_t state() const {
+    if (group->shared->misused.load()) return ncclInvalidUsage;
     const bool all_here = group->shared->joined.load() >= group->ranks;
     return looks == 0 && all_here && !registering.load() ? ncclSuccess : ncclInProgress;
   }
@@ -162,7 +83,18 @@ struct ncclComm {
   template <typename Work>
   ncclResult_t Take(cudaStream_t stream, Work work) {
     if (const ncclResult_t ready = EnsureReady(); ready != ncclSuccess) return ready;
-    folio::emulate::Enqueue(stream, [of = group, work] { work(*of); });
+    if (folio::emulate::Recorded(stream)) {
+      // A bracket may have more calls on one rank than on another.
+      uint64_t& number = stream->recorded->collectives;
+      if (!bracket || of_bracket == nullptr) ++number;
+      folio::emulate::Enqueue(stream, [of = group, work, number, held = held] {
+        of->recorded = number;
+        work(*of);
+        of->recorded = 0;
+      });
+    } else {
+      folio::emulate::Enqueue(stream, [of = group, work] { work(*of); });
+    }
     if (!bracket) return Begun();
     of_bracket = this;
     return ncclSuccess;
@@ -189,16 +121,16 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  if (ranks > kMaxRanks || config->blocking != 0) return ncclInvalidArgument;
+  if (ranks > folio::emulate::kNcclMaxRanks || config->blocking != 0) return ncclInvalidArgument;
   const int fd = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
-  if (fd < 0 || ftruncate(fd, sizeof(Shared)) != 0) return ncclSystemError;
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (fd < 0 || ftruncate(fd, sizeof(NcclShared)) != 0) return ncclSystemError;
+  void* at = mmap(nullptr, sizeof(NcclShared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (at == MAP_FAILED) return ncclSystemError;
   *comm = new ncclComm;
   (*comm)->id = id;
-  Group& group = *(*comm)->group;
-  group.shared = static_cast<Shared*>(at);
+  NcclExchange& group = *(*comm)->group;
+  group.shared = static_cast<NcclShared*>(at);
   group.rank = rank;
   group.ranks = ranks;
   // All ranks have joined, so the name is not needed any more.
@@ -214,9 +146,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::unique_ptr<ncclComm> held(comm);
-  const Group& group = *comm->group;
+  const NcclExchange& group = *comm->group;
   comm->group->aborted.store(true);
   if (group.shared->joined.load() < group.ranks) shm_unlink(comm->id.internal);
+  while (comm->held.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return ncclSuccess;
 }
 
@@ -267,7 +200,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   if (op != ncclSum || (type != ncclFloat32 && type != ncclBfloat16)) {
     return comm->Refuse(ncclInvalidUsage);
   }
-  return comm->Take(stream, [=](const Group& group) {
+  return comm->Take(stream, [=](const NcclExchange& group) {
     if (type == ncclFloat32) return group.Sum<float>(from, to, count);
     group.Sum<bf16>(from, to, count);
   });
@@ -277,19 +210,20 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataTyp
                            ncclComm_t comm, cudaStream_t stream) {
   if (root < 0 || root >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
-  return comm->Take(stream, [=](const Group& group) { group.Broadcast(root, from, to, bytes); });
+  return comm->Take(stream,
+                    [=](const NcclExchange& group) { group.Broadcast(root, from, to, bytes); });
 }
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   if (peer < 0 || peer >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
-  return comm->Take(stream, [=](const Group& group) { group.Send(peer, from, bytes); });
+  return comm->Take(stream, [=](const NcclExchange& group) { group.Send(peer, from, bytes); });
 }
 
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   if (peer < 0 || peer >= comm->group->ranks) return comm->Refuse(ncclInvalidArgument);
   const size_t bytes = count * BytesOf(type);
-  return comm->Take(stream, [=](const Group& group) { group.Receive(peer, to, bytes); });
+  return comm->Take(stream, [=](const NcclExchange& group) { group.Receive(peer, to, bytes); });
 }

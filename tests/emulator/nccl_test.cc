@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -22,7 +24,7 @@ class NcclStandIn : public testing::Test {
     ASSERT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);
   }
   void TearDown() override {
-    ncclCommAbort(comm_);
+    if (comm_ != nullptr) ncclCommAbort(comm_);
     cudaFree(memory_);
   }
   ncclResult_t Sum() {
@@ -78,6 +80,78 @@ TEST_F(NcclStandIn, ABracketIsOneCall) {
   ncclGroupStart();
   EXPECT_EQ(Sum(), ncclInvalidArgument);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+}
+
+// Two ranks, of which one may have recorded the sum that the other makes at once.
+ncclResult_t SumOfTwo(ncclUniqueId id, int rank, bool recorded) {
+  ncclComm_t comm = nullptr;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclCommInitRankConfig(&comm, 2, id, rank, &config);
+  ncclResult_t state = ncclInProgress;
+  const auto settle = [&] {
+    do {
+      ncclCommGetAsyncError(comm, &state);
+    } while (state == ncclInProgress);
+  };
+  settle();
+  cudaStream_t stream = nullptr;
+  void* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t made = nullptr;
+  if (recorded) cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  ncclAllReduce(memory, memory, 4, ncclFloat32, ncclSum, comm, stream);
+  if (recorded) {
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&made, graph, 0), cudaSuccess);
+    cudaGraphDestroy(graph);
+    EXPECT_EQ(cudaGraphLaunch(made, stream), cudaSuccess);
+  }
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  settle();
+  if (made != nullptr) cudaGraphExecDestroy(made);
+  ncclCommAbort(comm);
+  cudaStreamDestroy(stream);
+  cudaFree(memory);
+  return state;
+}
+
+TEST(NcclStandInGraphs, ACallIsRecordedOnAllRanksOrOnNone) {
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true}) {
+      ncclUniqueId id;
+      ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+      ncclResult_t other = ncclSuccess;
+      std::thread rank([&] { other = SumOfTwo(id, 1, second); });
+      const ncclResult_t one = SumOfTwo(id, 0, first);
+      rank.join();
+      EXPECT_EQ(one, first == second ? ncclSuccess : ncclInvalidUsage);
+      EXPECT_EQ(other, first == second ? ncclSuccess : ncclInvalidUsage);
+    }
+  }
+}
+
+TEST_F(NcclStandIn, AnAbortWaitsForGraphs) {
+  Settle();
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  ncclAllReduce(memory_, memory_, 4, ncclFloat32, ncclSum, comm_, stream);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  std::atomic<bool> ended{false};
+  std::thread abort([&] {
+    ncclCommAbort(comm_);
+    ended.store(true);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(ended.load());
+  cudaGraphDestroy(graph);
+  abort.join();
+  comm_ = nullptr;
+  cudaStreamDestroy(stream);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +38,8 @@ std::map<char*, size_t>& Locked() {
   return locked;
 }
 
+thread_local uint64_t calls_made = 0;
+
 // The error of a call that must not be recorded.
 cudaError_t Forbidden() {
   BreakRecording();
@@ -69,19 +70,17 @@ void RunUpTo(CUstream_st* stream, uint64_t upto) {
   }
 }
 
-std::atomic<uint64_t> enqueued = 0;
-
 }  // namespace
 
 void Enqueue(CUstream_st* stream, std::function<void()> work) {
-  ++enqueued;
+  if (Recorded(stream)) return stream->recorded->work.push_back(std::move(work));
+  ++calls_made;
   if (stream == nullptr) return work();
-  if (stream->recorded != nullptr) return stream->recorded->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->enqueued;
 }
 
-uint64_t Enqueued() { return enqueued; }
+uint64_t CallsMade() { return calls_made; }
 
 void BreakRecording() {
   if (recording != nullptr) recording->recorded->broken = true;
@@ -97,27 +96,6 @@ size_t AllocatedBytes() {
 }  // namespace folio::emulate
 
 namespace emulate = folio::emulate;
-
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorNoDevice:
-      return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorLaunchFailure:
-      return "unspecified launch failure";
-    case cudaErrorStreamCaptureUnsupported:
-      return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated:
-      return "operation failed due to a previous error during capture";
-    default:
-      return "invalid argument";
-  }
-}
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
@@ -194,7 +172,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const void* host = kind == cudaMemcpyHostToDevice ? from : to;
-  if (stream != nullptr && stream->recorded != nullptr && !emulate::IsLocked(host, bytes)) {
+  const bool has_host = kind != cudaMemcpyDeviceToDevice;
+  if (emulate::Recorded(stream) && has_host && !emulate::IsLocked(host, bytes)) {
     return emulate::Forbidden();
   }
   emulate::Enqueue(stream, [=] {

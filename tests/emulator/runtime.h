@@ -13,8 +13,6 @@ namespace folio::emulate {
 // Does `work` at once on the default stream, on others when somebody waits for it. A stream that is
 // being recorded keeps it.
 void Enqueue(CUstream_st* stream, std::function<void()> work);
-// How often that was called: kernels, products, attention and copies.
-uint64_t Enqueued();
 
 // For what may not be recorded: a recording, if there is one, fails.
 void BreakRecording();
@@ -24,6 +22,10 @@ inline constexpr size_t kMemoryBytes = size_t{4} << 30;
 size_t AllocatedBytes();
 
 uint64_t GraphsLaunched();
+
+// The calls by which this thread has given work to streams so far: kernels, copies and collectives
+// that were not recorded, and launches of graphs.
+uint64_t CallsMade();
 
 // Errors that calls return instead of working, until they are set to success again.
 struct Faults {

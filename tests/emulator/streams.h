@@ -10,7 +10,8 @@
 
 struct CUgraph_st {
   std::vector<std::function<void()>> work;
-  bool broken = false;  // by what may not be recorded
+  uint64_t collectives = 0;  // of NCCL
+  bool broken = false;       // by what may not be recorded
 };
 
 struct CUstream_st {
@@ -21,8 +22,13 @@ struct CUstream_st {
 
 namespace folio::emulate {
 
-// The stream that is being recorded, if any: one at a time.
-inline CUstream_st* recording = nullptr;
+// The stream that this thread records, if any: one at a time.
+inline thread_local CUstream_st* recording = nullptr;
+
+// Whether the stream is being recorded.
+inline bool Recorded(const CUstream_st* stream) {
+  return stream != nullptr && stream->recorded != nullptr;
+}
 
 // Device memory that graphs take.
 size_t GraphBytes();

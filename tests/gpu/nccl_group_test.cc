@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "kernels/cuda/runtime/graph.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -177,6 +178,64 @@ TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
     group.Abort(absl::UnavailableError("rank 1 has gone"));
     EXPECT_EQ(group.Health().message(), "rank 1 has gone");
     EXPECT_EQ(group.Broadcast(values.data(), 4, stream.get()).message(), "rank 1 has gone");
+    stream.Wait();
+  });
+}
+
+// The first call of its kind is not recorded, because it connects the ranks.
+TEST_P(NcclGroupTest, RecordedSumsAreTheSame) {
+  constexpr uint32_t kCount = 1000;
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    auto buffer = group.Allocate(kCount * sizeof(float));
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    const std::vector<float> mine(kCount, static_cast<float>(rank + 1));
+    const auto sum = [&] {
+      return group.AllReduce(*buffer, kCount, DataType::kFloat32, stream.get());
+    };
+    Ready();
+    ASSERT_TRUE(sum().ok());
+    stream.Wait();
+    Ready();
+    const auto graph = Graph::Capture(stream.get(), sum);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    for (int launch = 0; launch < 3; ++launch) {
+      stream.Wait();
+      ASSERT_EQ(cudaMemcpy(*buffer, mine.data(), kCount * 4, cudaMemcpyHostToDevice), cudaSuccess);
+      Ready();
+      ASSERT_TRUE(graph->Launch(stream.get()).ok());
+      stream.Wait();
+      std::vector<float> sums(kCount);
+      ASSERT_EQ(cudaMemcpy(sums.data(), *buffer, kCount * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+      const auto ranks = static_cast<float>(GetParam());
+      EXPECT_EQ(sums, std::vector<float>(kCount, ranks * (ranks + 1) / 2));
+      Ready();
+    }
+    EXPECT_TRUE(group.Health().ok());
+  });
+}
+
+// The group ends although a graph holds its calls, and the graph's owner is not kept waiting.
+TEST_P(NcclGroupTest, AbortEndsAGraphThatWaitsForAPeer) {
+  OnRanks([&](NcclGroup& group, uint32_t rank) {
+    const Streaming stream;
+    const OnDevice<float> values(std::vector<float>(1000, 1));
+    const auto sum = [&] {
+      return group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
+    };
+    Ready();
+    ASSERT_TRUE(sum().ok());
+    stream.Wait();
+    Ready();
+    const auto graph = Graph::Capture(stream.get(), sum);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    Ready();
+    if (rank == 0) {
+      ASSERT_TRUE(graph->Launch(stream.get()).ok());
+    }
+    group.Abort(absl::UnavailableError("rank 1 has gone"));
+    EXPECT_EQ(sum().message(), "rank 1 has gone");
+    EXPECT_EQ(group.Health().message(), "rank 1 has gone");
     stream.Wait();
   });
 }

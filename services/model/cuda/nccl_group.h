@@ -7,6 +7,9 @@
 // is aborted, which also ends kernels that wait for a peer. The contents of buffers are then
 // undefined.
 //
+// Calls may be recorded in a CUDA graph: by all ranks, or by none. Their graphs are then launched
+// together, and destroyed before the group.
+//
 // NCCL may never notice that a rank has died. The ranks' collective on the host does
 // (services/collective), and its owner calls Abort.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_NCCL_GROUP_H_
@@ -46,7 +49,8 @@ class NcclGroup {
   // Waits until all ranks have come. DEADLINE_EXCEEDED when they do not, INVALID_ARGUMENT for an id
   // or a rank that cannot be, UNAVAILABLE with NCCL's reason, or that of `check`.
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Join(const Options& options);
-  // Aborts; to leave in order, wait for the streams first.
+  // Aborts; to leave in order, wait for the streams first. Waits for NCCL, which does not end while
+  // a graph has recorded one of the group's calls.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -69,12 +73,13 @@ class NcclGroup {
   // calls this from time to time.
   absl::Status Health();
   // Ends the group on this rank; the first reason stays. Any thread; waits for a call that is under
-  // way, which ends for it.
+  // way, which ends for it. Streams stop soon after, also within graphs.
   void Abort(const absl::Status& why);
 
  private:
   struct State;
   explicit NcclGroup(std::unique_ptr<State> state);
+  void GiveWindowsBack();
 
   std::unique_ptr<State> state_;
 };
