@@ -25,10 +25,28 @@ size_t BoardFloats(const GroupSetup& setup) {
   return (floats + page - 1) / page * page;
 }
 
+// Counts that processes share.
+class SharedCounts {
+ public:
+  explicit SharedCounts(uint32_t ranks)
+      : ranks_(ranks), memory_(ranks * sizeof(GraphCounts) / sizeof(float)) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) at(rank) = {};
+  }
+  GraphCounts& at(uint32_t rank) const {
+    return reinterpret_cast<GraphCounts*>(memory_.data())[rank];
+  }
+  std::vector<GraphCounts> Read() const { return {&at(0), &at(0) + ranks_}; }
+
+ private:
+  const uint32_t ranks_;
+  const SharedFloats memory_;
+};
+
 // A rank's part of the model, its pages and its executor.
 struct GpuRank {
   // `board` is the device's address of the board, `on_host` the host's.
-  GpuRank(const GroupSetup& setup, collective::Collective& group, float* board, float* on_host)
+  GpuRank(const GroupSetup& setup, const RankGraphs& graphs, collective::Collective& group,
+          float* board, float* on_host)
       : shards(*ShardForAll(setup.model.config(), setup.ranks)),
         shard(shards[group.rank().value()]),
         source(setup.model, shard),
@@ -62,7 +80,8 @@ struct GpuRank {
     FOLIO_CHECK(locked.ok());
     swap = *std::move(locked);
     view.swap = {swap.as<>(), TestPool::kSwapSlots, on_host};
-    CudaExecutorOptions options{.max_rows = setup.max_rows, .tune = true};
+    CudaExecutorOptions options{.max_rows = setup.max_rows, .tune = graphs.tune};
+    options.graphs = graphs.wanted == nullptr || graphs.wanted(group.rank());
     options.communicator = *std::move(communicator);
     auto new_executor = MakeCudaExecutor(*model, {view, cuda::DataType::kBf16}, options);
     made = new_executor.status();
@@ -84,8 +103,10 @@ struct GpuRank {
 
 std::vector<std::string> RunGpuGroup(const GroupSetup& setup,
                                      const std::function<std::string(Stage&)>& script,
-                                     const std::function<void(collective::Collective&)>& meddle) {
+                                     const std::function<void(collective::Collective&)>& meddle,
+                                     const RankGraphs& graphs) {
   const SharedFloats board(BoardFloats(setup));
+  const SharedCounts counts(setup.ranks);
   // A process locks it once, for all its threads.
   const auto reach = [&] {
     auto reached = cuda::RegisteredMemory::Register(
@@ -99,14 +120,21 @@ std::vector<std::string> RunGpuGroup(const GroupSetup& setup,
     cuda::RegisteredMemory own;
     if (setup.kind == RanksAre::kProcesses) own = reach();
     void* on_device = (setup.kind == RanksAre::kThreads ? shared : own).on_device();
-    GpuRank rank(setup, group, static_cast<float*>(on_device), board.data());
+    GpuRank rank(setup, graphs, group, static_cast<float*>(on_device), board.data());
     if (!rank.made.ok()) {
       group.Abort(rank.made);
       return rank.made.ToString();
     }
-    return LeadOrFollow(setup, group, std::move(rank.executor), rank.pages, board, script, meddle);
+    const auto after = [&](const Executor& mine) {
+      counts.at(group.rank().value()) = GraphsOf(mine);
+    };
+    return LeadOrFollow(setup, group, std::move(rank.executor), rank.pages, board, script, meddle,
+                        after);
   };
-  return collective::testing::RunRanks(setup.kind, setup.ranks, 1 << 16, body);
+  std::vector<std::string> said =
+      collective::testing::RunRanks(setup.kind, setup.ranks, 1 << 16, body);
+  if (graphs.counts != nullptr) *graphs.counts = counts.Read();
+  return said;
 }
 
 }  // namespace folio::model::testing

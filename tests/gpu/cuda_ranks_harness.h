@@ -7,15 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "services/model/cuda/graph_counts.h"
 #include "tests/model/tp_harness.h"
 
 namespace folio::model::testing {
+
+// How the ranks' steps run.
+struct RankGraphs {
+  bool tune = true;
+  // Whether the rank runs its decode steps as graphs; null for all.
+  std::function<bool(Rank)> wanted = nullptr;
+  // Becomes each rank's counts at its end, all zero for one that was killed.
+  std::vector<GraphCounts>* counts = nullptr;
+};
 
 // As RunGroup, of whose setup `ops` has no meaning. Threads share one process: with a GPU each, or
 // on the emulation. Processes: on the emulation only, whose device may be used before a fork.
 std::vector<std::string> RunGpuGroup(
     const GroupSetup& setup, const std::function<std::string(Stage&)>& script,
-    const std::function<void(collective::Collective&)>& meddle = nullptr);
+    const std::function<void(collective::Collective&)>& meddle = nullptr,
+    const RankGraphs& graphs = {});
 
 }  // namespace folio::model::testing
 

@@ -22,6 +22,7 @@ StepCommand Step() {
   decode.slot = SequenceSlot(9);
   decode.tokens = {TokenId(5)};
   decode.score_resident = true;
+  decode.top_logprobs = 5;
   return {{{decode, prompt}}, 0x0123456789abcdef};
 }
 
@@ -84,7 +85,9 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(prompt.window.queries, 20u);
   EXPECT_EQ(prompt.window.neighbours, 3u);
   EXPECT_EQ(prompt.window.channel, 1u);
+  EXPECT_EQ(prompt.top_logprobs, -1);
   EXPECT_TRUE(step.batch.segments[0].score_resident);
+  EXPECT_EQ(step.batch.segments[0].top_logprobs, 1);
   EXPECT_EQ(std::get<ReleaseEdit>((*commands)[7]).slot, SequenceSlot(4));
   EXPECT_TRUE(std::holds_alternative<CollectCommand>((*commands)[8]));
   EXPECT_TRUE(std::holds_alternative<LeaveCommand>((*commands)[9]));

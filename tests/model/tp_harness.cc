@@ -37,10 +37,13 @@ CacheGeometry GeometryOf(const GroupSetup& setup) {
 std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
                          std::unique_ptr<Executor> own, TestPool& pages, const SharedFloats& board,
                          const std::function<std::string(Stage&)>& script,
-                         const std::function<void(collective::Collective&)>& meddle) {
+                         const std::function<void(collective::Collective&)>& meddle,
+                         const std::function<void(const Executor&)>& after) {
+  const Executor& mine = *own;
   if (!group.leads()) {
     if (meddle) meddle(group);
     const absl::Status status = RunRankFollower(*own, group, setup.busy);
+    if (after) after(mine);
     return status.ok() ? "" : status.ToString();
   }
   const auto executor = MakeTpExecutor(std::move(own), &group, setup.options);
@@ -49,7 +52,9 @@ std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
   all.num_pages = setup.pages;
   all.geometry = GeometryOf(setup);
   Stage stage{*executor, pages, all};
-  return script(stage);
+  std::string wrong = script(stage);
+  if (after) after(mine);
+  return wrong;
 }
 
 SharedFloats::SharedFloats(size_t count) : count_(count) {

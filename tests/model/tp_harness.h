@@ -57,11 +57,13 @@ struct GroupSetup {
 CacheGeometry GeometryOf(const GroupSetup& setup);
 
 // Leads or follows with a rank's executor. The leader runs `script`. Any other rank calls `meddle`,
-// if there is one, and then follows. Returns the failure, or an empty string.
+// if there is one, and then follows. `after`, if given, reads the rank's own executor at the end.
+// Returns the failure, or an empty string.
 std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,
                          std::unique_ptr<Executor> own, TestPool& pages, const SharedFloats& board,
                          const std::function<std::string(Stage&)>& script,
-                         const std::function<void(collective::Collective&)>& meddle);
+                         const std::function<void(collective::Collective&)>& meddle,
+                         const std::function<void(const Executor&)>& after = nullptr);
 
 // One executor, all of the model.
 std::string RunAlone(const GroupSetup& setup, const std::function<std::string(Stage&)>& script);

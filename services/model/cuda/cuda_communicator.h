@@ -3,16 +3,19 @@
 // of the weights, and sums, logits and queries that are needed whole go through here, on the step's
 // stream.
 //
-// Calls enqueue and do not wait, except for Await. An error ends the group, and the contents of
-// buffers are then undefined. Not thread-safe, except for Abort.
+// Calls enqueue and do not wait, except for Agree and Await. Those that enqueue may be recorded in
+// a graph, if all ranks record the same calls and launch their graphs together. An error ends the
+// group, and the contents of buffers are then undefined. Not thread-safe, except for Abort.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_COMMUNICATOR_H_
 #define FOLIO_SERVICES_MODEL_CUDA_CUDA_COMMUNICATOR_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/types.h"
 #include "kernels/views.h"
@@ -48,6 +51,11 @@ class CudaCommunicator {
   // `q` is the rank's own, bf16 [rows, its heads * head_dim]. Valid until the next call.
   virtual absl::StatusOr<GroupQueries> GatherQueries(kernels::cuda::Stream stream,
                                                      const kernels::cuda::Tensor& q) = 0;
+
+  // Asks all ranks whether they can do `subject`, which only all of them may do; see rank_vote.h.
+  // The answer is empty if all give no objection, and otherwise says which rank has one. Waits for
+  // the hosts of all ranks, not for their GPUs.
+  virtual absl::StatusOr<std::string> Agree(uint64_t subject, absl::string_view objection) = 0;
 
   // Waits until the step's stream has passed `done`. OK if the step's results are valid, otherwise
   // why the group failed: after a failure streams drain without effect. A wait longer than the

@@ -39,7 +39,7 @@ class CudaExecutor final : public Executor {
   explicit CudaExecutor(std::unique_ptr<CudaExecutorState> state)
       : tables_(state->pool.view.geometry, state->pool.view.num_pages),
         state_(std::move(state)),
-        graphs_(state_->memory, state_->stream.get(), state_->graphs) {}
+        graphs_(state_->memory, state_->stream.get(), state_->graphs, state_->communicator.get()) {}
 
   // Steps in flight must end before the memory is freed.
   ~CudaExecutor() override { state_->Wait(); }

@@ -12,14 +12,14 @@ namespace folio::model {
 struct CudaExecutorOptions {
   // Rows one step may have. Device memory for activations grows with it.
   uint32_t max_rows = 2048;
-  // Run decode steps as CUDA graphs.
+  // Run decode steps as CUDA graphs. In a group none does if some rank has this switched off.
   bool graphs = true;
   // Choose the algorithms of products by trying them when the executor is made. Otherwise
   // cuBLASLt's heuristic chooses, which is slower and the same each time.
   bool tune = true;
   // Set for one rank of a group. The model and the pool are then the rank's shard, and all ranks
-  // enqueue the same steps in the same order. Only the leader samples and fills outputs. Steps are
-  // not run as graphs. Null for a worker of one rank.
+  // enqueue the same steps in the same order. Only the leader samples and fills outputs. Null for a
+  // worker of one rank.
   std::shared_ptr<CudaCommunicator> communicator = nullptr;
 };
 

@@ -30,7 +30,7 @@ struct CudaExecutorState {
       : model(std::move(of)),
         device(model->device()),
         max_rows(options.max_rows),
-        graphs(options.graphs && options.communicator == nullptr),
+        graphs(options.graphs),
         communicator(options.communicator),
         pool(pool),
         memory(model->memory()),

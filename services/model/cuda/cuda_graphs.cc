@@ -31,7 +31,8 @@ std::vector<uint64_t> ShapeOf(const StepInputs& step, const CudaTransformer::Pla
 }
 
 absl::Status CudaGraphs::Run(const Shape& shape, absl::FunctionRef<absl::Status()> enqueue) {
-  if (!enabled_) return Pass(enqueue);
+  // A rank keeps the shapes in mind even if it may not record them, for the votes of the others.
+  if (!enabled_ && communicator_ == nullptr) return Pass(enqueue);
   auto known = known_.find(shape);
   if (known == known_.end()) {
     if (known_.size() >= kMaxShapes) {
@@ -42,12 +43,7 @@ absl::Status CudaGraphs::Run(const Shape& shape, absl::FunctionRef<absl::Status(
   }
   Known& of = known->second;
   if (!of.graph.has_value() && !of.refused) {
-    const absl::Status status = Record(shape, of, enqueue);
-    of.refused = !status.ok();
-    if (of.refused && counts_.refused++ == 0) {
-      log::Warning("a decode step cannot be a CUDA graph; it runs kernel by kernel",
-                   {{"rows", shape.front()}, {"reason", status}});
-    }
+    if (absl::Status status = Record(shape, of, enqueue); !status.ok()) return status;
   }
   if (!of.graph.has_value()) return Pass(enqueue);
   ++counts_.replayed;
@@ -61,24 +57,58 @@ absl::Status CudaGraphs::Pass(absl::FunctionRef<absl::Status()> enqueue) {
 
 absl::Status CudaGraphs::Record(const Shape& shape, Known& known,
                                 absl::FunctionRef<absl::Status()> enqueue) {
-  auto graph = cuda::Graph::Capture(stream_, enqueue);
-  if (!graph.ok()) return graph.status();
-  auto memory = memory_.Charge(graph->bytes(), "the graph of a decode step");
-  if (!memory.ok()) {
+  known.refused = true;
+  // A rank must not record alone: NCCL may wait for the others while it records.
+  auto objections = Objections(shape, enabled_ ? "" : "graphs are switched off");
+  if (objections.ok() && objections->empty()) {
+    auto graph = Make(enqueue);
+    objections = Objections(shape, graph.ok() ? "" : graph.status().ToString());
+    if (objections.ok() && objections->empty()) {
+      ++counts_.recorded;
+      counts_.bytes += graph->memory.bytes();
+      log::Debug("recorded a decode step", {{"rows", shape.front()},
+                                            {"bytes", graph->memory.bytes()},
+                                            {"all_bytes", counts_.bytes}});
+      known.graph.emplace(*std::move(graph));
+      known.refused = false;
+      return absl::OkStatus();
+    }
     // The graph is being uploaded; it must not be destroyed before that is done.
-    absl::Status status = cuda::WaitFor(stream_);
-    return status.ok() ? memory.status() : status;
+    if (absl::Status status = Drain(); !status.ok()) return status;
   }
-  ++counts_.recorded;
-  counts_.bytes += memory->bytes();
-  log::Debug("recorded a decode step",
-             {{"rows", shape.front()}, {"bytes", memory->bytes()}, {"all_bytes", counts_.bytes}});
-  known.graph.emplace(Graph{*std::move(graph), *std::move(memory)});
+  if (!objections.ok()) return objections.status();
+  if (counts_.refused++ == 0) {
+    log::Warning("a decode step cannot be a CUDA graph; it runs kernel by kernel",
+                 {{"rows", shape.front()}, {"reason", *objections}});
+  }
   return absl::OkStatus();
 }
 
+absl::StatusOr<CudaGraphs::Graph> CudaGraphs::Make(absl::FunctionRef<absl::Status()> enqueue) {
+  auto graph = cuda::Graph::Capture(stream_, enqueue);
+  if (!graph.ok()) return graph.status();
+  auto memory = memory_.Charge(graph->bytes(), "the graph of a decode step");
+  if (memory.ok()) return Graph{*std::move(graph), *std::move(memory)};
+  absl::Status status = Drain();  // as above
+  return status.ok() ? memory.status() : status;
+}
+
+absl::StatusOr<std::string> CudaGraphs::Objections(const Shape& shape, const std::string& own) {
+  if (communicator_ == nullptr) return own;
+  // Rows are at most those of a step, far below 2^16.
+  return communicator_->Agree(votes_++ << 16 | shape.front(), own);
+}
+
+absl::Status CudaGraphs::Drain() {
+  if (communicator_ == nullptr) return cuda::WaitFor(stream_);
+  auto done = cuda::Event::Create();
+  if (!done.ok()) return done.status();
+  absl::Status status = done->Record(stream_);
+  return status.ok() ? communicator_->Await(*done) : status;
+}
+
 absl::Status CudaGraphs::Forget() {
-  if (absl::Status status = cuda::WaitFor(stream_); !status.ok()) return status;
+  if (absl::Status status = Drain(); !status.ok()) return status;
   known_.clear();
   counts_.bytes = 0;
   return absl::OkStatus();

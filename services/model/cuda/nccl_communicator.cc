@@ -17,6 +17,7 @@
 #include "services/base/steady_wait.h"
 #include "services/model/cuda/cuda_transformer.h"
 #include "services/model/cuda/nccl_group.h"
+#include "services/model/cuda/rank_vote.h"
 
 namespace folio::model {
 namespace {
@@ -30,9 +31,10 @@ constexpr absl::Duration kWatchInterval = absl::Milliseconds(100);
 class NcclCommunicator final : public CudaCommunicator {
  public:
   NcclCommunicator(std::shared_ptr<CudaModel> model, std::unique_ptr<cuda::NcclGroup> group,
-                   std::vector<Shard> shards, const collective::Collective& host, uint32_t max_rows,
+                   std::vector<Shard> shards, collective::Collective& host, uint32_t max_rows,
                    absl::Duration timeout)
       : model_(std::move(model)),
+        host_(host),
         group_(std::move(group)),
         shards_(std::move(shards)),
         rank_(host.rank()),
@@ -44,7 +46,7 @@ class NcclCommunicator final : public CudaCommunicator {
     for (const Shard& other : shards_) {
       if (SharesHeads(other)) group_heads_ += other.heads.count;
     }
-    watch_ = std::thread([this, &host] { Watch(host); });
+    watch_ = std::thread([this] { Watch(); });
   }
   // The calling thread may never have used this device.
   ~NcclCommunicator() override {
@@ -73,6 +75,9 @@ class NcclCommunicator final : public CudaCommunicator {
   }
   absl::StatusOr<GroupQueries> GatherQueries(cuda::Stream stream, const Tensor& q) override;
 
+  absl::StatusOr<std::string> Agree(uint64_t subject, absl::string_view objection) override {
+    return Vote(host_, subject, objection, SteadyNow() + timeout_);
+  }
   absl::Status Await(const cuda::Event& done) override {
     SetWaiting(SteadyNow());
     absl::Status status = done.Wait();
@@ -93,22 +98,23 @@ class NcclCommunicator final : public CudaCommunicator {
   }
   // A rank that has died shows only on the host. A GPU that hangs shows nowhere, so a time limit
   // bounds the wait for it.
-  absl::Status Progress(const collective::Collective& host) {
-    if (absl::Status status = host.Health(); !status.ok()) return status;
+  absl::Status Progress() {
+    if (absl::Status status = host_.Health(); !status.ok()) return status;
     const absl::MutexLock lock(&waiting_mutex_);
     if (SteadyNow() - waiting_since_ <= timeout_) return absl::OkStatus();
     return absl::DeadlineExceededError(absl::StrCat(
         "a step has not ended within ", absl::FormatDuration(timeout_), " on all ranks' GPUs"));
   }
-  void Watch(const collective::Collective& host) {
+  void Watch() {
     cuda::BindDevice(model_->device()).IgnoreError();  // aborting NCCL needs the device
     while (!closing_.WaitFor(kWatchInterval)) {
-      if (absl::Status status = Progress(host); !status.ok()) return group_->Abort(status);
+      if (absl::Status status = Progress(); !status.ok()) return group_->Abort(status);
     }
   }
   static size_t LogitStride(uint32_t outputs) { return (outputs + 3) / 4 * size_t{4}; }
 
   const std::shared_ptr<CudaModel> model_;
+  collective::Collective& host_;
   const std::unique_ptr<cuda::NcclGroup> group_;
   const std::vector<Shard> shards_;  // of all ranks
   const Rank rank_;

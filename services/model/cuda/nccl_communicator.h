@@ -18,9 +18,10 @@ namespace folio::model {
 
 // All ranks of `host` make one together; the leader sends the others NCCL's id over `host`. It
 // serves steps of up to `max_rows` rows of executors of `model`, one executor at a time. `shards`
-// are those of all ranks. `host` must outlive it: a watcher thread aborts the communicator when
-// `host` fails or a rank dies. `timeout` bounds how long the ranks may take to connect, and how far
-// a rank may lag within a step.
+// are those of all ranks. `host` must outlive it: the ranks vote over it, in the order of the
+// steps, and a watcher thread aborts the communicator when `host` fails or a rank dies. `timeout`
+// bounds how long the ranks may take to connect, and how far a rank may lag within a step. Graphs
+// that contain its calls are destroyed before it.
 //
 // RESOURCE_EXHAUSTED names what did not fit. Other errors are those of `host` and of NcclGroup.
 absl::StatusOr<std::shared_ptr<CudaCommunicator>> MakeNcclCommunicator(

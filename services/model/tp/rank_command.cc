@@ -155,8 +155,16 @@ void Fields(Pass& pass, Segment& segment) {
   pass.Field(segment.window.channel);
 }
 
-void Writer::Field(const StepSegment& segment) { Fields(*this, segment); }
-void Reader::Field(StepSegment& segment) { Fields(*this, segment); }
+void Writer::Field(const StepSegment& segment) {
+  Fields(*this, segment);
+  Field(segment.top_logprobs > 0);
+}
+void Reader::Field(StepSegment& segment) {
+  Fields(*this, segment);
+  bool lists = false;
+  Field(lists);
+  segment.top_logprobs = lists ? 1 : -1;
+}
 
 // Names the fields of each command, for reading and for writing.
 struct CommandFields {

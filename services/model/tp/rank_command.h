@@ -27,7 +27,8 @@ struct CompactCommand {
 struct SwapCommand {
   PageSwaps swaps;
 };
-// Sampling parameters and targets are not sent, because only the leader samples.
+// Sampling parameters and targets are not sent, because only the leader samples. top_logprobs is 1
+// for any list and -1 otherwise, because a step with lists of log-probabilities is not a graph.
 struct StepCommand {
   StepBatch batch;
   std::optional<uint64_t> digest;  // BatchDigest before the step
