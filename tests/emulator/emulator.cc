@@ -1,11 +1,11 @@
 #include "tests/emulator/emulator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -16,6 +16,8 @@ namespace folio::emulate {
 namespace {
 
 constexpr unsigned kMaxThreads = 1024;
+
+std::atomic<uint64_t> blocks_run{0};
 
 [[noreturn]] void Fail(const char* what) {
   std::fprintf(stderr, "emulated kernel, block (%u, %u, %u), thread (%u, %u, %u): %s\n",
@@ -52,7 +54,7 @@ class Scheduler {
       }
     }
     Observe(&ended_);
-    ++blocks_;
+    blocks_run.fetch_add(1, std::memory_order_relaxed);
   }
 
   // As with exchanges there are two of each barrier: a thread that is fast comes to the next one
@@ -104,8 +106,6 @@ class Scheduler {
   }
 
   void WaitForEarlierKernels() { fibers_[current_].waited = true; }
-
-  uint64_t blocks() const { return blocks_; }
 
  private:
   static void Entry();
@@ -178,13 +178,12 @@ class Scheduler {
   const std::function<void()>* body_ = nullptr;
   bool overlaps_ = false;
   unsigned current_ = 0, count_ = 0;
-  uint64_t blocks_ = 0;
   char begun_ = 0, barriers_[2] = {}, ended_ = 0;  // their addresses are the names of barriers
   std::minstd_rand random_;
 };
 
 Scheduler& TheScheduler() {
-  static Scheduler scheduler;
+  static thread_local Scheduler scheduler;
   return scheduler;
 }
 
@@ -205,8 +204,6 @@ void Scheduler::Entry() {
 }  // namespace
 
 void RunGrid(Index3 grid, Index3 block, const std::function<void()>& thread, bool overlaps) {
-  static std::mutex one_grid;
-  const std::lock_guard<std::mutex> lock(one_grid);
   place.grid_size = grid;
   place.block_size = block;
   for (unsigned z = 0; z < grid.z; ++z) {
@@ -252,6 +249,6 @@ void MultiplyTiles(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]
 
 void WaitForEarlierKernels() { TheScheduler().WaitForEarlierKernels(); }
 
-uint64_t BlocksRun() { return TheScheduler().blocks(); }
+uint64_t BlocksRun() { return blocks_run; }
 
 }  // namespace folio::emulate

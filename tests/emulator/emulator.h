@@ -10,7 +10,8 @@
 // apart. An exchange does not order memory on a GPU. Blocks run one after another. Shared memory is
 // static only, atomics have no contention, and there is no timing.
 //
-// Calls from several threads, as ranks of a group make them, are served one after another.
+// Threads, as ranks of a group are, run kernels beside each other. A kernel that waits for another
+// rank's kernel thus waits for that rank's thread or process.
 #ifndef FOLIO_TESTS_EMULATOR_EMULATOR_H_
 #define FOLIO_TESTS_EMULATOR_EMULATOR_H_
 
@@ -27,7 +28,7 @@ struct Index3 {
 struct Place {
   Index3 thread, block, block_size, grid_size;
 };
-inline Place place;
+inline constinit thread_local Place place;
 
 inline constexpr unsigned kWarp = 32;
 

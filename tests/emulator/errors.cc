@@ -11,6 +11,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorPeerAccessUnsupported:
+      return "peer access is not supported between these two devices";
     case cudaErrorLaunchFailure:
       return "unspecified launch failure";
     case cudaErrorStreamCaptureUnsupported:

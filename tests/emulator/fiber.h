@@ -103,16 +103,16 @@ class Fiber {
   std::unique_ptr<char[]> stack_{new char[kStackBytes]};
   bool started_ = false;
 #if defined(__SANITIZE_ADDRESS__)
-  static inline ucontext_t outside_;
-  static inline const void* outside_stack_ = nullptr;
-  static inline size_t outside_bytes_ = 0;
+  static inline thread_local ucontext_t outside_;
+  static inline thread_local const void* outside_stack_ = nullptr;
+  static inline thread_local size_t outside_bytes_ = 0;
 #elif defined(FOLIO_EMULATOR_TSAN)
   void* followed_ = nullptr;
-  static inline ucontext_t outside_;
-  static inline void* outside_followed_ = nullptr;
+  static inline thread_local ucontext_t outside_;
+  static inline thread_local void* outside_followed_ = nullptr;
 #else
   jmp_buf inside_;
-  static inline jmp_buf outside_;
+  static inline thread_local jmp_buf outside_;
 #endif
 };
 

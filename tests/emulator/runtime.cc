@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/emulator/blocks.h"
 #include "tests/emulator/streams.h"
 #include "tests/manager/fake_gpu/knobs.h"
 
@@ -101,8 +102,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   if (emulate::AllocatedBytes() + bytes > emulate::kMemoryBytes) return cudaErrorMemoryAllocation;
-  // As aligned as CUDA's.
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *memory = emulate::NewBlock(bytes);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, emulate::kPattern, bytes);
   emulate::Allocations()[*memory] = bytes;
@@ -113,7 +113,13 @@ cudaError_t cudaFree(void* memory) {
   if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
   const std::lock_guard<std::recursive_mutex> lock(emulate::memory_mutex);
   if (memory != nullptr && emulate::Allocations().erase(memory) == 0) return cudaErrorInvalidValue;
-  std::free(memory);
+  emulate::FreeBlock(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  if (emulate::Forbidden() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+  std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 

@@ -32,8 +32,12 @@ struct Faults {
   cudaError_t instantiate = cudaSuccess;  // of a graph
   cudaError_t launch = cudaSuccess;       // of a graph
   cudaError_t wait = cudaSuccess;         // for a stream or an event
+  cudaError_t peer_access = cudaSuccess;  // to memory of another device
 };
 inline Faults faults;
+
+// Whether other processes may map what is allocated from now on.
+inline bool share_memory = false;
 
 }  // namespace folio::emulate
 

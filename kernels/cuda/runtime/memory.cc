@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/cuda/runtime/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -33,6 +34,12 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_ == nullptr) return;
   cudaFree(data_);
   owner_->taken_ -= bytes_;
+}
+
+absl::Status Zero(const DeviceBuffer& buffer) {
+  cudaError_t error = cudaMemset(buffer.as<void>(), 0, buffer.bytes());
+  if (error == cudaSuccess) error = cudaStreamSynchronize(nullptr);
+  return CudaStatus("memory was not cleared", error);
 }
 
 DeviceCharge::~DeviceCharge() {

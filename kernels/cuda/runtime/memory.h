@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -80,6 +81,9 @@ class DeviceMemory {
   size_t budget_;
   size_t taken_ = 0;
 };
+
+// Sets all bytes to zero, and waits for that. INTERNAL with CUDA's words.
+absl::Status Zero(const DeviceBuffer& buffer);
 
 // Page-locked memory of the host. Copies between it and the device run beside the host's work, and
 // the device can also read and write it.

@@ -4,27 +4,29 @@
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <type_traits>
 
 #include "cuda_runtime_api.h"
 #include "tests/emulator/emulator.h"
 #include "tests/emulator/runtime.h"
 
-// Two blocks never run at once, so what is shared within one may be static.
-#define __shared__ static
+// A thread of the host never runs two blocks at once, so shared memory may be static.
+#define __shared__ static thread_local
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
-inline const folio::emulate::Index3& threadIdx = folio::emulate::place.thread;
-inline const folio::emulate::Index3& blockIdx = folio::emulate::place.block;
-inline const folio::emulate::Index3& blockDim = folio::emulate::place.block_size;
-inline const folio::emulate::Index3& gridDim = folio::emulate::place.grid_size;
+#define threadIdx (::folio::emulate::place.thread)
+#define blockIdx (::folio::emulate::place.block)
+inline thread_local const folio::emulate::Index3& blockDim = folio::emulate::place.block_size;
+inline thread_local const folio::emulate::Index3& gridDim = folio::emulate::place.grid_size;
 
 using std::max;
 using std::min;
@@ -57,8 +59,9 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
-inline void __threadfence() {}
-inline void __threadfence_system() {}
+inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 inline void __syncthreads() { folio::emulate::BlockBarrier(); }
 
 // Warp exchanges, of all lanes.

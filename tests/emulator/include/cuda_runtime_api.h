@@ -13,7 +13,9 @@ enum cudaError_t {
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorPeerAccessUnsupported = 217,
   cudaErrorNotReady = 600,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
   cudaErrorLaunchFailure = 719,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
@@ -46,6 +48,11 @@ struct cudaDeviceProp {
   int multiProcessorCount;
 };
 
+struct cudaIpcMemHandle_t {
+  char reserved[64];
+};
+
+inline constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
@@ -72,7 +79,15 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 // result.
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+
+// See peers.cc.
+cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned flags);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory);
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void* memory);
+
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned flags);
