@@ -23,6 +23,7 @@ using ::testing::Each;
 using ::testing::Field;
 using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // One sequence that decodes what it samples.
 class Decoder {
@@ -77,8 +78,44 @@ TEST(RankGraphs, ARankWithoutMemoryForAGraphStopsAll) {
   EXPECT_THAT(log, HasSubstr("rank 2: INTERNAL: a graph was not made: out of memory"));
 }
 
-// The other ranks wait for it within a graph.
-TEST(RankGraphs, AKilledRankEndsAGraphInTime) {
+// Lets processes map each other's memory in a test.
+class Sharing {
+ public:
+  explicit Sharing(bool share) { emulate::share_memory = share; }
+  ~Sharing() {
+    emulate::share_memory = false;
+    emulate::faults = {};
+  }
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+};
+
+// The kernel adds in the same order as the stand-in for NCCL.
+TEST(RankGraphs, ProcessesAddUpWithoutNccl) {
+  const RandomModel model(GpuConfig(), 3);
+  const GroupSetup setup = {.model = model, .ranks = 3, .kind = RanksAre::kProcesses};
+  const auto nccl = RunGpuGroup(setup, Tokens, nullptr, {.tune = false, .peers = false});
+  const Sharing sharing(true);
+  const std::string said = "all sums of ranks go through NCCL";
+  ::testing::internal::CaptureStderr();
+  std::vector<GraphCounts> counts;
+  const auto own = RunGpuGroup(setup, Tokens, nullptr, {.tune = false, .counts = &counts});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr(said)));
+  EXPECT_EQ(own, nccl);
+  EXPECT_THAT(counts, Each(Field(&GraphCounts::replayed, 19u)));
+  // Without access each rank says so, and the answer is the same.
+  emulate::faults.peer_access = cudaErrorPeerAccessUnsupported;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(RunGpuGroup(setup, Tokens, nullptr, {.tune = false}), nccl);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr(said), HasSubstr("rank 0: it cannot reach rank 1: "),
+                    HasSubstr("peer access is not supported")));
+}
+
+// The other ranks wait for it within a graph, in a kernel of NCCL or in our own.
+class KilledRankTest : public ::testing::TestWithParam<bool> {};
+TEST_P(KilledRankTest, EndsAGraphInTime) {
+  const Sharing sharing(GetParam());
   const RandomModel model(GpuConfig(), 1234);
   const GroupSetup setup = {.model = model, .ranks = 3, .kind = RanksAre::kProcesses};
   std::vector<GraphCounts> counts;
@@ -107,6 +144,8 @@ TEST(RankGraphs, AKilledRankEndsAGraphInTime) {
   EXPECT_THAT(counts[0].replayed, Ge(3u));
   EXPECT_THAT(counts[2].replayed, Ge(3u));
 }
+
+INSTANTIATE_TEST_SUITE_P(WithoutNccl, KilledRankTest, ::testing::Bool());
 
 // What the leader's host gives to its device in a decode step of one row.
 uint64_t CallsOfAStep(const GroupSetup& setup, bool graphs) {

@@ -67,8 +67,8 @@ struct GpuRank {
     on_device = *std::move(held);
     FOLIO_CHECK(cudaMemcpy(on_device.as<>(), host.pages, bytes, cudaMemcpyHostToDevice) ==
                 cudaSuccess);
-    auto communicator =
-        MakeNcclCommunicator(*model, shards, group, setup.max_rows, setup.options.timeout);
+    auto communicator = MakeNcclCommunicator(*model, shards, group, setup.max_rows,
+                                             setup.options.timeout, graphs.peers);
     if (!communicator.ok()) {
       made = communicator.status();
       return;

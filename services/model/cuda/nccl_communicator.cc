@@ -17,6 +17,7 @@
 #include "services/base/steady_wait.h"
 #include "services/model/cuda/cuda_transformer.h"
 #include "services/model/cuda/nccl_group.h"
+#include "services/model/cuda/peer_sums.h"
 #include "services/model/cuda/rank_vote.h"
 
 namespace folio::model {
@@ -31,11 +32,12 @@ constexpr absl::Duration kWatchInterval = absl::Milliseconds(100);
 class NcclCommunicator final : public CudaCommunicator {
  public:
   NcclCommunicator(std::shared_ptr<CudaModel> model, std::unique_ptr<cuda::NcclGroup> group,
-                   std::vector<Shard> shards, collective::Collective& host, uint32_t max_rows,
-                   absl::Duration timeout)
+                   std::unique_ptr<PeerSums> short_sums, std::vector<Shard> shards,
+                   collective::Collective& host, uint32_t max_rows, absl::Duration timeout)
       : model_(std::move(model)),
         host_(host),
         group_(std::move(group)),
+        short_sums_(std::move(short_sums)),
         shards_(std::move(shards)),
         rank_(host.rank()),
         timeout_(timeout),
@@ -66,7 +68,11 @@ class NcclCommunicator final : public CudaCommunicator {
   }
   absl::Status AllReduce(cuda::Stream stream, uint32_t rows) override {
     // The padding between rows is summed too and never read. One call is faster than one per row.
-    return group_->AllReduce(partial_, rows * DeviceStride(hidden_), DataType::kBf16, stream);
+    const size_t count = rows * DeviceStride(hidden_);
+    const bool is_short = count * cuda::BytesOf(DataType::kBf16) <= PeerSums::kMaxBytes;
+    return short_sums_ != nullptr && is_short
+               ? short_sums_->AllReduce(stream, partial_, count)
+               : group_->AllReduce(partial_, count, DataType::kBf16, stream);
   }
 
   absl::StatusOr<Tensor> GatherLogits(cuda::Stream stream, const Tensor& own) override;
@@ -85,7 +91,10 @@ class NcclCommunicator final : public CudaCommunicator {
     status.Update(group_->Health());
     return status;
   }
-  void Abort(const absl::Status& why) override { group_->Abort(why); }
+  void Abort(const absl::Status& why) override {
+    if (short_sums_ != nullptr) short_sums_->Abort();
+    group_->Abort(why);
+  }
 
  private:
   const ModelConfig& config() const { return model_->weights().config; }
@@ -100,6 +109,8 @@ class NcclCommunicator final : public CudaCommunicator {
   // bounds the wait for it.
   absl::Status Progress() {
     if (absl::Status status = host_.Health(); !status.ok()) return status;
+    // NCCL does not end the sums that are not its own.
+    if (absl::Status status = group_->Health(); !status.ok()) return status;
     const absl::MutexLock lock(&waiting_mutex_);
     if (SteadyNow() - waiting_since_ <= timeout_) return absl::OkStatus();
     return absl::DeadlineExceededError(absl::StrCat(
@@ -108,7 +119,7 @@ class NcclCommunicator final : public CudaCommunicator {
   void Watch() {
     cuda::BindDevice(model_->device()).IgnoreError();  // aborting NCCL needs the device
     while (!closing_.WaitFor(kWatchInterval)) {
-      if (absl::Status status = Progress(); !status.ok()) return group_->Abort(status);
+      if (absl::Status status = Progress(); !status.ok()) return Abort(status);
     }
   }
   static size_t LogitStride(uint32_t outputs) { return (outputs + 3) / 4 * size_t{4}; }
@@ -116,7 +127,8 @@ class NcclCommunicator final : public CudaCommunicator {
   const std::shared_ptr<CudaModel> model_;
   collective::Collective& host_;
   const std::unique_ptr<cuda::NcclGroup> group_;
-  const std::vector<Shard> shards_;  // of all ranks
+  const std::unique_ptr<PeerSums> short_sums_;  // null where ranks do not reach each other
+  const std::vector<Shard> shards_;             // of all ranks
   const Rank rank_;
   const absl::Duration timeout_;
   const uint32_t max_rows_, hidden_, head_dim_, vocab_;
@@ -240,13 +252,20 @@ absl::StatusOr<std::unique_ptr<cuda::NcclGroup>> JoinNccl(collective::Collective
 
 absl::StatusOr<std::shared_ptr<CudaCommunicator>> MakeNcclCommunicator(
     std::shared_ptr<CudaModel> model, std::vector<Shard> shards, collective::Collective& host,
-    uint32_t max_rows, absl::Duration timeout) {
+    uint32_t max_rows, absl::Duration timeout, bool use_peers) {
   FOLIO_CHECK(host.size() == shards.size());
   if (absl::Status bound = cuda::BindDevice(model->device()); !bound.ok()) return bound;
   auto group = JoinNccl(host, model->device(), timeout);
   if (!group.ok()) return group.status();
-  auto communicator = std::make_shared<NcclCommunicator>(
-      std::move(model), *std::move(group), std::move(shards), host, max_rows, timeout);
+  std::unique_ptr<PeerSums> short_sums;
+  if (use_peers) {
+    auto made = PeerSums::Make(host, model->memory(), SteadyNow() + timeout);
+    if (!made.ok()) return made.status();
+    short_sums = *std::move(made);
+  }
+  auto communicator =
+      std::make_shared<NcclCommunicator>(std::move(model), *std::move(group), std::move(short_sums),
+                                         std::move(shards), host, max_rows, timeout);
   if (absl::Status status = communicator->Allocate(); !status.ok()) return status;
   return communicator;
 }

@@ -23,10 +23,13 @@ namespace folio::model {
 // bounds how long the ranks may take to connect, and how far a rank may lag within a step. Graphs
 // that contain its calls are destroyed before it.
 //
+// Short sums go to the other ranks' GPUs without NCCL where these reach each other (see
+// peer_sums.h), unless `use_peers` is false, the same on all ranks.
+//
 // RESOURCE_EXHAUSTED names what did not fit. Other errors are those of `host` and of NcclGroup.
 absl::StatusOr<std::shared_ptr<CudaCommunicator>> MakeNcclCommunicator(
     std::shared_ptr<CudaModel> model, std::vector<Shard> shards, collective::Collective& host,
-    uint32_t max_rows, absl::Duration timeout = absl::Seconds(30));
+    uint32_t max_rows, absl::Duration timeout = absl::Seconds(30), bool use_peers = true);
 
 }  // namespace folio::model
 
