@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/e4m3.h"
 #include "kernels/views.h"
 
 struct CUstream_st;
@@ -16,9 +17,11 @@ namespace folio::kernels::cuda {
 // cudaStream_t, CUstream. Null is the default stream.
 using Stream = CUstream_st*;
 
-enum class DataType : uint8_t { kFloat32, kBf16, kFp16 };
+enum class DataType : uint8_t { kFloat32, kBf16, kFp16, kE4M3 };
 
-constexpr size_t BytesOf(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
+constexpr size_t BytesOf(DataType type) {
+  return type == DataType::kFloat32 ? 4 : type == DataType::kE4M3 ? 1 : 2;
+}
 
 // IEEE half precision; bf16 is in kernels/views.h.
 struct fp16 {
@@ -26,13 +29,14 @@ struct fp16 {
 };
 
 // A row-major matrix [rows, cols], with `stride` elements from one row to the next. Rows begin at
-// multiples of 16 bytes.
+// multiples of 16 bytes. The numbers of a row of E4M3 are its codes times the row's scale.
 struct Tensor {
   void* data = nullptr;
   DataType type = DataType::kBf16;
   uint32_t rows = 0;
   uint32_t cols = 0;
   size_t stride = 0;
+  float* scales = nullptr;  // [rows], of kE4M3 alone
 };
 struct ConstTensor {
   const void* data = nullptr;
@@ -40,12 +44,14 @@ struct ConstTensor {
   uint32_t rows = 0;
   uint32_t cols = 0;
   size_t stride = 0;
+  const float* scales = nullptr;
 
   ConstTensor() = default;
-  ConstTensor(const void* data, DataType type, uint32_t rows, uint32_t cols, size_t stride)
-      : data(data), type(type), rows(rows), cols(cols), stride(stride) {}
+  ConstTensor(const void* data, DataType type, uint32_t rows, uint32_t cols, size_t stride,
+              const float* scales = nullptr)
+      : data(data), type(type), rows(rows), cols(cols), stride(stride), scales(scales) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as a pointer becomes one to const.
-  ConstTensor(const Tensor& t) : ConstTensor(t.data, t.type, t.rows, t.cols, t.stride) {}
+  ConstTensor(const Tensor& t) : ConstTensor(t.data, t.type, t.rows, t.cols, t.stride, t.scales) {}
 };
 
 // An array on the device.

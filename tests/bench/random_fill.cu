@@ -48,10 +48,12 @@ absl::Status FillRandom(kernels::cuda::Stream stream, void* data, size_t count, 
       return Fill<float>(stream, data, count, numbers);
     case DataType::kBf16:
       return Fill<bf16>(stream, data, count, numbers);
+    case DataType::kE4M3:
+      return Fill<kernels::e4m3>(stream, data, count, numbers);
     case DataType::kFp16:
       break;
   }
-  return device::Unserved("random numbers are float32 or bf16");
+  return device::Unserved("random numbers are float32, bf16 or E4M3");
 }
 
 }  // namespace folio::bench

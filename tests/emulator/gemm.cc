@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -17,7 +18,16 @@
 namespace folio::kernels::cuda {
 namespace {
 
+// Codes of E4M3 are numbers without their row's scale.
 float At(const ConstTensor& tensor, uint32_t row, uint32_t col) {
+  if (tensor.type == DataType::kE4M3) {
+    static const std::array<float, 256> numbers = [] {
+      std::array<float, 256> all;
+      for (int i = 0; i < 256; ++i) all[i] = e4m3{static_cast<uint8_t>(i)}.ToFloat();
+      return all;
+    }();
+    return numbers[static_cast<const uint8_t*>(tensor.data)[row * tensor.stride + col]];
+  }
   const uint16_t bits = static_cast<const uint16_t*>(tensor.data)[row * tensor.stride + col];
   return tensor.type == DataType::kBf16 ? bf16{bits}.ToFloat()
                                         : __half2float(__ushort_as_half(bits));
@@ -39,6 +49,10 @@ float Dot(const std::vector<float>& a, const std::vector<float>& b) {
   return std::accumulate(std::begin(sums), std::end(sums), 0.0f);
 }
 
+float ScaleOf(const ConstTensor& tensor, uint32_t row) {
+  return tensor.scales == nullptr ? 1.0f : tensor.scales[row];
+}
+
 void Put(float x, const Tensor& to, uint32_t row, uint32_t col, bool accumulate) {
   const size_t at = row * to.stride + col;
   if (to.type == DataType::kFloat32) {
@@ -55,7 +69,7 @@ class PlainGemm final : public Gemm {
   absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                         bool accumulate) override {
     if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
-    if (known_.emplace(in.rows, weight.rows, in.cols, accumulate).second) {
+    if (known_.emplace(in.type, in.rows, weight.rows, in.cols, accumulate).second) {
       emulate::BreakRecording();
     }
     emulate::Enqueue(stream, [=] {
@@ -64,7 +78,8 @@ class PlainGemm final : public Gemm {
       for (uint32_t col = 0; col < weight.rows; ++col) {
         const std::vector<float> weights = Row(weight, col);
         for (uint32_t row = 0; row < in.rows; ++row) {
-          Put(Dot(rows[row], weights), out, row, col, accumulate);
+          const float scale = ScaleOf(weight, col) * ScaleOf(in, row);
+          Put(Dot(rows[row], weights) * scale, out, row, col, accumulate);
         }
       }
     });
@@ -80,7 +95,7 @@ class PlainGemm final : public Gemm {
   }
 
  private:
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t, bool>> known_;
+  std::set<std::tuple<DataType, uint32_t, uint32_t, uint32_t, bool>> known_;
 };
 
 }  // namespace
@@ -88,5 +103,7 @@ class PlainGemm final : public Gemm {
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(void*, size_t) {
   return std::make_unique<PlainGemm>();
 }
+
+absl::Status Gemm::CheckRowScales() { return absl::OkStatus(); }
 
 }  // namespace folio::kernels::cuda

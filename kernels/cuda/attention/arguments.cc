@@ -20,6 +20,8 @@ absl::string_view NameOf(DataType type) {
       return "bf16";
     case DataType::kFp16:
       return "fp16";
+    case DataType::kE4M3:
+      return "E4M3";
   }
   return "of no known type";
 }

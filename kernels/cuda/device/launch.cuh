@@ -61,7 +61,7 @@ struct TypeTag {
   using Type = T;
 };
 
-// Calls call(TypeTag<T>()) for the stored type, which is never float32.
+// Calls call(TypeTag<T>()) for the stored type, which is bf16 or fp16.
 template <typename Call>
 absl::Status WithStorage(DataType type, Call&& call) {
   switch (type) {
@@ -70,6 +70,7 @@ absl::Status WithStorage(DataType type, Call&& call) {
     case DataType::kFp16:
       return call(TypeTag<fp16>());
     case DataType::kFloat32:
+    case DataType::kE4M3:
       break;
   }
   return Unserved("the stored type must be bf16 or fp16");

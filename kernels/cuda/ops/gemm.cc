@@ -1,59 +1,20 @@
 #include "kernels/cuda/ops/gemm.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "kernels/cuda/ops/gemm_product.h"
 #include "kernels/cuda/runtime/cuda_status.h"
 
 namespace folio::kernels::cuda {
 namespace {
 
-constexpr int kCandidates = 8;
 constexpr int kTimedRuns = 5;
-constexpr uint32_t kRowAlignment = 16;  // see CheckGemm
-
-absl::Status CublasStatus(absl::string_view what, cublasStatus_t status) {
-  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-  std::string message = absl::StrCat(what, ": ", cublasLtGetStatusString(status));
-  const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
-                       status == CUBLAS_STATUS_INVALID_VALUE ||
-                       status == CUBLAS_STATUS_ARCH_MISMATCH;
-  return refused ? absl::UnimplementedError(message) : absl::InternalError(message);
-}
-
-cudaDataType_t CudaType(DataType type) {
-  switch (type) {
-    case DataType::kBf16:
-      return CUDA_R_16BF;
-    case DataType::kFp16:
-      return CUDA_R_16F;
-    case DataType::kFloat32:
-      break;
-  }
-  return CUDA_R_32F;
-}
-
-// cuBLASLt's objects, destroyed with their owner.
-template <typename T, cublasStatus_t (*destroy)(T)>
-struct Destroy {
-  using pointer = T;
-  void operator()(T object) const { destroy(object); }
-};
-template <typename T, cublasStatus_t (*destroy)(T)>
-using Owned = std::unique_ptr<T, Destroy<T, destroy>>;
-using Handle = Owned<cublasLtHandle_t, cublasLtDestroy>;
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 class Event {
  public:
@@ -78,45 +39,9 @@ Shape ShapeOf(const ConstTensor& in, const ConstTensor& weight, const Tensor& ou
           out.stride, in.type,     out.type, accumulate};
 }
 
-// cuBLASLt is column-major. It sees our rows as columns, the weight as transposed and the result as
-// [n, rows].
-struct Product {
-  Operation operation;
-  Layout weight, in, out;
-  cublasLtMatmulAlgo_t algorithm{};
-  size_t workspace = 0;  // bytes that the algorithm wants
-};
-
-absl::Status MakeLayout(const ConstTensor& tensor, uint32_t rows, Layout& layout) {
-  cublasLtMatrixLayout_t made = nullptr;
-  const cublasStatus_t status = cublasLtMatrixLayoutCreate(
-      &made, CudaType(tensor.type), tensor.cols, rows, static_cast<int64_t>(tensor.stride));
-  layout.reset(made);
-  return CublasStatus("cuBLASLt describes no matrix", status);
-}
-
-absl::StatusOr<Product> Describe(const ConstTensor& in, const ConstTensor& weight,
-                                 const Tensor& out) {
-  Product product;
-  cublasLtMatmulDesc_t made = nullptr;
-  cublasStatus_t status = cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-  product.operation.reset(made);
-  if (status == CUBLAS_STATUS_SUCCESS) {
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    status = cublasLtMatmulDescSetAttribute(made, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
-                                            sizeof(transposed));
-  }
-  absl::Status described = CublasStatus("cuBLASLt describes no product", status);
-  described.Update(MakeLayout(weight, weight.rows, product.weight));
-  described.Update(MakeLayout(in, in.rows, product.in));
-  described.Update(MakeLayout(out, in.rows, product.out));
-  if (!described.ok()) return described;
-  return product;
-}
-
 class CublasGemm final : public Gemm {
  public:
-  CublasGemm(Handle handle, void* workspace, size_t workspace_bytes)
+  CublasGemm(CublasHandle handle, void* workspace, size_t workspace_bytes)
       : handle_(std::move(handle)), workspace_(workspace), workspace_bytes_(workspace_bytes) {}
 
   absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
@@ -125,68 +50,31 @@ class CublasGemm final : public Gemm {
                     bool accumulate) override;
 
  private:
-  using Candidates = std::array<cublasLtMatmulHeuristicResult_t, kCandidates>;
-
-  // The likeliest first; how many there are, at least one.
-  absl::StatusOr<int> Propose(const Product& product, DataType out, int wanted,
-                              Candidates& candidates) const;
   // The product's description and algorithm, made when the shape is new.
   absl::StatusOr<Product*> Find(const ConstTensor& in, const ConstTensor& weight, const Tensor& out,
                                 bool accumulate);
-  absl::Status Run(Stream stream, const Product& product, const void* in, const void* weight,
-                   void* out, bool accumulate) const;
+  absl::Status Run(Stream stream, const Product& product, const ConstTensor& in,
+                   const ConstTensor& weight, void* out, bool accumulate) const;
   // Milliseconds of a run, once it is warm.
-  absl::StatusOr<float> Time(Stream stream, const Product& product, const void* in,
-                             const void* weight, void* out, bool accumulate) const;
+  absl::StatusOr<float> Time(Stream stream, const Product& product, const ConstTensor& in,
+                             const ConstTensor& weight, void* out, bool accumulate) const;
 
-  Handle handle_;
+  CublasHandle handle_;
   void* workspace_;
   size_t workspace_bytes_;
   std::map<Shape, Product> products_;
 };
-
-absl::StatusOr<int> CublasGemm::Propose(const Product& product, DataType out, int wanted,
-                                        Candidates& candidates) const {
-  cublasLtMatmulPreference_t made = nullptr;
-  cublasStatus_t status = cublasLtMatmulPreferenceCreate(&made);
-  const Preference preference(made);
-  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    if (status != CUBLAS_STATUS_SUCCESS) return;
-    status = cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof(value));
-  };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace_bytes_});
-  // Partial sums must not be added in the type of the result, which would round them.
-  if (out != DataType::kFloat32) {
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-  }
-  for (const auto attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(attribute, kRowAlignment);
-  }
-  int found = 0;
-  if (status == CUBLAS_STATUS_SUCCESS) {
-    status = cublasLtMatmulAlgoGetHeuristic(
-        handle_.get(), product.operation.get(), product.weight.get(), product.in.get(),
-        product.out.get(), product.out.get(), made, wanted, candidates.data(), &found);
-  }
-  if (absl::Status error = CublasStatus("cuBLASLt has no algorithm", status); !error.ok()) {
-    return error;
-  }
-  if (found == 0) return CublasStatus("cuBLASLt has no algorithm", CUBLAS_STATUS_NOT_SUPPORTED);
-  return found;
-}
 
 absl::StatusOr<Product*> CublasGemm::Find(const ConstTensor& in, const ConstTensor& weight,
                                           const Tensor& out, bool accumulate) {
   const Shape shape = ShapeOf(in, weight, out, accumulate);
   const auto known = products_.find(shape);
   if (known != products_.end()) return &known->second;
-  absl::StatusOr<Product> product = Describe(in, weight, out);
+  absl::StatusOr<Product> product = DescribeProduct(in, weight, out);
   if (!product.ok()) return product.status();
   Candidates candidates;
-  const absl::StatusOr<int> found = Propose(*product, out.type, 1, candidates);
+  const absl::StatusOr<int> found =
+      Propose(handle_.get(), workspace_bytes_, *product, out.type, 1, candidates);
   if (!found.ok()) {
     return absl::Status(found.status().code(),
                         absl::StrCat(found.status().message(), ", for [", in.rows, ", ", in.cols,
@@ -197,15 +85,17 @@ absl::StatusOr<Product*> CublasGemm::Find(const ConstTensor& in, const ConstTens
   return &products_.emplace(shape, *std::move(product)).first->second;
 }
 
-absl::Status CublasGemm::Run(Stream stream, const Product& product, const void* in,
-                             const void* weight, void* out, bool accumulate) const {
+absl::Status CublasGemm::Run(Stream stream, const Product& product, const ConstTensor& in,
+                             const ConstTensor& weight, void* out, bool accumulate) const {
+  // They belong to the description, which products of one shape share.
+  if (absl::Status status = SetScales(product, in, weight); !status.ok()) return status;
   const float alpha = 1;
   const float beta = accumulate ? 1 : 0;
-  return CublasStatus(
-      "cuBLASLt did not multiply",
-      cublasLtMatmul(handle_.get(), product.operation.get(), &alpha, weight, product.weight.get(),
-                     in, product.in.get(), &beta, out, product.out.get(), out, product.out.get(),
-                     &product.algorithm, workspace_, product.workspace, stream));
+  return CublasStatus("cuBLASLt did not multiply",
+                      cublasLtMatmul(handle_.get(), product.operation.get(), &alpha, weight.data,
+                                     product.weight.get(), in.data, product.in.get(), &beta, out,
+                                     product.out.get(), out, product.out.get(), &product.algorithm,
+                                     workspace_, product.workspace, stream));
 }
 
 absl::Status CublasGemm::Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
@@ -214,11 +104,12 @@ absl::Status CublasGemm::Multiply(Stream stream, ConstTensor in, ConstTensor wei
   if (in.rows == 0) return absl::OkStatus();
   const absl::StatusOr<Product*> product = Find(in, weight, out, accumulate);
   if (!product.ok()) return product.status();
-  return Run(stream, **product, in.data, weight.data, out.data, accumulate);
+  return Run(stream, **product, in, weight, out.data, accumulate);
 }
 
-absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product, const void* in,
-                                       const void* weight, void* out, bool accumulate) const {
+absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product, const ConstTensor& in,
+                                       const ConstTensor& weight, void* out,
+                                       bool accumulate) const {
   const Event start;
   const Event end;
   absl::Status status = CudaStatus("cannot record an event", cudaEventRecord(start.get(), stream));
@@ -241,7 +132,8 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
   const absl::StatusOr<Product*> product = Find(in, weight, out, accumulate);
   if (!product.ok()) return product.status();
   Candidates candidates;
-  const absl::StatusOr<int> found = Propose(**product, out.type, kCandidates, candidates);
+  const absl::StatusOr<int> found =
+      Propose(handle_.get(), workspace_bytes_, **product, out.type, kCandidates, candidates);
   if (!found.ok()) return found.status();
   float best = std::numeric_limits<float>::infinity();
   Product& tried = **product;
@@ -254,13 +146,13 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
     tried.algorithm = candidates[i].algo;
     tried.workspace = candidates[i].workspaceSize;
     // Warms up; some are refused only now.
-    status = Run(stream, tried, in.data, weight.data, out.data, accumulate);
+    status = Run(stream, tried, in, weight, out.data, accumulate);
     if (absl::IsUnimplemented(status)) {
       refusal = std::exchange(status, absl::OkStatus());
       continue;
     }
     if (!status.ok()) break;
-    const auto time = Time(stream, tried, in.data, weight.data, out.data, accumulate);
+    const auto time = Time(stream, tried, in, weight, out.data, accumulate);
     status = time.status();
     if (!time.ok() || *time >= best) continue;
     best = *time;
@@ -276,13 +168,24 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(void* workspace, size_t workspace_bytes) {
-  cublasLtHandle_t made = nullptr;
-  const cublasStatus_t status = cublasLtCreate(&made);
-  Handle handle(made);
-  if (absl::Status error = CublasStatus("cuBLASLt makes no handle", status); !error.ok()) {
-    return error;
-  }
-  return std::make_unique<CublasGemm>(std::move(handle), workspace, workspace_bytes);
+  absl::StatusOr<CublasHandle> handle = MakeCublasHandle();
+  if (!handle.ok()) return handle.status();
+  return std::make_unique<CublasGemm>(*std::move(handle), workspace, workspace_bytes);
+}
+
+absl::Status Gemm::CheckRowScales() {
+  const absl::StatusOr<CublasHandle> handle = MakeCublasHandle();
+  if (!handle.ok()) return handle.status();
+  constexpr uint32_t kRows = 16;
+  constexpr uint32_t kSize = 1024;
+  alignas(16) float place[4] = {};  // an address of which nothing is read
+  const ConstTensor in(place, DataType::kE4M3, kRows, kSize, kSize, place);
+  const ConstTensor weight(place, DataType::kE4M3, kSize, kSize, kSize, place);
+  const Tensor out{place, DataType::kFloat32, kRows, kSize, kSize};
+  const absl::StatusOr<Product> product = DescribeProduct(in, weight, out);
+  if (!product.ok()) return product.status();
+  Candidates candidates;
+  return Propose(handle->get(), kWorkspaceBytes, *product, out.type, 1, candidates).status();
 }
 
 }  // namespace folio::kernels::cuda

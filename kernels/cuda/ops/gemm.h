@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/cuda/device_info.h"
 #include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda {
@@ -30,11 +31,17 @@ class Gemm {
   // owns it and keeps it until the stream has passed all products.
   static absl::StatusOr<std::unique_ptr<Gemm>> Create(void* workspace, size_t workspace_bytes);
 
+  // Whether products of E4M3 are served on the current device. UNIMPLEMENTED carries cuBLASLt's
+  // words where it has none with a scale for each row, which it has for Hopper's FP8 tensor cores
+  // (compute capability 9.0) from CUDA 12.9 on.
+  static absl::Status CheckRowScales();
+
   virtual ~Gemm() = default;
 
   // out = in * weight^T, or out += in * weight^T, with float32 sums. in [rows, k] and weight [n, k]
-  // have one type, bf16 or fp16, and out [rows, n] has that type or float32. With `accumulate` out
-  // is float32. A call without rows does nothing. Does not wait. The first call of a shape may
+  // have one type: bf16, fp16, or E4M3 with a scale for each row. out [rows, n] is float32 or has
+  // that type, or bf16 where it is E4M3. With `accumulate` out is float32. For E4M3, n and k are
+  // multiples of 16. A call without rows does nothing. Does not wait. The first call of a shape may
   // allocate on the host and must not be captured.
   virtual absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                                 bool accumulate) = 0;
@@ -44,6 +51,13 @@ class Gemm {
   virtual absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                             bool accumulate) = 0;
 };
+
+// OK if `device` multiplies E4M3, where `row_scales` is what CheckRowScales says on it.
+// UNIMPLEMENTED names the GPU, what it lacks, and bfloat16 as the way out.
+absl::Status CheckE4M3(const DeviceInfo& device, const absl::Status& row_scales);
+
+// Rows and columns of weights in E4M3 are multiples of this.
+inline constexpr uint32_t kE4M3Multiple = 16;
 
 // The errors of Multiply for its arguments.
 absl::Status CheckGemm(ConstTensor in, ConstTensor weight, const Tensor& out, bool accumulate);

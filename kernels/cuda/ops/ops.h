@@ -33,9 +33,14 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
                         float eps, Tensor out);
 
 // out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded, which is the part that AddRmsNorm
-// lost when it rounded the same rows. `rounded` and out are bf16 or fp16.
+// lost when it rounded the same rows. `rounded` has out's type, bf16 or fp16, or is E4M3.
 absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
                           ConstTensor rounded, Tensor out);
+
+// Each row of out becomes the codes and the scale of a row of in, as QuantizeRow of kernels/e4m3.h
+// defines them, to the bit. in is bf16 or fp16, out is E4M3 of its shape with scales. The length of
+// rows and both strides are multiples of 16.
+absl::Status QuantizeRows(Stream stream, ConstTensor in, Tensor out);
 
 // Each row += bias. rows is [n, cols] float32, bias is [cols] float32.
 absl::Status AddBias(Stream stream, Tensor rows, const float* bias);

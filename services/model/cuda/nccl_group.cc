@@ -20,6 +20,7 @@ ncclDataType_t TypeOf(DataType type) {
     case DataType::kBf16:
       return ncclBfloat16;
     case DataType::kFp16:
+    case DataType::kE4M3:  // never exchanged
       break;
   }
   return ncclFloat16;

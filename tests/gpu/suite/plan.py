@@ -14,7 +14,7 @@ from .sections import (
 MEMCHECK = "*GpuStepTest*:*GpuCompactTest*:*GpuRopeTest.Padding*:*GpuRowsTest.SwiGlu*:*GpuMemoryTest.Copies*"
 RACECHECK = "*GpuCompactTest.EqualsTheCpu*:*GpuSampleTest.Ties*:*GpuRowsTest.AddRmsNormEqualsPlain*"
 # FlashInfer's and cuBLASLt's kernels are not ours, and take minutes there.
-OUR_KERNELS = "-*GpuAttentionTest*:*GpuGemmTest*"
+OUR_KERNELS = "-*GpuAttentionTest*:*GpuGemmTest*:*GpuFp8GemmTest*"
 NO_MODEL = "the reference model is not here: give --model=FILE (deploy/fetch_model.sh prints one)"
 SPEED_MARGIN = 30  # seconds that the benchmark may err by when it foretells how long a cell takes
 
