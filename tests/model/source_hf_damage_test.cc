@@ -61,7 +61,7 @@ std::vector<HfDamage> ConfigDamage() {
       Config("MlpBias", "mlp_bias", true, kUnimplemented, "mlp_bias: true"),
       Config("Activation", "hidden_act", "gelu", kUnimplemented, "hidden_act: \"gelu\""),
       Config("Quantised", "quantization_config", {{"quant_method", "awq"}}, kUnimplemented,
-             "quantization_config: {\"quant_method\":\"awq\"}"),
+             "quantization_config: quant_method: \"awq\" is not supported"),
       Config("PartialRotation", "partial_rotary_factor", 0.5, kUnimplemented,
              "partial_rotary_factor: 0.5"),
       Rope("RopeType", {{"type", "yarn"}, {"factor", 4.0}}, kUnimplemented,

@@ -106,6 +106,7 @@ uint32_t GgmlCode(StorageType type) {
       return 8;
     case StorageType::kBF16:
       return 30;
+    case StorageType::kE4M3:  // of safetensors alone
     case StorageType::kOther:
       break;
   }

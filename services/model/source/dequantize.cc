@@ -54,6 +54,7 @@ size_t BlockValues(StorageType type) {
     case StorageType::kF32:
     case StorageType::kF16:
     case StorageType::kBF16:
+    case StorageType::kE4M3:
       return 1;
     case StorageType::kQ8_0:
     case StorageType::kQ4_0:
@@ -73,6 +74,8 @@ size_t BlockBytes(StorageType type) {
     case StorageType::kF16:
     case StorageType::kBF16:
       return 2;
+    case StorageType::kE4M3:
+      return 1;
     case StorageType::kQ8_0:
       return 2 + kQuantBlock;
     case StorageType::kQ4_0:
@@ -116,6 +119,9 @@ void DequantizeRow(StorageType type, const std::byte* in, size_t count, float* o
         out[i] = std::bit_cast<float>(uint32_t{Load<uint16_t>(in + 2 * i)} << 16);
       }
       return;
+    case StorageType::kE4M3:
+      for (size_t i = 0; i < count; ++i) out[i] = Load<kernels::e4m3>(in + i).ToFloat();
+      return;
     case StorageType::kQ8_0:
       for (size_t b = 0; b < count / kQuantBlock; ++b, in += BlockBytes(type)) {
         const float scale = LoadHalf(in);
@@ -148,6 +154,10 @@ StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count) {
   StoredTensor part = tensor;
   part.shape[0] = count;
   part.bytes = tensor.bytes.subspan(bytes(first), bytes(count));
+  if (!tensor.scales.empty()) {
+    part.scales.assign(tensor.scales.begin() + static_cast<ptrdiff_t>(first),
+                       tensor.scales.begin() + static_cast<ptrdiff_t>(first + count));
+  }
   return part;
 }
 
@@ -170,6 +180,9 @@ absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
   for (size_t r = 0; r < rows; ++r) {
     const size_t source = interleaved_head_dim == 0 ? r : InterleavedRow(r, interleaved_head_dim);
     DequantizeRow(tensor.type, tensor.bytes.data() + source * row_bytes, columns, row.data());
+    if (!tensor.scales.empty()) {
+      for (float& value : row) value *= tensor.scales[source];
+    }
     kernels::bf16* out = values.data() + r * columns;
     uint32_t bad = 0;
     for (size_t c = 0; c < columns; ++c) {
@@ -183,6 +196,20 @@ absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
     }
   }
   return values;
+}
+
+absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor) {
+  FOLIO_CHECK(tensor.type == StorageType::kE4M3 && tensor.shape.size() == 2 &&
+              tensor.scales.size() == tensor.shape[0]);
+  ScaledMatrix matrix;
+  matrix.scales = tensor.scales;
+  matrix.codes.resize(tensor.bytes.size());
+  std::memcpy(matrix.codes.data(), tensor.bytes.data(), tensor.bytes.size());
+  for (size_t i = 0; i < matrix.codes.size(); ++i) {
+    if ((matrix.codes[i].bits & 0x7fu) != 0x7f) continue;
+    return NotFinite(tensor, i / tensor.shape[1], i % tensor.shape[1]);
+  }
+  return matrix;
 }
 
 absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor) {

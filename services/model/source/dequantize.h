@@ -17,18 +17,25 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/e4m3.h"
 #include "kernels/views.h"
 
 namespace folio::model {
 
 // kOther is a format that this code cannot read. A tensor that is not needed may have it.
-enum class StorageType { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kOther };
+enum class StorageType { kF32, kF16, kBF16, kE4M3, kQ8_0, kQ4_0, kQ4_1, kOther };
 
 inline constexpr size_t kQuantBlock = 32;  // values in a block of the Q formats
 
 // Values per block (1 for plain floats) and bytes per block. Not for kOther.
 size_t BlockValues(StorageType type);
 size_t BlockBytes(StorageType type);
+
+// A row-major matrix in E4M3. A number is its code times the scale of its row.
+struct ScaledMatrix {
+  std::vector<kernels::e4m3> codes;
+  std::vector<float> scales;  // [rows]
+};
 
 // A tensor in a mapped file. Borrows `bytes` from the mapping.
 struct StoredTensor {
@@ -38,6 +45,7 @@ struct StoredTensor {
   std::string type_name;        // as the container calls it
   std::vector<uint64_t> shape;  // row-major, outermost first
   absl::Span<const std::byte> bytes;
+  std::vector<float> scales = {};  // of kE4M3 alone: one for each row
 };
 
 // Rows [first, first + count) of a tensor of one or two dimensions, which holds that many; all of
@@ -49,7 +57,8 @@ std::string ShapeText(absl::Span<const uint64_t> shape);
 
 float HalfToFloat(uint16_t half);
 
-// `count` values, a multiple of BlockValues(type); `in` needs no alignment.
+// `count` values, a multiple of BlockValues(type); `in` needs no alignment. Those of kE4M3 are
+// without their row's scale.
 void DequantizeRow(StorageType type, const std::byte* in, size_t count, float* out);
 
 // The row of the stored tensor that holds row `row` in Hugging Face's order, when each head's rows
@@ -61,6 +70,9 @@ size_t InterleavedRow(size_t row, size_t head_dim);
 // is not finite, or too large for bf16. The caller has checked shape, type and size.
 absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
                                                     size_t interleaved_head_dim);
+
+// The codes of a matrix in kE4M3, as stored, and its scales. DATA_LOSS as above.
+absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor);
 
 // A vector in float32, as stored. DATA_LOSS as above.
 absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor);

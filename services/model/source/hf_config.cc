@@ -44,7 +44,8 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
   }
   const json* quantized = fields.Find("quantization_config");
   if (quantized != nullptr) {
-    return Unsupported(where, "quantization_config", *quantized, "only F32, F16 and BF16 weights");
+    absl::Status served = CheckHfQuantization(*quantized, where);
+    if (!served.ok()) return served;
   }
   const json* partial = fields.Find("partial_rotary_factor");
   if (partial != nullptr && *partial != 1.0) {

@@ -3,6 +3,7 @@
 #ifndef FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
 #define FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,12 @@ namespace folio::model {
 // code does not compute (another architecture or activation, quantised weights, another rope type),
 // INVALID_ARGUMENT a field that is missing or of the wrong type.
 absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory);
+
+// Checks the field quantization_config of config.json. Served are weights in F8_E4M3 with a scale
+// for each matrix or row, and activations that are quantised as they come: quant_method "fp8"
+// without blocks, and "compressed-tensors" in the format "float-quantized". UNIMPLEMENTED names the
+// part that asks for something else.
+absl::Status CheckHfQuantization(const nlohmann::json& quantization, const std::string& where);
 
 // Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json; only
 // the first must be there. A sequence ends with the ids of generation_config.json (or, without

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/base/check.h"
 #include "services/model/source/raw_model.h"
+#include "services/model/source/stored_scales.h"
 #include "services/runtime/logging.h"
 
 namespace folio::model {
@@ -58,6 +58,13 @@ class StoredModel final : public ModelSource {
     return ReadBf16(Find(role, layer), StoredPairs(role) ? parts_.config.head_dim : 0);
   }
 
+  absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const override {
+    const StoredTensor& tensor = Find(role, layer);
+    if (tensor.type != StorageType::kE4M3) return ModelSource::ReadScaled(role, layer);
+    FOLIO_CHECK(!StoredPairs(role));  // no GGUF file has the type
+    return ReadCodes(tensor);
+  }
+
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override {
     absl::StatusOr<std::vector<float>> stored = ReadFloats(Find(role, layer));
     if (!stored.ok() || !StoredPairs(role)) return stored;
@@ -85,6 +92,7 @@ class StoredModel final : public ModelSource {
       const std::string head = absl::StrCat("/", tensor.type_name, ShapeText(tensor.shape));
       add(head.data(), head.size());
       add(tensor.bytes.data(), tensor.bytes.size());
+      add(tensor.scales.data(), tensor.scales.size() * sizeof(float));
     }
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
@@ -166,11 +174,12 @@ class TensorFinder {
       return absl::InvalidArgumentError(
           absl::StrCat(parts_.origin, ": tensor ", name, ": missing"));
     }
-    const StoredTensor& tensor = *found->second;
+    StoredTensor tensor = *found->second;
     const std::string where = absl::StrCat(tensor.file, ": tensor ", name, ": ");
     const RoleInfo& info = InfoOf(first.role);
     // A vector of several parts may be cut anywhere, which a block of quantised values cannot.
     const bool served = tensor.type != StorageType::kOther &&
+                        !(info.vector() && tensor.type == StorageType::kE4M3) &&
                         (specs.size() == 1 || !info.vector() || BlockValues(tensor.type) == 1);
     if (!served) {
       return absl::UnimplementedError(
@@ -183,6 +192,11 @@ class TensorFinder {
     if (tensor.shape != shape) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, "shape ", ShapeText(tensor.shape), ", expected ", ShapeText(shape)));
+    }
+    if (tensor.type == StorageType::kE4M3) {
+      absl::Status scaled = TakeScales(by_name_, tensor);
+      if (!scaled.ok()) return scaled;
+      used_.insert(ScalesName(name));
     }
     uint64_t row = 0;
     for (const TensorSpec& spec : specs) {
@@ -198,7 +212,7 @@ class TensorFinder {
   }
 
   const RawModel& parts_;
-  absl::flat_hash_map<std::string, const StoredTensor*> by_name_;
+  TensorsByName by_name_;
   absl::flat_hash_set<std::string> used_;
 };
 
@@ -226,6 +240,18 @@ absl::Status CheckSpecialIds(const RawModel& parts) {
 }
 
 }  // namespace
+
+absl::StatusOr<ScaledMatrix> ModelSource::ReadScaled(Role role, uint32_t layer) const {
+  const absl::StatusOr<std::vector<kernels::bf16>> values = ReadMatrix(role, layer);
+  if (!values.ok()) return values.status();
+  const size_t cols = SizeOf(InfoOf(role).cols, config());
+  ScaledMatrix matrix;
+  matrix.codes.resize(values->size());
+  for (size_t at = 0; at + cols <= values->size(); at += cols) {
+    matrix.scales.push_back(kernels::QuantizeRow(&(*values)[at], cols, &matrix.codes[at]));
+  }
+  return matrix;
+}
 
 absl::StatusOr<std::unique_ptr<ModelSource>> AssembleModel(RawModel parts) {
   if (absl::Status status = CheckConfig(parts.origin, parts.config); !status.ok()) return status;

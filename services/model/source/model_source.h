@@ -13,6 +13,7 @@
 #include "kernels/views.h"
 #include "services/model/family/model_config.h"
 #include "services/model/family/role.h"
+#include "services/model/source/dequantize.h"
 #include "services/model/tokenizer/tokenizer_spec.h"
 
 namespace folio::model {
@@ -30,6 +31,9 @@ class ModelSource {
   virtual absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role,
                                                                 uint32_t layer) const = 0;
   virtual absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const = 0;
+  // The numbers of ReadMatrix, quantised row by row (kernels::QuantizeRow), or the codes and scales
+  // of a model that is stored so. Errors are those of ReadMatrix.
+  virtual absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const;
 
   // Hex digest over configuration and tensor bytes; equal for equal models, cheap enough for
   // start-up.

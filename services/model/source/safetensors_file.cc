@@ -29,7 +29,7 @@ constexpr TypeInfo kTypes[] = {
     {"I32", 4, StorageType::kOther},     {"U32", 4, StorageType::kOther},
     {"I16", 2, StorageType::kOther},     {"U16", 2, StorageType::kOther},
     {"I8", 1, StorageType::kOther},      {"U8", 1, StorageType::kOther},
-    {"BOOL", 1, StorageType::kOther},    {"F8_E4M3", 1, StorageType::kOther},
+    {"BOOL", 1, StorageType::kOther},    {"F8_E4M3", 1, StorageType::kE4M3},
     {"F8_E5M2", 1, StorageType::kOther},
 };
 

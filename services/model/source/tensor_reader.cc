@@ -30,6 +30,17 @@ std::vector<T> TensorReader::Take(absl::StatusOr<std::vector<T>> read, Role role
   return *std::move(read);
 }
 
+ScaledMatrix TensorReader::Scaled(Role role) {
+  absl::StatusOr<ScaledMatrix> read = source_.ReadScaled(role, layer_);
+  ScaledMatrix matrix;
+  if (read.ok()) matrix.scales = std::move(read->scales);
+  matrix.codes = Take(read.ok() ? absl::StatusOr<std::vector<kernels::e4m3>>(std::move(read->codes))
+                                : read.status(),
+                      role);
+  matrix.scales.resize(SizeOf(InfoOf(role).rows, source_.config()));
+  return matrix;
+}
+
 std::vector<kernels::bf16> TensorReader::Matrices(absl::Span<const Role> roles) {
   std::vector<kernels::bf16> all;
   for (const Role role : roles) {

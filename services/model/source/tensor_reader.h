@@ -34,6 +34,7 @@ class TensorReader {
   std::vector<kernels::bf16> Matrix(Role role) {
     return Take(source_.ReadMatrix(role, layer_), role);
   }
+  ScaledMatrix Scaled(Role role);
   std::vector<float> Vector(Role role) { return Take(source_.ReadVector(role, layer_), role); }
 
   // Several, one below the other.

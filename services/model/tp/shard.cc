@@ -163,4 +163,14 @@ absl::StatusOr<std::vector<float>> ShardSource::ReadVector(Role role, uint32_t l
   return Cut(whole_.ReadVector(role, layer), role, layer, whole_.config(), shard_);
 }
 
+absl::StatusOr<ScaledMatrix> ShardSource::ReadScaled(Role role, uint32_t layer) const {
+  absl::StatusOr<ScaledMatrix> matrix = whole_.ReadScaled(role, layer);
+  if (!matrix.ok()) return matrix;
+  auto codes = Cut<kernels::e4m3>(std::move(matrix->codes), role, layer, whole_.config(), shard_);
+  if (!codes.ok()) return codes.status();
+  const Range rows = PartOf(InfoOf(role).rows, whole_.config(), shard_);
+  const auto first = matrix->scales.begin() + rows.first;
+  return ScaledMatrix{*std::move(codes), {first, first + rows.count}};
+}
+
 }  // namespace folio::model

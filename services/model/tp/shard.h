@@ -65,6 +65,8 @@ class ShardSource final : public ModelSource {
   const TokenizerSpec& tokenizer() const override { return whole_.tokenizer(); }
   absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role, uint32_t layer) const override;
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override;
+  // The whole's codes, so that a scale is that of a whole row.
+  absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const override;
   std::string fingerprint() const override { return whole_.fingerprint(); }
 
  private:
