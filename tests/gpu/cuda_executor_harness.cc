@@ -32,6 +32,13 @@ ModelConfig GpuConfig() {
   return config;
 }
 
+ModelConfig Fp8Config() {
+  ModelConfig config = GpuConfig();
+  config.hidden = 48;
+  config.ffn = 96;
+  return config;
+}
+
 CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& options,
                          uint32_t num_pages)
     : pool_(model.config(), num_pages),
@@ -55,6 +62,7 @@ CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& opt
   swap_ = *std::move(swap);
   model_ = CudaModel::Load(model, {.device = options.device,
                                    .gpu_memory = options.gpu_memory,
+                                   .type = options.type,
                                    .load_threads = options.load_threads,
                                    .progress = options.progress});
   MakeAnotherExecutor();

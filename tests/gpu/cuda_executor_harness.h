@@ -15,11 +15,14 @@ namespace folio::model::testing {
 // Two layers, grouped heads of a served size, and sizes of FFN and vocabulary that divide by
 // nothing useful.
 ModelConfig GpuConfig();
+// The same with sizes that products of E4M3 serve: multiples of 16.
+ModelConfig Fp8Config();
 
 struct CudaHarnessOptions {
   int device = 0;
   uint32_t max_rows = 256;
   size_t gpu_memory = 0;
+  kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;  // of layers' matrices
   int load_threads = 1;
   bool graphs = true;
   bool tune = true;

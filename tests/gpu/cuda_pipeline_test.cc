@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda/ops/gemm.h"
 #include "services/model/executor/segment_output.h"
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
@@ -14,9 +15,11 @@
 namespace folio::model::testing {
 namespace {
 
-void ExpectOneStepBehindIsTheSame(bool graphs) {
-  const RandomModel model(GpuConfig(), 77);
-  const CudaHarnessOptions options{.max_rows = 256, .graphs = graphs, .tune = false};
+using kernels::cuda::DataType;
+
+void ExpectOneStepBehindIsTheSame(bool graphs, DataType type = DataType::kBf16) {
+  const RandomModel model(type == DataType::kE4M3 ? Fp8Config() : GpuConfig(), 77);
+  const CudaHarnessOptions options{.max_rows = 256, .type = type, .graphs = graphs, .tune = false};
   CudaHarness alone(model, options);
   CudaHarness behind(model, options);
   ASSERT_TRUE(alone.made().ok() && behind.made().ok());
@@ -36,6 +39,12 @@ void ExpectOneStepBehindIsTheSame(bool graphs) {
 TEST(CudaExecutorTest, OneStepBehindIsTheSame) { ExpectOneStepBehindIsTheSame(false); }
 
 TEST(CudaExecutorTest, OneStepBehindIsTheSameWithGraphs) { ExpectOneStepBehindIsTheSame(true); }
+
+TEST(CudaExecutorTest, OneStepBehindIsTheSameInFp8) {
+  const absl::Status served = kernels::cuda::Gemm::CheckRowScales();
+  if (!served.ok()) GTEST_SKIP() << served;
+  for (const bool graphs : {false, true}) ExpectOneStepBehindIsTheSame(graphs, DataType::kE4M3);
+}
 
 TEST(CudaExecutorTest, SwappedPagesAreTheSame) {
   const RandomModel model(GpuConfig(), 21);

@@ -54,7 +54,7 @@ struct GpuRank {
     int devices = 0;
     FOLIO_CHECK(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
     const int device = static_cast<int>(group.rank().value()) % devices;
-    auto model = CudaModel::Load(source, {.device = device});
+    auto model = CudaModel::Load(source, {.device = device, .type = graphs.type});
     if (!model.ok()) {
       made = model.status();
       return;

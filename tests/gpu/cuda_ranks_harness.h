@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/types.h"
 #include "services/model/cuda/graph_counts.h"
 #include "tests/model/tp_harness.h"
 
@@ -20,6 +21,7 @@ struct RankGraphs {
   std::function<bool(Rank)> wanted = nullptr;
   // Becomes each rank's counts at its end, all zero for one that was killed.
   std::vector<GraphCounts>* counts = nullptr;
+  kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;  // of the layers' matrices
 };
 
 // As RunGroup, of whose setup `ops` has no meaning. Threads share one process: with a GPU each, or

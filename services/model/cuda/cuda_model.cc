@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/gemm.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/threads/thread_pool.h"
 
@@ -17,10 +18,15 @@ absl::StatusOr<std::shared_ptr<CudaModel>> CudaModel::Load(const ModelSource& so
   absl::Status served = cuda::CheckShape({config.heads, config.kv_heads, config.head_dim});
   if (!served.ok()) return served;
   if (options.load_threads < 1) return absl::InvalidArgumentError("threads must be at least 1");
-  if (auto info = cuda::UseDevice(options.device); !info.ok()) return info.status();
+  const auto info = cuda::UseDevice(options.device);
+  if (!info.ok()) return info.status();
+  if (options.type == cuda::DataType::kE4M3) {
+    served = cuda::CheckE4M3(*info, cuda::Gemm::CheckRowScales());
+    if (!served.ok()) return served;
+  }
   std::shared_ptr<CudaModel> model(new CudaModel(options));
   kernels::ThreadPool threads(options.load_threads);
-  auto weights = LoadDeviceWeights(source, model->memory_, threads, options.progress);
+  auto weights = LoadDeviceWeights(source, options.type, model->memory_, threads, options.progress);
   if (!weights.ok()) return weights.status();
   model->weights_ = *std::move(weights);
   return model;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/types.h"
 #include "services/model/cuda/device_weights.h"
 #include "services/model/source/model_source.h"
 #include "services/model/source/tensor_reader.h"
@@ -19,6 +20,8 @@ struct CudaModelOptions {
   // The most device memory that weights and executors may take, without the pool. 0 means all free
   // memory.
   size_t gpu_memory = 0;
+  // The type of the layers' matrices is bf16, or E4M3 where the GPU multiplies it.
+  kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;
   int load_threads = 1;
   LoadProgress progress = nullptr;  // while weights are loaded
 };
@@ -28,8 +31,8 @@ struct CudaModelOptions {
 class CudaModel {
  public:
   // Makes the device the calling thread's. FAILED_PRECONDITION: no driver, or not that device.
-  // INVALID_ARGUMENT names what the kernels do not serve. RESOURCE_EXHAUSTED says what did not fit.
-  // The source's own errors pass through.
+  // INVALID_ARGUMENT and UNIMPLEMENTED name what the kernels or the GPU do not serve.
+  // RESOURCE_EXHAUSTED says what did not fit. The source's own errors pass through.
   static absl::StatusOr<std::shared_ptr<CudaModel>> Load(const ModelSource& source,
                                                          const CudaModelOptions& options);
   CudaModel(const CudaModel&) = delete;

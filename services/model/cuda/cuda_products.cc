@@ -16,9 +16,11 @@ using cuda::ConstTensor;
 using cuda::DataType;
 using cuda::Tensor;
 
-// Kernels of few rows load eight columns at once.
-bool ServesSmallProducts(const ModelConfig& config) {
-  return config.hidden % 8 == 0 && config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
+// Kernels of few rows load eight columns of bf16 at once.
+bool ServesSmallProducts(const DeviceWeights& weights) {
+  const ModelConfig& config = weights.config;
+  return weights.layers.front().qkv.type == DataType::kBf16 && config.hidden % 8 == 0 &&
+         config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
 }
 
 }  // namespace
@@ -28,8 +30,8 @@ CudaProducts::CudaProducts(const DeviceWeights& weights, cuda::Stream stream,
     : weights_(weights),
       max_rows_(options.max_rows),
       max_logit_rows_(options.max_logit_rows),
-      max_small_rows_(
-          options.small_kernels && ServesSmallProducts(weights.config) ? cuda::kMaxSmallRows : 0),
+      max_small_rows_(options.small_kernels && ServesSmallProducts(weights) ? cuda::kMaxSmallRows
+                                                                            : 0),
       stream_(stream),
       communicator_(options.communicator) {}
 
@@ -41,6 +43,12 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();
   made->gemm_ = *std::move(gemm);
+  if (weights.layers.front().qkv.type != DataType::kE4M3) return made;
+  auto quantizing =
+      QuantizingGemm::Make(std::move(made->gemm_), memory, weights.config, options.max_rows);
+  if (!quantizing.ok()) return quantizing.status();
+  made->quantizing_ = quantizing->get();
+  made->gemm_ = *std::move(quantizing);
   return made;
 }
 
@@ -131,7 +139,8 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
        },
        [&] {
          if (layer > 0) return absl::OkStatus();
-         return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps, normed, loss);
+         const ConstTensor kept = quantizing_ == nullptr ? normed : quantizing_->Codes(normed);
+         return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps, kept, loss);
        },
        [&] {
          if (layer > 0) return absl::OkStatus();

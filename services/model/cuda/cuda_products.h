@@ -19,6 +19,7 @@
 #include "services/model/cuda/activations.h"
 #include "services/model/cuda/cuda_communicator.h"
 #include "services/model/cuda/device_weights.h"
+#include "services/model/cuda/quantizing_gemm.h"
 
 namespace folio::model {
 
@@ -87,6 +88,7 @@ class CudaProducts {
   const kernels::cuda::Stream stream_;
   CudaCommunicator* const communicator_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;
+  const QuantizingGemm* quantizing_ = nullptr;  // the same, if layers have weights in E4M3
 
   Activations normed_;   // [max_rows, hidden]
   Activations loss_;     // [max_rows, hidden]

@@ -2,8 +2,9 @@
 // and knows rows, not sequences. Everything is enqueued on one stream, and nothing waits, except
 // where memory must grow.
 //
-// Activations are bf16 where products read them, the hidden state and what products add up are
-// float32, and so are queries, keys and values until they are turned and stored.
+// Activations are bf16 where products read them, or quantised from that where weights are E4M3, the
+// hidden state and what products add up are float32, and so are queries, keys and values until they
+// are turned and stored.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_TRANSFORMER_H_
 #define FOLIO_SERVICES_MODEL_CUDA_CUDA_TRANSFORMER_H_
 

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "kernels/cuda/ops/gemm.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
 
@@ -37,14 +39,19 @@ class Places {
   Places(std::byte* base, const ModelConfig& config) : base_(base), config_(config) {}
 
   // One matrix of the rows of all `roles`.
-  ConstTensor Matrices(absl::Span<const Role> roles) {
+  ConstTensor Matrices(absl::Span<const Role> roles, DataType type) {
     uint32_t rows = 0;
     for (const Role role : roles) rows += RowsOf(role, config_);
     const uint32_t cols = SizeOf(InfoOf(roles.front()).cols, config_);
-    const size_t stride = DeviceStride(cols);
-    return {Take(rows * stride * sizeof(bf16)), DataType::kBf16, rows, cols, stride};
+    const size_t stride = type == DataType::kE4M3 ? cols : DeviceStride(cols);
+    ConstTensor matrix(Take(rows * stride * kernels::cuda::BytesOf(type)), type, rows, cols,
+                       stride);
+    if (type == DataType::kE4M3) {
+      matrix.scales = static_cast<const float*>(Take(rows * sizeof(float)));
+    }
+    return matrix;
   }
-  ConstTensor Matrix(Role role) { return Matrices({&role, 1}); }
+  ConstTensor Matrix(Role role, DataType type) { return Matrices({&role, 1}, type); }
   // One vector of all `roles`.
   const float* Vectors(absl::Span<const Role> roles) {
     size_t size = 0;
@@ -68,23 +75,40 @@ class Places {
 };
 
 // Gives every tensor its place behind `base`; returns how many bytes they take.
-size_t Place(std::byte* base, DeviceWeights& weights) {
+size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
   const ModelConfig& c = weights.config;
   Places places(base, c);
-  weights.embedding = places.Matrix(Role::kEmbedding);
-  weights.output = c.tied_embeddings ? weights.embedding : places.Matrix(Role::kOutput);
+  weights.embedding = places.Matrix(Role::kEmbedding, DataType::kBf16);
+  weights.output =
+      c.tied_embeddings ? weights.embedding : places.Matrix(Role::kOutput, DataType::kBf16);
   weights.final_norm = places.Vector(Role::kFinalNorm);
   weights.layers.resize(c.num_layers);
   for (DeviceLayerWeights& layer : weights.layers) {
     layer.attention_norm = places.Vector(Role::kAttentionNorm);
-    layer.qkv = places.Matrices(kQkvRoles);
+    layer.qkv = places.Matrices(kQkvRoles, type);
     if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
-    layer.out = places.Matrix(Role::kAttentionOut);
+    layer.out = places.Matrix(Role::kAttentionOut, type);
     layer.ffn_norm = places.Vector(Role::kFfnNorm);
-    layer.gate_up = places.Matrices(kGateUpRoles);
-    layer.down = places.Matrix(Role::kDown);
+    layer.gate_up = places.Matrices(kGateUpRoles, type);
+    layer.down = places.Matrix(Role::kDown, type);
   }
   return places.bytes();
+}
+
+// The products of E4M3 want whole blocks of 16.
+absl::Status CheckCodes(const DeviceLayerWeights& layer) {
+  constexpr uint32_t kMultiple = kernels::cuda::kE4M3Multiple;
+  for (const auto& [name, matrix] : {std::pair("the query, key and value matrices", layer.qkv),
+                                     {"the attention output matrix", layer.out},
+                                     {"the gate and up matrices", layer.gate_up},
+                                     {"the down matrix", layer.down}}) {
+    if (matrix.type != DataType::kE4M3) continue;
+    if (matrix.rows % kMultiple == 0 && matrix.cols % kMultiple == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("FP8: ", name, " of a layer have the shape [", matrix.rows, ", ", matrix.cols,
+                     "], and both numbers must be multiples of ", kMultiple, "; use bfloat16"));
+  }
+  return absl::OkStatus();
 }
 
 // Sends what threads have read, one at a time. An error stays.
@@ -164,6 +188,10 @@ class Loader {
     size_t row = 0;
     for (const Role role : roles) {
       if (!status().ok()) return;
+      if (to.type == DataType::kE4M3) {
+        row += Scaled(role, to, row);
+        continue;
+      }
       const std::vector<bf16> values = read_.Matrix(role);
       if (!read_.status().ok()) return;
       auto* place = static_cast<bf16*>(const_cast<void*>(to.data)) + row * to.stride;
@@ -184,6 +212,18 @@ class Loader {
   const absl::Status& status() const { return sent_.ok() ? read_.status() : sent_; }
 
  private:
+  // Codes and scales of the rows from `first` on. Returns how many they are.
+  size_t Scaled(Role role, const ConstTensor& to, size_t first) {
+    const ScaledMatrix matrix = read_.Scaled(role);
+    if (!read_.status().ok()) return 0;
+    auto* place = static_cast<kernels::e4m3*>(const_cast<void*>(to.data)) + first * to.stride;
+    sent_ = sender_.Send(absl::MakeConstSpan(matrix.codes), to.cols, to.stride, place);
+    const size_t rows = matrix.scales.size();
+    sent_.Update(sender_.Send(absl::MakeConstSpan(matrix.scales), rows, rows,
+                              const_cast<float*>(to.scales) + first));
+    return rows;
+  }
+
   TensorReader read_;
   Sender& sender_;
   absl::Status sent_;
@@ -211,16 +251,18 @@ absl::Status LoadEnds(const DeviceWeights& weights, Loader load) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
-    const ModelSource& source, kernels::cuda::DeviceMemory& memory, kernels::ThreadPool& threads,
-    const LoadProgress& progress) {
+    const ModelSource& source, DataType type, kernels::cuda::DeviceMemory& memory,
+    kernels::ThreadPool& threads, const LoadProgress& progress) {
   absl::Status computed = CheckFeatures(source.config(), kComputed, "the CUDA transformer");
   if (!computed.ok()) return computed;
   auto weights = std::make_unique<DeviceWeights>();
   weights->config = source.config();
-  auto held = memory.Allocate(Place(nullptr, *weights), "the weights");
+  const size_t bytes = Place(nullptr, type, *weights);
+  if (absl::Status served = CheckCodes(weights->layers.front()); !served.ok()) return served;
+  auto held = memory.Allocate(bytes, "the weights");
   if (!held.ok()) return held.status();
   weights->memory = *std::move(held);
-  Place(weights->memory.as<>(), *weights);
+  Place(weights->memory.as<>(), type, *weights);
   if (const auto* made = dynamic_cast<const DeviceSource*>(&source); made != nullptr) {
     if (absl::Status status = made->Fill(*weights); !status.ok()) return status;
     return weights;

@@ -1,5 +1,7 @@
-// DeviceWeights is a model's weights in a GPU's memory: row-major bf16, the layout that products
-// read.
+// DeviceWeights is a model's weights in a GPU's memory, in the layout that products read: row-major
+// bf16, or E4M3 with a scale for each row in the matrices of layers. The embedding and the output
+// matrix are always bf16: they are a small part of a large model's weights, and an error of a logit
+// changes the next token, with no later layer to average it out.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_DEVICE_WEIGHTS_H_
 #define FOLIO_SERVICES_MODEL_CUDA_DEVICE_WEIGHTS_H_
 
@@ -16,6 +18,7 @@
 
 namespace folio::model {
 
+// The matrices are bf16 or E4M3, all of one type.
 struct DeviceLayerWeights {
   const float* attention_norm = nullptr;  // [hidden]
   kernels::cuda::ConstTensor qkv;         // [(heads + 2 kv_heads) * head_dim, hidden]
@@ -51,11 +54,12 @@ class DeviceSource : public ModelSource {
 // through page-locked memory, of which one half is filled while the other is on its way. A
 // DeviceSource is only asked to fill them.
 // RESOURCE_EXHAUSTED says what the weights want and what there is, before anything is read; the
-// source's own errors pass through. INVALID_ARGUMENT names a tensor of the wrong size,
-// UNIMPLEMENTED a feature that CudaTransformer does not compute.
+// source's own errors pass through. INVALID_ARGUMENT names a tensor of the wrong size, or one that
+// products of E4M3 do not serve, UNIMPLEMENTED a feature that CudaTransformer does not compute.
+// `type` is that of the matrices of layers, bf16 or E4M3.
 absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
-    const ModelSource& source, kernels::cuda::DeviceMemory& memory, kernels::ThreadPool& threads,
-    const LoadProgress& progress = nullptr);
+    const ModelSource& source, kernels::cuda::DataType type, kernels::cuda::DeviceMemory& memory,
+    kernels::ThreadPool& threads, const LoadProgress& progress = nullptr);
 
 }  // namespace folio::model
 
