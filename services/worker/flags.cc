@@ -36,7 +36,8 @@ ABSL_FLAG(folio::ByteSize, gpu_memory, {},
           "with --device=cuda, GPU memory for weights and activations, such as 20GiB, without the "
           "manager's pages; 0 is all free memory");
 ABSL_FLAG(std::string, compute, "bfloat16",
-          "arithmetic: bfloat16 (fast) or float32 (the plain reference, on the CPU)");
+          "arithmetic: bfloat16 (fast), float32 (the plain reference, on the CPU), or with "
+          "--device=cuda fp8: the layers' weights in 8 bits, which is faster and less exact");
 ABSL_FLAG(
     std::string, kernels, "auto",
     "the CPU's family of bfloat16 kernels, named after its instruction set; auto is the fastest "
@@ -215,9 +216,9 @@ absl::Status CheckCompute(const WorkerFlags& flags) {
                    "is one GPU, and --tp starts ranks that need one each; give --device=cuda, with "
                    "which each rank takes the GPU that holds its pages");
   }
-  if (flags.compute.compute != "bfloat16") {
+  if (flags.compute.compute != "bfloat16" && flags.compute.compute != kFp8) {
     return BadFlag("compute", flags.compute.compute,
-                   "a GPU computes in bfloat16; leave it at that, or give --device=cpu");
+                   "a GPU computes in bfloat16 or fp8; give one of them, or --device=cpu");
   }
   if (flags.compute.kernels != "auto") {
     return BadFlag("kernels", flags.compute.kernels,

@@ -63,7 +63,11 @@ COMMANDS = {
     "worker, GPU memory of a CPU": (
         "folio-worker", ["--model=" + MODEL, "--gpu_memory=1GiB"], ["gpu_memory=1GiB", "--device=cuda"]),
     "worker, float32 on a GPU": (
-        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--compute=float32"], ["compute=float32", "bfloat16"]),
+        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--compute=float32"], ["compute=float32", "bfloat16 or fp8"]),
+    "worker, unknown arithmetic on a GPU": (
+        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--compute=int4"], ["compute=int4", "bfloat16 or fp8"]),
+    "worker, FP8 on a CPU": (
+        "folio-worker", ["--model=" + MODEL, "--compute=fp8"], ["compute=fp8", "float32 or bfloat16", "--device=cuda"]),
     "worker, a CPU's kernels on a GPU": (
         "folio-worker", ["--model=" + MODEL, "--device=cuda:0", "--kernels=avx2"], ["kernels=avx2", "auto"]),
     "worker, ranks on one GPU": ("folio-worker", ["--model=" + MODEL, "--device=cuda:1", "--tp=2"], ["cuda:1", "--tp"]),

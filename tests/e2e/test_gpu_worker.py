@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from gpu_node import (
     DRIVER, MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_goes_on, assert_same_decisions,
-    assert_same_tokens,
+    assert_same_tokens, mean_distance, scored,
 )  # fmt: skip
 from node import BIN, wait_until
 from streams import Stream, serves, whole
@@ -34,6 +34,19 @@ def test_it_says_what_it_is(gpu):
         [BIN / "folioctl", "model", f"--address={gpu.worker_address()}"], capture_output=True, text=True, check=True
     )
     assert "cuda:0 emulated" in shown.stdout
+
+
+def test_weights_in_fp8(gpu, tiny_cpu, tiny_model):
+    with GpuNode() as node:
+        stub = node.start_worker(model=tiny_model, compute="fp8")
+        said = stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
+        assert said.compute == "fp8"
+        plain = gpu.stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
+        assert said.weight_bytes < 0.9 * plain.weight_bytes and said.layout.fingerprint == plain.layout.fingerprint
+        expected = whole(tiny_cpu.stub, asking("full"))
+        distance = mean_distance(scored(stub, "full", expected.tokens), scored(tiny_cpu.stub, "full", expected.tokens))
+        assert 0.01 < distance < 0.4, "codes have four significant bits"
+        node.assert_all_free()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -60,10 +60,12 @@ class CudaGpu final : public Gpu {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source, int threads,
+  absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source,
+                                                 cuda::DataType weights, int threads,
                                                  const model::LoadProgress& progress) override {
     auto model = model::CudaModel::Load(source, {.device = info_.number,
                                                  .gpu_memory = memory_,
+                                                 .type = weights,
                                                  .load_threads = threads,
                                                  .progress = progress});
     if (!model.ok()) return model.status();

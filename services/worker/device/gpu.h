@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/device_info.h"
+#include "kernels/cuda/types.h"
 #include "kernels/views.h"
 #include "services/collective/collective.h"
 #include "services/model/executor/executor.h"
@@ -60,9 +61,11 @@ class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual const DeviceInfo& info() const = 0;
-  // Loads on `threads` threads. RESOURCE_EXHAUSTED says what did not fit, and INVALID_ARGUMENT what
-  // the kernels do not serve. Errors of the source pass through.
+  // Loads on `threads` threads. The matrices of layers have the type `weights`, bf16 or E4M3.
+  // RESOURCE_EXHAUSTED says what did not fit, and INVALID_ARGUMENT or UNIMPLEMENTED what the
+  // kernels or the GPU do not serve. Errors of the source pass through.
   virtual absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source,
+                                                         kernels::cuda::DataType weights,
                                                          int threads,
                                                          const model::LoadProgress& progress) = 0;
   // Maps all `bytes` of a descriptor that the manager gave. The caller has mapped `board` and

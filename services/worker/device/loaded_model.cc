@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "kernels/threads/thread_pool.h"
 #include "services/base/check.h"
 #include "services/model/cpu/cpu_executor.h"
@@ -21,7 +23,8 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
   }
   if (options.compute != "bfloat16") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--compute=", options.compute, ": must be float32 or bfloat16"));
+        absl::StrCat("--compute=", options.compute, ": must be float32 or bfloat16 on the CPU",
+                     options.compute == kFp8 ? "; fp8 is for --device=cuda" : ""));
   }
   auto ops = kernels::cpu::MakeFastOps(options.kernels);
   if (ops.ok()) return ops;
@@ -85,8 +88,14 @@ absl::StatusOr<std::string> LoadedModel::LoadForCpu(const model::ModelSource& so
 absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& source,
                                                     const model::LoadProgress& progress) {
   const model::ShardSource part(source, shards_.at(self_.rank.value()));
-  auto weights = gpu_->Load(part, options_.threads, progress);
-  if (!weights.ok()) return weights.status();
+  const bool fp8 = options_.compute == kFp8;
+  const auto type = fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16;
+  auto weights = gpu_->Load(part, type, options_.threads, progress);
+  if (!weights.ok()) {
+    absl::string_view why = weights.status().message();
+    if (!absl::ConsumePrefix(&why, "FP8: ")) return weights.status();
+    return absl::Status(weights.status().code(), absl::StrCat("--compute=fp8: ", why));
+  }
   on_gpu_ = *std::move(weights);
   return "cuda";
 }

@@ -24,8 +24,9 @@
 namespace folio::worker {
 
 // The choice of arithmetic.
+inline constexpr char kFp8[] = "fp8";
 struct ComputeOptions {
-  std::string compute = "bfloat16";  // or, on the CPU, "float32": the plain reference
+  std::string compute = "bfloat16";  // or kFp8 on a GPU, or "float32" (plain) on the CPU
   std::string kernels = "auto";      // on the CPU: a family of bfloat16 kernels
   int threads = 1;                   // they compute, or with a GPU load the weights
 };
