@@ -68,6 +68,7 @@ Json SpeedRun::Record(const std::string& record) const {
   Json json;
   json["record"] = record;
   json["model"] = model.config().name;
+  if (model.type() == kernels::cuda::DataType::kE4M3) json["compute"] = "fp8";
   return json;
 }
 

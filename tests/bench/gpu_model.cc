@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<GpuModel>> GpuModel::Make(const model::ModelConfi
   auto tokenizer = model::Tokenizer::Create(made->source_.tokenizer(), config.vocab);
   if (!tokenizer.ok()) return tokenizer.status();
   made->tokenizer_ = *std::move(tokenizer);
-  auto loaded = model::CudaModel::Load(made->source_, {});
+  auto loaded = model::CudaModel::Load(made->source_, {.type = options.type});
   if (!loaded.ok()) return loaded.status();
   auto executor =
       model::MakeCudaExecutor(*std::move(loaded), made->pool_, {.max_rows = options.max_rows});

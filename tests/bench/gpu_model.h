@@ -21,6 +21,8 @@ struct GpuModelOptions {
   uint64_t pool_bytes = 0;   // at most, or 0 for the rest beside weights and steps
   uint32_t max_rows = 2048;  // of a step
   uint32_t max_batch = 160;  // sequences at a time
+  // The type of the layers' matrices is bf16 or E4M3.
+  kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;
 };
 
 enum class Prompts {
@@ -41,6 +43,7 @@ class GpuModel {
 
   const model::ModelConfig& config() const { return source_.config(); }
   const ModelCosts& costs() const { return costs_; }
+  kernels::cuda::DataType type() const { return options_.type; }
   const kernels::cuda::DevicePool& pool() const { return pool_; }
   // The views as the device addresses them.
   const model::DeviceWeights& weights() const { return source_.filled(); }
@@ -50,7 +53,7 @@ class GpuModel {
 
  private:
   GpuModel(const model::ModelConfig& config, const GpuModelOptions& options)
-      : options_(options), source_(config), costs_(CostsOf(config)) {}
+      : options_(options), source_(config), costs_(CostsOf(config, options.type)) {}
   absl::Status MakePool(uint64_t free_bytes);
   absl::Status MakeAngles();
 

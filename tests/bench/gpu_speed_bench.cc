@@ -13,12 +13,15 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "kernels/cuda/ops/small_products.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "kernels/cuda/types.h"
 #include "tests/bench/gpu_costs.h"
 #include "tests/bench/gpu_decode.h"
 #include "tests/bench/gpu_products.h"
@@ -27,6 +30,9 @@
 
 using Texts = std::vector<std::string>;
 ABSL_FLAG(Texts, models, (Texts{"1b", "3b", "8b"}), "shapes: 1b, 3b, 8b, tiny");
+ABSL_FLAG(
+    Texts, computes, (Texts{"bfloat16"}),
+    "arithmetic of the layers' products, for each model in turn: bfloat16, or with --cells fp8");
 ABSL_FLAG(double, seconds, 200, "it ends within about so many; the models share them evenly");
 ABSL_FLAG(Texts, batches, (Texts{"64", "16", "128", "1"}),
           "sequences decoding together, the most important first, as of all lists");
@@ -38,6 +44,7 @@ ABSL_FLAG(
 ABSL_FLAG(uint32_t, steps, 32, "decode steps measured of a cell");
 ABSL_FLAG(uint32_t, warm_up, 16, "decode steps before these");
 ABSL_FLAG(uint32_t, prompt, 8192, "tokens of the prompt that is computed");
+ABSL_FLAG(bool, prompt_beside_cells, false, "computes the prompt too where --cells are given");
 ABSL_FLAG(uint32_t, budget, 1024, "for the costs of eviction");
 ABSL_FLAG(uint32_t, paper_input, 1024, "of the paper's setting, which the first model runs");
 ABSL_FLAG(uint32_t, paper_output, 8192, "tokens of each sequence");
@@ -50,6 +57,8 @@ ABSL_FLAG(uint32_t, product_side, 8192, "of the product that measures the peak")
 
 namespace folio::bench {
 namespace {
+
+using kernels::cuda::DataType;
 
 constexpr size_t kFirstCells = 10;  // of the grid, before the paper's setting and the peer
 
@@ -127,15 +136,27 @@ void PutModel(const std::string& name, absl::string_view state, absl::string_vie
 uint32_t Longest(const std::vector<DecodeCell>& cells) {
   uint32_t longest = 0;
   for (const DecodeCell& cell : cells) longest = std::max(longest, cell.context);
+  if (absl::GetFlag(FLAGS_prompt_beside_cells)) {
+    longest = std::max(longest, absl::GetFlag(FLAGS_prompt));
+  }
   if (!cells.empty()) return longest;
   const auto contexts = Numbers(absl::GetFlag(FLAGS_contexts));
   return std::max({*std::max_element(contexts.begin(), contexts.end()), absl::GetFlag(FLAGS_prompt),
                    absl::GetFlag(FLAGS_paper_input) + absl::GetFlag(FLAGS_paper_output)});
 }
 
+// The type of the layers' matrices. The peer's plain loop, beside a whole grid, knows bf16 alone.
+DataType TypeOf(const std::string& compute) {
+  if (compute == "bfloat16") return DataType::kBf16;
+  if (compute == "fp8" && !absl::GetFlag(FLAGS_cells).empty()) return DataType::kE4M3;
+  OrDie(absl::InvalidArgumentError(
+      absl::StrCat("--computes=", compute, ": give bfloat16, or with --cells fp8")));
+  return DataType::kBf16;
+}
+
 // `making` is how long the slowest model so far took to be made.
-void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl::Time deadline,
-              absl::Duration* making) {
+void RunModel(const std::string& name, DataType type, bool first, const GpuLimits& limits,
+              absl::Time deadline, absl::Duration* making) {
   const std::vector<DecodeCell> cells = Cells(absl::GetFlag(FLAGS_cells));
   // Room for what a sequence may still say while the others are admitted.
   const uint32_t longest = Longest(cells);
@@ -144,12 +165,17 @@ void RunModel(const std::string& name, bool first, const GpuLimits& limits, absl
   const uint32_t spare = 8 * (absl::GetFlag(FLAGS_steps) + absl::GetFlag(FLAGS_warm_up)) + 4352;
   auto model = GpuModel::Make(OrDie(NamedShape(name, longest + spare)),
                               {.pool_bytes = absl::GetFlag(FLAGS_pool_mib) << 20,
-                               .max_rows = absl::GetFlag(FLAGS_max_rows)});
-  if (!model.ok()) return PutModel(name, "failed", model.status().message());
+                               .max_rows = absl::GetFlag(FLAGS_max_rows),
+                               .type = type});
+  if (!model.ok()) {
+    const bool unserved = absl::IsUnimplemented(model.status());  // FP8, by this GPU
+    return PutModel(name, unserved ? "not served" : "failed", model.status().message());
+  }
   *making = std::max(*making, absl::Now() - start);
   SpeedRun run{**model, limits, deadline, absl::GetFlag(FLAGS_steps), absl::GetFlag(FLAGS_warm_up),
                Put};
   if (!cells.empty()) {
+    if (absl::GetFlag(FLAGS_prompt_beside_cells)) RunPrefill(run, absl::GetFlag(FLAGS_prompt), 0);
     RunGrid(run, cells);
     return;
   }
@@ -183,10 +209,13 @@ int Main() {
        {"copy_gb_s", limits.copy_bytes * 1e-9},
        {"product_tflops", limits.flops * 1e-12}});
   const Texts models = absl::GetFlag(FLAGS_models);
+  const Texts computes = absl::GetFlag(FLAGS_computes);
   absl::Duration making;
-  for (size_t i = 0; i < models.size(); ++i) {
-    const absl::Duration share = (end - absl::Now()) / static_cast<int64_t>(models.size() - i);
-    RunModel(models[i], i == 0, limits, absl::Now() + share, &making);
+  const size_t runs = models.size() * computes.size();
+  for (size_t i = 0; i < runs; ++i) {
+    const absl::Duration share = (end - absl::Now()) / static_cast<int64_t>(runs - i);
+    RunModel(models[i / computes.size()], TypeOf(computes[i % computes.size()]), i == 0, limits,
+             absl::Now() + share, &making);
   }
   return 0;
 }

@@ -33,6 +33,11 @@ class Filler {
 
   void Matrix(const ConstTensor& to) {
     const float bound = std::sqrt(3.0f / static_cast<float>(to.cols));
+    if (to.type == DataType::kE4M3) {
+      constexpr float kMost = kernels::e4m3::kMax;
+      Fill(to.data, to.rows * to.stride, DataType::kE4M3, -kMost, kMost);
+      return Fill(to.scales, to.rows, DataType::kFloat32, bound / kMost, bound / kMost);
+    }
     Fill(to.data, to.rows * to.stride, DataType::kBf16, -bound, bound);
   }
   void Norm(const float* to, uint32_t size) { Fill(to, size, DataType::kFloat32, 0.5f, 1.5f); }
@@ -124,14 +129,15 @@ absl::Status RandomSource::Fill(const model::DeviceWeights& weights) const {
   return kernels::cuda::WaitFor(stream->get());
 }
 
-ModelCosts CostsOf(const model::ModelConfig& c) {
+ModelCosts CostsOf(const model::ModelConfig& c, DataType type) {
   const double hidden = c.hidden, layers = c.num_layers;
   const double q = double{1} * c.heads * c.head_dim;
   const double kv = double{1} * c.kv_heads * c.head_dim;
   ModelCosts costs;
   costs.layer_weights = layers * (hidden * (2 * q + 2 * kv) + 3 * hidden * c.ffn);
   costs.output_weights = hidden * c.outputs();
-  costs.weight_bytes = 2 * (costs.layer_weights + costs.output_weights);
+  costs.weight_bytes = static_cast<double>(kernels::cuda::BytesOf(type)) * costs.layer_weights +
+                       2 * costs.output_weights;
   costs.kv_bytes = layers * 2 * kv * 2;
   costs.attention_flops = layers * 4 * q;
   return costs;

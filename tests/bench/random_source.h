@@ -48,7 +48,8 @@ struct ModelCosts {
   double kv_bytes = 0;         // of one token, all layers
   double attention_flops = 0;  // of one query over one token, all layers
 };
-ModelCosts CostsOf(const model::ModelConfig& config);
+// `type` is that of the layers' matrices; the output matrix is bf16.
+ModelCosts CostsOf(const model::ModelConfig& config, kernels::cuda::DataType type);
 
 }  // namespace folio::bench
 

@@ -173,6 +173,14 @@ def test_the_benchmark_runs_emulated():
     assert evicting["budget"] == 48 and evicting["compacting_share"] > 0 and evicting["deciding_share"] > 0
 
 
+def test_the_benchmark_measures_both_types_of_weights():
+    records = measure(cells="2x32", computes="bfloat16,fp8", prompt_beside_cells="true")[1:]
+    assert [(one["record"], one.get("compute"), one["state"]) for one in records] == [
+        ("prefill", None, "measured"), ("decode", None, "measured"),
+        ("prefill", "fp8", "measured"), ("decode", "fp8", "measured"),
+    ]  # fmt: skip
+
+
 def test_a_cell_measures_the_steps_that_it_is_asked_for():
     """Tokens count when the worker sends them, so none may be held back until a character is whole."""
     records = measure(batches="10,16", contexts="64", budgets="0", paper_budgets="48", pool_mib=8)

@@ -78,6 +78,13 @@ def test_decode_through_sockets(page):
     assert "not run" in part(tables.render({"sections": [], "records": {}}), "## Decode through sockets")
 
 
+def test_fp8_beside_bf16(page):
+    fp8 = part(page, "## Weights in FP8 beside bf16")
+    assert row(fp8, "| Llama-3.1-8B | decode 64 x 1,024 |")[2:] == ["6,000", "7,500", "1.25"]
+    assert row(fp8, "| Llama-3.1-8B | prompt of 8,192 |")[2:] == ["30,000", "failed", "not run"]
+    assert row(fp8, "| Llama-3.2-1B | decode 1 x 1,024 |")[2:] == ["not run"] * 3
+
+
 def test_paper_and_peer(page):
     paper = part(page, "## The paper's setting")
     assert row(paper, "| 1,024 |") == ["1,024", "50,412", "56,714", "32", "3,020"]

@@ -4,7 +4,7 @@ import os
 import pathlib
 import sys
 
-from . import failover, serve, tensor_parallel
+from . import failover, serve, tables, tensor_parallel
 from .places import find_tool
 from .sections import (
     NOT_RUN, SKIPPED, Outcome, Section, execute, judge_benchmark, judge_sanitizer, judge_tests, last_words,
@@ -16,6 +16,7 @@ RACECHECK = "*GpuCompactTest.EqualsTheCpu*:*GpuSampleTest.Ties*:*GpuRowsTest.Add
 # FlashInfer's and cuBLASLt's kernels are not ours, and take minutes there.
 OUR_KERNELS = "-*GpuAttentionTest*:*GpuGemmTest*:*GpuFp8GemmTest*"
 NO_MODEL = "the reference model is not here: give --model=FILE (deploy/fetch_model.sh prints one)"
+FP8_MARGIN = 15  # seconds that the cells of FP8 may take longer than foretold
 SPEED_MARGIN = 30  # seconds that the benchmark may err by when it foretells how long a cell takes
 
 
@@ -41,6 +42,7 @@ class Suite:
             Section("failover", "correctness", 60, self.failover, least=15),
             Section("tensor_parallel", "correctness", 100, self.tensor_parallel, least=30),
             self.benchmark("attention", "gpu_attention_bench", 75),
+            Section("fp8", "speed", 90, self.fp8, least=FP8_MARGIN + 30),
             Section("serve", "speed", 300 if self.peer else 120, self.serve, least=60),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
@@ -99,11 +101,20 @@ class Suite:
         return Section(name, "speed", limit, run)
 
     def speed(self, seconds):
+        return self.speed_bench("speed", seconds, SPEED_MARGIN, *self.speed_flags)
+
+    def fp8(self, seconds):
+        """Decode cells and a prompt in both types of weights, one after the other on the same GPU."""
+        cells = ",".join(f"{batch}x{context}" for batch, context in tables.FP8_CELLS)
+        return self.speed_bench("fp8", seconds, FP8_MARGIN, "--models=8b,1b", "--computes=bfloat16,fp8", f"--cells={cells}",
+                                "--prompt_beside_cells")  # fmt: skip
+
+    def speed_bench(self, name, seconds, margin, *flags):
         lacking = self.places.why_not("gpu_speed_bench")
         if lacking:
             return Outcome(NOT_RUN, lacking)
-        command = [self.places["gpu_speed_bench"], f"--seconds={seconds - SPEED_MARGIN:.0f}", *self.speed_flags]
-        return judge_benchmark(self.execute("speed", command, seconds), seconds)
+        command = [self.places["gpu_speed_bench"], f"--seconds={seconds - margin:.0f}", *flags]
+        return judge_benchmark(self.execute(name, command, seconds), seconds)
 
     def lacking_daemons(self):
         """Why real processes cannot be run, or None."""

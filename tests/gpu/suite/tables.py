@@ -5,6 +5,7 @@ BATCHES = (1, 16, 64, 128)
 CONTEXTS = (1024, 8192, 32768)
 BUDGETS = (0, 4096, 1024, 512)  # 0: the full cache
 PAPER = ((0, 2200), (4096, None), (2048, None), (1024, 3020), (512, None), (256, None))
+FP8_CELLS = ((64, 1024), (1, 1024), (16, 1024), (16, 8192))  # batch and context, the full cache
 NOT_RUN = "not run"
 
 
@@ -147,6 +148,28 @@ def costs(results):
     return lines + table(head, body)
 
 
+def fp8(results):
+    lines = [
+        "## Weights in FP8 beside bf16",
+        "",
+        "Decode in tokens/s of all sequences with the full cache, and a computed prompt in tokens/s, both types in one run.",
+        "",
+    ]
+    rows, body = results.get("records", {}).get("fp8", []), []
+
+    def line(model, what, **wanted):
+        plain, small = (find(rows, model=model, compute=compute, **wanted) for compute in (None, "fp8"))
+        cells = [f"{one['tokens_s']:,.0f}" if measured(one) else state(one) for one in (plain, small)]
+        both = measured(plain) and measured(small)
+        body.append((model, what, *cells, f"{small['tokens_s'] / plain['tokens_s']:.2f}" if both else NOT_RUN))
+
+    for model in ("Llama-3.2-1B", "Llama-3.1-8B"):
+        for batch, context in FP8_CELLS:
+            line(model, f"decode {batch} x {context:,}", record="decode", batch=batch, context=context, budget=0)
+        line(model, "prompt of 8,192", record="prefill", tokens=8192)
+    return lines + table(("model", "cell", "bf16", "FP8", "FP8 of bf16"), body)
+
+
 def paper(results):
     lines = [
         "## The paper's setting: Llama-3.2-1B, 64 sequences, input 1,024, output 8,192",
@@ -264,5 +287,5 @@ def peers(results):
 
 def render(results):
     """The whole page."""
-    parts = (summary, limits, decode, serve, prompts, costs, paper, attention, products, peers)
+    parts = (summary, limits, decode, serve, prompts, fp8, costs, paper, attention, products, peers)
     return "\n".join(line for part in parts for line in part(results)).rstrip() + "\n"
