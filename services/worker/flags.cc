@@ -89,8 +89,7 @@ ABSL_FLAG(int, rank, 0,
           "index of this rank, 0 to tp-1; rank 0 leads and serves, the others follow it");
 ABSL_FLAG(std::string, group, "",
           "path of the Unix socket where the ranks meet, for ranks that are started separately, "
-          "each with "
-          "its --rank; if empty, the leader starts the others itself");
+          "each with its --rank; if empty, the leader starts the others itself");
 ABSL_FLAG(absl::Duration, group_timeout, absl::Minutes(5),
           "how long ranks wait for each other at the start, from 0 to 24h, such as 30s");
 ABSL_FLAG(int, leader_pid, 0,

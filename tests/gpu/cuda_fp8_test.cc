@@ -8,6 +8,7 @@
 #include "kernels/cuda/ops/gemm.h"
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/mirror_executor.h"
+#include "tests/gpu/requantized.h"
 #include "tests/model/conversation.h"
 #include "tests/model/executor_harness.h"
 
@@ -19,33 +20,6 @@ using kernels::cuda::DataType;
 
 #define FOLIO_NEEDS_FP8() \
   if (const absl::Status fp8 = kernels::cuda::Gemm::CheckRowScales(); !fp8.ok()) GTEST_SKIP() << fp8
-
-// A model whose layers hold the numbers that another one's have once they are quantised, so that
-// what is left are the errors of activations.
-class Requantized final : public ModelSource {
- public:
-  explicit Requantized(const ModelSource& of) : of_(of) {}
-  const ModelConfig& config() const override { return of_.config(); }
-  const TokenizerSpec& tokenizer() const override { return of_.tokenizer(); }
-  absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role, uint32_t layer) const override {
-    if (!InfoOf(role).in_layer) return of_.ReadMatrix(role, layer);
-    const auto matrix = of_.ReadScaled(role, layer);
-    if (!matrix.ok()) return matrix.status();
-    const size_t cols = matrix->codes.size() / matrix->scales.size();
-    std::vector<kernels::bf16> values;
-    for (size_t i = 0; i < matrix->codes.size(); ++i) {
-      values.push_back(kernels::bf16::Round(matrix->codes[i].ToFloat() * matrix->scales[i / cols]));
-    }
-    return values;
-  }
-  absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override {
-    return of_.ReadVector(role, layer);
-  }
-  std::string fingerprint() const override { return of_.fingerprint(); }
-
- private:
-  const ModelSource& of_;
-};
 
 void ExpectAboutWhatTheCpuSays(const ModelConfig& config) {
   const RandomModel model(config, 1234);
@@ -67,10 +41,6 @@ void ExpectAboutWhatTheCpuSays(const ModelConfig& config) {
   }
   EXPECT_GT(scores.numbers, 500u);
   EXPECT_EQ(scores.missing, 0u);
-  std::cout << "log-probabilities: largest " << mirror.largest << ", mean "
-            << mirror.sum / static_cast<float>(mirror.outputs) << ", behind " << mirror.behind
-            << ", other tokens " << mirror.other_tokens << " of " << mirror.outputs
-            << "; scores: largest " << scores.largest << ", mean " << scores.mean() << "\n";
   // Activations are rounded to four significant bits, sixteen times as coarsely as to bf16.
   EXPECT_LT(mirror.largest, 1.5f);
   EXPECT_LT(mirror.sum / static_cast<float>(mirror.outputs), 0.25f);
