@@ -249,6 +249,9 @@ void MultiplyTiles(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]
 
 void WaitForEarlierKernels() { TheScheduler().WaitForEarlierKernels(); }
 
+// ThreadSanitizer, which does not look at this file, has no fences.
+void Fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
 uint64_t BlocksRun() { return blocks_run; }
 
 }  // namespace folio::emulate

@@ -48,6 +48,9 @@ uint32_t Ballot(bool mine);
 void MultiplyTiles(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]);
 void WaitForEarlierKernels();
 
+// Orders this thread's memory for the threads of other ranks.
+void Fence();
+
 // Blocks run since the start; tests look whether anything ran.
 uint64_t BlocksRun();
 

@@ -4,7 +4,6 @@
 #define FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_RUNTIME_H_
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -25,8 +24,23 @@
 
 #define threadIdx (::folio::emulate::place.thread)
 #define blockIdx (::folio::emulate::place.block)
-inline thread_local const folio::emulate::Index3& blockDim = folio::emulate::place.block_size;
-inline thread_local const folio::emulate::Index3& gridDim = folio::emulate::place.grid_size;
+
+// No macros, because a launch has members of these names. No references of each thread either,
+// which would be initialised at their first use, and ThreadSanitizer takes lanes for threads.
+namespace folio::emulate {
+template <Index3 Place::*of, unsigned Index3::*axis>
+struct Extent {
+  operator unsigned() const { return (place.*of).*axis; }  // NOLINT(google-explicit-constructor)
+};
+template <Index3 Place::*of>
+struct Extents {
+  Extent<of, &Index3::x> x;
+  Extent<of, &Index3::y> y;
+  Extent<of, &Index3::z> z;
+};
+}  // namespace folio::emulate
+inline constexpr folio::emulate::Extents<&folio::emulate::Place::block_size> blockDim{};
+inline constexpr folio::emulate::Extents<&folio::emulate::Place::grid_size> gridDim{};
 
 using std::max;
 using std::min;
@@ -59,8 +73,8 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
-inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void __threadfence() { folio::emulate::Fence(); }
+inline void __threadfence_system() { folio::emulate::Fence(); }
 inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 inline void __syncthreads() { folio::emulate::BlockBarrier(); }
 
