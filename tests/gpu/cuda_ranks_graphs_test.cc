@@ -43,7 +43,7 @@ Played PlayGroup(const GroupSetup& setup, const std::function<bool(Rank)>& wante
   const auto said =
       RunGpuGroup(setup, script, nullptr, {.tune = false, .wanted = wanted, .counts = &counts});
   for (uint32_t rank = 0; rank < setup.ranks; ++rank) EXPECT_EQ(said[rank], "") << "rank " << rank;
-  result.counts = counts;
+  result.counts = std::move(counts);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 
@@ -78,7 +79,7 @@ absl::StatusOr<PeerMemory> PeerMemory::Open(const PeerHandle& handle) {
     return CannotMap("cudaDeviceEnablePeerAccess", error);
   }
   if (error != cudaSuccess) cudaGetLastError();
-  return PeerMemory(reinterpret_cast<void*>(handle.address), /*mapped=*/false);
+  return PeerMemory(std::bit_cast<void*>(handle.address), /*mapped=*/false);
 }
 
 PeerMemory::~PeerMemory() {
