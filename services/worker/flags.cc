@@ -40,8 +40,8 @@ ABSL_FLAG(std::string, compute, "bfloat16",
           "--device=cuda fp8: the layers' weights in 8 bits, which is faster and less exact");
 ABSL_FLAG(
     std::string, kernels, "auto",
-    "the CPU's family of bfloat16 kernels, named after its instruction set; auto is the fastest "
-    "on this machine");
+    "the CPU's family of bfloat16 kernels, named after its instruction set, or with --device=cuda "
+    "libraries (cuBLASLt and FlashInfer for all steps); auto is the fastest on this machine");
 ABSL_FLAG(int, threads, 0,
           "threads that compute, or with --device=cuda load weights; 0 is the cores that this "
           "process may use, shared with the ranks it starts");
@@ -219,9 +219,9 @@ absl::Status CheckCompute(const WorkerFlags& flags) {
     return BadFlag("compute", flags.compute.compute,
                    "a GPU computes in bfloat16 or fp8; give one of them, or --device=cpu");
   }
-  if (flags.compute.kernels != "auto") {
+  if (flags.compute.kernels != "auto" && flags.compute.kernels != kLibraries) {
     return BadFlag("kernels", flags.compute.kernels,
-                   "is for --device=cpu; a GPU has kernels of its own, leave it at auto");
+                   "is for --device=cpu; with a GPU give auto or libraries");
   }
   return absl::OkStatus();
 }

@@ -25,7 +25,9 @@ class GpuNode(Node):
 
     def launch_worker(self, name, compute="bfloat16", flags=(), model=None, environment=None):
         # Small steps: every kernel's thread takes its turn on the host.
-        flags = ["--device=cuda", "--prefill_chunk=64", "--prefill_chunk_beside_decodes=32", "--max_batch=8", *flags]
+        # The library's stand-ins compute each row by itself, so that tokens do not depend on what else is in a step.
+        flags = ["--device=cuda", "--kernels=libraries", "--prefill_chunk=64", "--prefill_chunk_beside_decodes=32",
+                 "--max_batch=8", *flags]  # fmt: skip
         return super().launch_worker(name, compute, flags, model, environment)
 
 

@@ -26,7 +26,7 @@ def gpu(tiny_model):
 
 def test_it_says_what_it_is(gpu):
     said = gpu.stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
-    assert (said.device, said.compute, said.kernels) == ("cuda:0 emulated", "bfloat16", "cuda")
+    assert (said.device, said.compute, said.kernels) == ("cuda:0 emulated", "bfloat16", "libraries")
     assert said.weight_bytes > 2 * said.parameters
     words = gpu.workers["worker"].words()
     assert UUID in words and 'device="cuda:0 emulated"' in words
@@ -54,6 +54,14 @@ def test_it_says_what_the_cpu_says(gpu, tiny_cpu, policy):
     assert_same_tokens(gpu.stub, tiny_cpu.stub, policy)
     assert_same_decisions(gpu.stub, tiny_cpu.stub, policy, share=0.8)
     gpu.assert_all_free()
+
+
+def test_kernels_of_its_own_say_what_the_cpu_says(tiny_model, tiny_cpu):
+    with GpuNode() as node:
+        stub = node.start_worker(model=tiny_model, flags=["--kernels=auto"])
+        assert "kernels=cuda " in node.workers["worker"].words()
+        for policy in ("full", "paged_eviction"):
+            assert_same_tokens(stub, tiny_cpu.stub, policy)
 
 
 def test_in_company_and_sampled_as_alone(gpu):
@@ -151,7 +159,7 @@ def test_pages_in_host_memory_and_gpu_memory_that_is_too_small(tiny_model, gpu, 
     for node, flags, words in [
         (tiny_cpu, [], ["--device=cuda: the manager's pages are in host memory", "this worker with --device=cpu"]),
         (gpu, ["--gpu_memory=100KiB"], ["GPU memory: the weights", "did not fit", "allowed"]),
-        (gpu, ["--gpu_memory=10MiB"], ["GPU memory: parts of attention", "did not fit"]),
+        (gpu, ["--gpu_memory=10MiB"], ["GPU memory: the workspace of products", "did not fit"]),
     ]:
         worker = subprocess.run(
             [

@@ -22,11 +22,12 @@ using kernels::cuda::DataType;
 
 #ifdef FOLIO_EMULATED
 constexpr uint32_t kRows = 36, kPages = 400;
-constexpr size_t kMax = 20;
+// In bf16 the kernels of small batches are emulated lane by lane, which takes seconds for a token.
+constexpr size_t kMax = 8, kMaxInFp8 = 20;
 constexpr const char* kOnly = "short_paged_eviction_32";
 #else
 constexpr uint32_t kRows = ManagedSequence::kChunk, kPages = ManagedSequence::kPages;
-constexpr size_t kMax = SIZE_MAX;
+constexpr size_t kMax = SIZE_MAX, kMaxInFp8 = SIZE_MAX;
 constexpr const char* kOnly = "";
 #endif
 
@@ -94,12 +95,12 @@ TEST_P(CudaOracleTest, GreedyTokens) {
 
 TEST_P(CudaFp8OracleTest, Logprobs) {
   ManagedSequence sequence = Sequence();
-  ExpectLogprobs(sequence, GetParam().json, kNear, kMax);
+  ExpectLogprobs(sequence, GetParam().json, kNear, kMaxInFp8);
 }
 
 TEST_P(CudaFp8OracleTest, GreedyTokens) {
   ManagedSequence sequence = Sequence();
-  ExpectGreedyTokens(sequence, GetParam().json, kNear, kMax);
+  ExpectGreedyTokens(sequence, GetParam().json, kNear, kMaxInFp8);
 }
 
 std::string NameOfCase(const ::testing::TestParamInfo<OracleCase>& info) { return info.param.name; }

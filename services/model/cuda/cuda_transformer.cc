@@ -44,21 +44,23 @@ CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemor
 absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, const cuda::DevicePool& pool,
     const kernels::RopeTable& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
-    CudaCommunicator* communicator) {
+    CudaCommunicator* communicator, bool decode_kernels) {
   std::unique_ptr<CudaTransformer> made(
       new CudaTransformer(weights, memory, pool, rope, max_rows, processors, stream, communicator));
-  absl::Status status = cuda::RunAll(
-      {[&] { return cuda::CheckShape(made->shape_); }, [&] { return made->Allocate(); }});
+  absl::Status status = cuda::RunAll({[&] { return cuda::CheckShape(made->shape_); },
+                                      [&] { return made->Allocate(decode_kernels); }});
   if (!status.ok()) return status;
-  auto products = CudaProducts::Make(
-      weights, memory, stream,
-      {.max_rows = max_rows, .max_logit_rows = kMaxLogitRows, .communicator = communicator});
+  auto products = CudaProducts::Make(weights, memory, stream,
+                                     {.max_rows = max_rows,
+                                      .max_logit_rows = kMaxLogitRows,
+                                      .communicator = communicator,
+                                      .small_kernels = decode_kernels});
   if (!products.ok()) return products.status();
   made->products_ = *std::move(products);
   return made;
 }
 
-absl::Status CudaTransformer::Allocate() {
+absl::Status CudaTransformer::Allocate(bool decode_kernels) {
   const uint32_t heads = shape_.heads * shape_.head_dim;
   const uint32_t qkv = heads + 2 * shape_.kv_heads * shape_.head_dim;
   const uint32_t hidden = config().hidden;
@@ -81,7 +83,8 @@ absl::Status CudaTransformer::Allocate() {
       memory_.Allocate(cuda::AttentionPartsBytes(shape_, processors_), "parts of attention");
   if (!parts.ok()) return parts.status();
   attention_parts_ = *std::move(parts);
-  return cuda::ServesDecodeAttention(shape_, pool_) ? AllocateDecodeSpace() : absl::OkStatus();
+  return decode_kernels && cuda::ServesDecodeAttention(shape_, pool_) ? AllocateDecodeSpace()
+                                                                      : absl::OkStatus();
 }
 
 absl::Status CudaTransformer::AllocateDecodeSpace() {

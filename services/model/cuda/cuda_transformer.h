@@ -53,7 +53,8 @@ class CudaTransformer {
   static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
       const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
       const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope, uint32_t max_rows,
-      uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator);
+      uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator,
+      bool decode_kernels);
 
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune() { return products_->Tune(hidden_, qkv_, attended_); }
@@ -82,7 +83,7 @@ class CudaTransformer {
                   const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
                   uint32_t max_rows, uint32_t processors, kernels::cuda::Stream stream,
                   CudaCommunicator* communicator);
-  absl::Status Allocate();
+  absl::Status Allocate(bool decode_kernels);
   absl::Status AllocateDecodeSpace();
   // Whether the part is served by the attention of decode rows, which wants no plan.
   bool Decodes(const AttentionPart& part) const;

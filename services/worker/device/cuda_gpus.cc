@@ -43,9 +43,9 @@ class LoadedCudaModel final : public GpuModel {
     return model::MakeNcclCommunicator(model_, shards, host, max_rows);
   }
   absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
-      const kernels::PoolView& pool, uint32_t max_rows,
+      const kernels::PoolView& pool, uint32_t max_rows, bool decode_kernels,
       std::shared_ptr<model::CudaCommunicator> communicator) const override {
-    model::CudaExecutorOptions options{.max_rows = max_rows};
+    model::CudaExecutorOptions options{.max_rows = max_rows, .decode_kernels = decode_kernels};
     options.communicator = std::move(communicator);
     return model::MakeCudaExecutor(model_, {pool, cuda::DataType::kBf16}, options);
   }

@@ -50,9 +50,10 @@ class GpuModel {
       const std::vector<model::Shard>& shards, collective::Collective& host,
       uint32_t max_rows) const = 0;
   // The executor shares the weights. `pool` has addresses on the GPU and must outlive the executor.
-  // `communicator` is null for a worker of one rank. RESOURCE_EXHAUSTED names what did not fit.
+  // Without `decode_kernels` libraries serve all steps. `communicator` is null for a worker of one
+  // rank. RESOURCE_EXHAUSTED names what did not fit.
   virtual absl::StatusOr<std::unique_ptr<model::Executor>> MakeExecutor(
-      const kernels::PoolView& pool, uint32_t max_rows,
+      const kernels::PoolView& pool, uint32_t max_rows, bool decode_kernels,
       std::shared_ptr<model::CudaCommunicator> communicator) const = 0;
 };
 

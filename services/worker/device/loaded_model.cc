@@ -97,7 +97,7 @@ absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& so
     return absl::Status(weights.status().code(), absl::StrCat("--compute=fp8: ", why));
   }
   on_gpu_ = *std::move(weights);
-  return "cuda";
+  return options_.kernels == kLibraries ? std::string(kLibraries) : "cuda";
 }
 
 void LoadedModel::Describe(absl::string_view kernels) {
@@ -134,7 +134,8 @@ absl::StatusOr<std::shared_ptr<model::CudaCommunicator>> LoadedModel::MakeCommun
 absl::StatusOr<std::unique_ptr<model::Executor>> LoadedModel::MakeOwnExecutor(
     const kernels::PoolView& pool, uint32_t max_rows, const RankGroup* group) const {
   if (on_gpu_ != nullptr) {
-    return on_gpu_->MakeExecutor(pool, max_rows, group != nullptr ? group->gpus : nullptr);
+    return on_gpu_->MakeExecutor(pool, max_rows, options_.kernels != kLibraries,
+                                 group != nullptr ? group->gpus : nullptr);
   }
   auto ops = MakeOps(options_);
   if (!ops.ok()) return ops.status();

@@ -25,9 +25,10 @@ namespace folio::worker {
 
 // The choice of arithmetic.
 inline constexpr char kFp8[] = "fp8";
+inline constexpr char kLibraries[] = "libraries";
 struct ComputeOptions {
   std::string compute = "bfloat16";  // or kFp8 on a GPU, or "float32" (plain) on the CPU
-  std::string kernels = "auto";      // on the CPU: a family of bfloat16 kernels
+  std::string kernels = "auto";      // or a family of bfloat16 kernels, or kLibraries on a GPU
   int threads = 1;                   // they compute, or with a GPU load the weights
 };
 
