@@ -133,7 +133,7 @@ TEST_P(KilledRankTest, EndsAGraphInTime) {
   const auto meddle = [](collective::Collective& group) {
     if (group.rank() != Rank(1)) return;
     std::thread([] {
-      absl::SleepFor(absl::Milliseconds(400));
+      absl::SleepFor(absl::Seconds(1));
       raise(SIGKILL);
     }).detach();
   };

@@ -3,13 +3,17 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <random>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 
 namespace folio::kernels::cuda {
 namespace {
@@ -43,12 +47,37 @@ absl::StatusOr<PeerHandle> OfThisDevice() {
   return handle;
 }
 
+// The blocks of this process, by their addresses.
+struct Exported {
+  absl::Mutex mutex;
+  std::map<uint64_t, std::weak_ptr<PeerBlock>> blocks ABSL_GUARDED_BY(mutex);
+};
+Exported& TheExported() {
+  static auto* exported = new Exported;
+  return *exported;
+}
+
 }  // namespace
 
-absl::StatusOr<PeerHandle> ExportMemory(const DeviceBuffer& buffer) {
+absl::StatusOr<std::shared_ptr<PeerBlock>> AllocateForPeers(size_t bytes, absl::string_view what) {
+  auto block = std::make_shared<PeerBlock>();
+  auto buffer = block->memory.Allocate(bytes, what);
+  if (!buffer.ok()) return buffer.status();
+  block->buffer = *std::move(buffer);
+  return block;
+}
+
+absl::StatusOr<PeerHandle> ExportMemory(const std::shared_ptr<PeerBlock>& block) {
+  const DeviceBuffer& buffer = block->buffer;
   auto handle = OfThisDevice();
   if (!handle.ok()) return handle;
   handle->address = reinterpret_cast<uintptr_t>(buffer.as<void>());
+  {
+    Exported& exported = TheExported();
+    const absl::MutexLock lock(&exported.mutex);
+    std::erase_if(exported.blocks, [](const auto& one) { return one.second.expired(); });
+    exported.blocks[handle->address] = block;
+  }
   cudaIpcMemHandle_t ipc;
   // Threads of this process do not need it.
   if (cudaIpcGetMemHandle(&ipc, buffer.as<void>()) == cudaSuccess) {
@@ -72,14 +101,20 @@ absl::StatusOr<PeerMemory> PeerMemory::Open(const PeerHandle& handle) {
     void* data = nullptr;
     const cudaError_t error = cudaIpcOpenMemHandle(&data, ipc, cudaIpcMemLazyEnablePeerAccess);
     if (error != cudaSuccess) return CannotMap("cudaIpcOpenMemHandle", error);
-    return PeerMemory(data, /*mapped=*/true);
+    return PeerMemory(data, /*mapped=*/true, nullptr);
   }
   const cudaError_t error = cudaDeviceEnablePeerAccess(handle.device, 0);
   if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) {
     return CannotMap("cudaDeviceEnablePeerAccess", error);
   }
   if (error != cudaSuccess) cudaGetLastError();
-  return PeerMemory(std::bit_cast<void*>(handle.address), /*mapped=*/false);
+  Exported& exported = TheExported();
+  const absl::MutexLock lock(&exported.mutex);
+  const auto block = exported.blocks.find(handle.address);
+  auto kept = block == exported.blocks.end() ? nullptr : block->second.lock();
+  if (kept == nullptr) return absl::UnavailableError("the rank has ended");
+  void* data = kept->buffer.as<void>();
+  return PeerMemory(data, /*mapped=*/false, std::move(kept));
 }
 
 PeerMemory::~PeerMemory() {

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/cuda/runtime/memory.h"
 
 namespace folio::kernels::cuda {
@@ -21,29 +23,42 @@ struct PeerHandle {
   char ipc[64] = {};     // a cudaIpcMemHandle_t
 };
 
-// The handle of a buffer on the calling thread's device. UNAVAILABLE with CUDA's words.
-absl::StatusOr<PeerHandle> ExportMemory(const DeviceBuffer& buffer);
+// Memory that ranks map. If they are threads of a process, it lives until the last of them has
+// ended its mapping, because a rank that fails must not wait for the others' kernels. CUDA keeps
+// memory that other processes have mapped.
+struct PeerBlock {
+  DeviceMemory memory{0};  // charges are the caller's
+  DeviceBuffer buffer;
+};
+// On the calling thread's device. RESOURCE_EXHAUSTED as DeviceMemory's.
+absl::StatusOr<std::shared_ptr<PeerBlock>> AllocateForPeers(size_t bytes, absl::string_view what);
+
+// The handle of a block on the calling thread's device. UNAVAILABLE with CUDA's words.
+absl::StatusOr<PeerHandle> ExportMemory(const std::shared_ptr<PeerBlock>& block);
 
 class PeerMemory {
  public:
   PeerMemory() = default;
   PeerMemory(PeerMemory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, false)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        mapped_(std::exchange(other.mapped_, false)),
+        kept_(std::move(other.kept_)) {}
   PeerMemory& operator=(PeerMemory&&) = delete;
   ~PeerMemory();
 
-  // Maps the buffer for the calling thread's device. The buffer outlives the mapping, or its
-  // process ends. UNAVAILABLE says why it cannot be: the GPUs do not reach each other, or it is one
-  // GPU.
+  // Maps the block for the calling thread's device. UNAVAILABLE says why it cannot be: the GPUs do
+  // not reach each other, or it is one GPU.
   static absl::StatusOr<PeerMemory> Open(const PeerHandle& handle);
 
   void* data() const { return data_; }
 
  private:
-  PeerMemory(void* data, bool mapped) : data_(data), mapped_(mapped) {}
+  PeerMemory(void* data, bool mapped, std::shared_ptr<PeerBlock> kept)
+      : data_(data), mapped_(mapped), kept_(std::move(kept)) {}
 
   void* data_ = nullptr;
-  bool mapped_ = false;  // by this
+  bool mapped_ = false;              // by this
+  std::shared_ptr<PeerBlock> kept_;  // of this process
 };
 
 }  // namespace folio::kernels::cuda

@@ -16,9 +16,14 @@ namespace cuda = kernels::cuda;
 
 absl::StatusOr<cuda::PeerHandle> PeerSums::Allocate(cuda::DeviceMemory& memory) {
   constexpr size_t kValues = kMaxBytes / sizeof(kernels::bf16);
-  auto area = memory.Allocate(cuda::PeerAreaBytes(kValues), "short sums of ranks");
+  constexpr size_t kBytes = cuda::PeerAreaBytes(kValues);
+  constexpr char kWhat[] = "short sums of ranks";
+  auto area = cuda::AllocateForPeers(kBytes, kWhat);
   if (!area.ok()) return area.status();
   area_ = *std::move(area);
+  auto charge = memory.Charge(kBytes, kWhat);
+  if (!charge.ok()) return charge.status();
+  charge_.emplace(*std::move(charge));
   auto turns = memory.Allocate(cuda::kPeerSumBlocks * sizeof(uint32_t), "turns of ranks' sums");
   if (!turns.ok()) return turns.status();
   turns_ = *std::move(turns);
@@ -29,7 +34,7 @@ absl::StatusOr<cuda::PeerHandle> PeerSums::Allocate(cuda::DeviceMemory& memory) 
   group_.most = kValues;
   group_.turns = turns_.as<uint32_t>();
   group_.ended = ended_.on_device<const uint32_t>();
-  auto zeroed = cuda::Zero(area_);
+  auto zeroed = cuda::Zero(area_->buffer);
   zeroed.Update(cuda::Zero(turns_));
   return zeroed.ok() ? cuda::ExportMemory(area_) : zeroed;
 }
@@ -42,7 +47,7 @@ absl::Status PeerSums::Map(const std::vector<cuda::PeerHandle>& handles, uint32_
   group_.ranks = static_cast<uint32_t>(handles.size());
   for (uint32_t rank = 0; rank < handles.size(); ++rank) {
     if (rank == own) {
-      group_.areas[rank] = area_.as<cuda::PeerFlags>();
+      group_.areas[rank] = area_->buffer.as<cuda::PeerFlags>();
       continue;
     }
     auto peer = cuda::PeerMemory::Open(handles[rank]);

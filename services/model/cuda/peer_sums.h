@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,7 +50,9 @@ class PeerSums {
   absl::StatusOr<kernels::cuda::PeerHandle> Allocate(kernels::cuda::DeviceMemory& memory);
   absl::Status Map(const std::vector<kernels::cuda::PeerHandle>& handles, uint32_t own);
 
-  kernels::cuda::DeviceBuffer area_, turns_;
+  std::optional<kernels::cuda::DeviceCharge> charge_;
+  std::shared_ptr<kernels::cuda::PeerBlock> area_;
+  kernels::cuda::DeviceBuffer turns_;
   kernels::cuda::PinnedBuffer ended_;  // uint32_t
   std::vector<kernels::cuda::PeerMemory> peers_;
   kernels::cuda::PeerGroup group_;
