@@ -15,7 +15,9 @@ uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn) {
   config.num_layers = layers;
   config.ffn = ffn;
   const RandomModel model(config, 5);
-  CudaHarness harness(model, Options(/*graphs=*/false));
+  CudaHarnessOptions options = Options(/*graphs=*/false);
+  options.decode_kernels = true;
+  CudaHarness harness(model, options);
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   DecodeBatch batch(harness, rows, /*prompt=*/0);
   batch.Step(rows, 0);

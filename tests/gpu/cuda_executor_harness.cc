@@ -42,7 +42,10 @@ ModelConfig Fp8Config() {
 CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& options,
                          uint32_t num_pages)
     : pool_(model.config(), num_pages),
-      options_{.max_rows = options.max_rows, .graphs = options.graphs, .tune = options.tune} {
+      options_{.max_rows = options.max_rows,
+               .graphs = options.graphs,
+               .tune = options.tune,
+               .decode_kernels = options.decode_kernels} {
   const kernels::PoolView& view = pool_.view();
   const size_t bytes = view.num_pages * view.geometry.page_bytes();
   auto pages = memory_.Allocate(bytes, "pages");

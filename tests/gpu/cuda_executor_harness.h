@@ -18,6 +18,14 @@ ModelConfig GpuConfig();
 // The same with sizes that products of E4M3 serve: multiples of 16.
 ModelConfig Fp8Config();
 
+// The emulator switches between the threads of these kernels often, and AddressSanitizer makes each
+// switch slow. With it tests of whole executors leave them to tests of kernels.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kDecodeKernels = false;
+#else
+inline constexpr bool kDecodeKernels = true;
+#endif
+
 struct CudaHarnessOptions {
   int device = 0;
   uint32_t max_rows = 256;
@@ -26,6 +34,7 @@ struct CudaHarnessOptions {
   int load_threads = 1;
   bool graphs = true;
   bool tune = true;
+  bool decode_kernels = kDecodeKernels;
   LoadProgress progress = nullptr;
 };
 

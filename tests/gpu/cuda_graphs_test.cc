@@ -155,8 +155,11 @@ TEST(CudaGraphsTest, OtherStepsInBetweenChangeNothing) {
 // Layers that hold different numbers of tokens, in steps of one batch size.
 void StepThroughLengths(const ModelConfig& config, uint64_t shapes) {
   const RandomModel model(config, 10);
-  CudaHarness with(model, Options(true));
-  CudaHarness without(model, Options(false));
+  CudaHarnessOptions options = Options(true);
+  options.decode_kernels = true;
+  CudaHarness with(model, options);
+  options.graphs = false;
+  CudaHarness without(model, options);
   ASSERT_TRUE(with.made().ok() && without.made().ok());
   DecodeBatch one(with, 2);
   DecodeBatch other(without, 2);

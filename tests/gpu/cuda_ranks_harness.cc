@@ -9,6 +9,7 @@
 #include "services/base/check.h"
 #include "services/model/cuda/cuda_executor.h"
 #include "services/model/cuda/nccl_communicator.h"
+#include "tests/gpu/cuda_executor_harness.h"
 
 namespace folio::model::testing {
 namespace {
@@ -80,7 +81,8 @@ struct GpuRank {
     FOLIO_CHECK(locked.ok());
     swap = *std::move(locked);
     view.swap = {swap.as<>(), TestPool::kSwapSlots, on_host};
-    CudaExecutorOptions options{.max_rows = setup.max_rows, .tune = graphs.tune};
+    CudaExecutorOptions options{
+        .max_rows = setup.max_rows, .tune = graphs.tune, .decode_kernels = kDecodeKernels};
     options.graphs = graphs.wanted == nullptr || graphs.wanted(group.rank());
     options.communicator = *std::move(communicator);
     auto new_executor = MakeCudaExecutor(*model, {view, cuda::DataType::kBf16}, options);

@@ -58,8 +58,9 @@ absl::Status CudaExecutorState::Load(const CudaExecutorOptions& options, uint32_
   device_tables.emplace(memory, config.num_layers,
                         geometry.pages_for(config.context) + kPagesAhead);
   if (absl::Status status = LoadAngles(config); !status.ok()) return status;
-  auto new_transformer = CudaTransformer::Make(*weights, memory, pool, rope, max_rows, processors,
-                                               stream.get(), communicator.get(), options.decode_kernels);
+  auto new_transformer =
+      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, processors, stream.get(),
+                            communicator.get(), options.decode_kernels);
   if (!new_transformer.ok()) return new_transformer.status();
   transformer = *std::move(new_transformer);
   auto new_layout = StepInputBuilder::Make(memory, config.num_layers, geometry.page_tokens,
