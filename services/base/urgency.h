@@ -1,8 +1,10 @@
-// Urgency says how soon a request is due when requests compete for pages: its priority, and how
-// long it has waited.
+// Urgency says how soon a request is due when requests wait for pages: its priority, and how long
+// it has waited.
 //
 // Each step of priority is worth kPriorityStep of waiting. So a request of low priority that has
-// waited long enough comes before newer ones of high priority, and none waits forever.
+// waited long enough comes before newer ones of high priority, and none waits forever. Among the
+// sequences that run and have to give pages back the priority alone counts (see
+// services/cache/preemption.h).
 #ifndef FOLIO_SERVICES_BASE_URGENCY_H_
 #define FOLIO_SERVICES_BASE_URGENCY_H_
 
@@ -22,7 +24,7 @@ struct Urgency {
   int32_t priority = 0;   // lower ones come first, as in vLLM
   absl::Duration waited;  // since the request arrived
 
-  // The earlier, the sooner the request gets pages, and the later it has to give them back.
+  // The earlier, the sooner the request gets pages.
   SteadyTime Due(SteadyTime now) const { return now - waited + priority * kPriorityStep; }
   friend bool operator==(const Urgency&, const Urgency&) = default;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace folio::cache {
 
 bool AdmissionLine::Ask::Counts(SteadyTime now) const {
@@ -34,19 +36,22 @@ void AdmissionLine::Wait(const Asker& asker, const Claims& claims, bool steps, S
   asks_[asker] = {claims, now, steps ? std::nullopt : std::optional(now)};
 }
 
-void AdmissionLine::Enter(const Asker& asker, absl::string_view tenant) {
-  asks_.erase(asker);
-  // Parked sequences do not wait for a turn, so they use none up.
-  if (!asker.parked.has_value()) turns_.OnTurn(tenant);
-}
-
 void AdmissionLine::LeaveAll(WorkerId worker) {
   std::erase_if(asks_, [&](const auto& one) { return one.first.worker == worker; });
 }
 
+size_t AdmissionLine::Others(absl::string_view tenant, SteadyTime now) const {
+  absl::flat_hash_set<absl::string_view> others;
+  for (const auto& [asker, ask] : asks_) {
+    const bool waits = !asker.parked.has_value() && ask.Counts(now);
+    if (waits && ask.claims.tenant != tenant) others.insert(ask.claims.tenant);
+  }
+  return others.size();
+}
+
 void AdmissionLine::OnCommit(WorkerId worker, absl::string_view tenant, uint64_t tokens,
                              SteadyTime now) {
-  turns_.Serve(tenant, tokens);
+  turns_.Serve(tenant, tokens, Others(tenant, now));
   for (auto& [asker, ask] : asks_) {
     const bool first = asker.worker == worker && !ask.could_repeat.has_value();
     if (first && ask.Counts(now)) ask.could_repeat = now;

@@ -49,9 +49,7 @@ class AdmissionLine {
   // It found no room, and will ask again. `steps` is true if the worker has sequences that run, so
   // that it may be busy with a step for a while.
   void Wait(const Asker& asker, const Claims& claims, bool steps, SteadyTime now);
-  // It found room.
-  void Enter(const Asker& asker, absl::string_view tenant);
-  // It ended.
+  // It found room, or ended.
   void Leave(const Asker& asker) { asks_.erase(asker); }
   void LeaveAll(WorkerId worker);
   // The worker finished a step, which computed so many tokens of a sequence of the tenant.
@@ -69,6 +67,9 @@ class AdmissionLine {
     std::optional<SteadyTime> could_repeat;  // since then the worker could have asked again
     bool Counts(SteadyTime now) const;
   };
+  // How many other tenants wait for a turn.
+  size_t Others(absl::string_view tenant, SteadyTime now) const;
+
   std::map<Asker, Ask> asks_;
   FairTurns turns_;
 };

@@ -33,10 +33,10 @@ class LineTest : public ::testing::Test {
 TEST_F(LineTest, TheOneThatWasServedLeastComesFirst) {
   WorkerSequence a = MustOpen(*harness_.coordinator, Ask(first_, "many"));
   WorkerSequence b = MustOpen(*harness_.coordinator, Ask(first_, "many"));
-  ASSERT_TRUE(a.Commit(20).ok() && b.Commit(20).ok());
   // Its third request waits, and then another tenant's first.
   EXPECT_FALSE(Opens(first_, "many"));
   EXPECT_FALSE(Opens(second_, "one"));
+  ASSERT_TRUE(a.Commit(20).ok() && b.Commit(20).ok());
   ASSERT_TRUE(a.Close().ok());
   EXPECT_FALSE(Opens(first_, "many"));  // there is room, and it is the other's turn
   EXPECT_TRUE(Opens(second_, "one"));
@@ -57,11 +57,12 @@ TEST_F(LineTest, WithinATenantTheOrderIsThatOfArrival) {
 
 TEST_F(LineTest, AParkedSequenceUsesNoTurnUp) {
   WorkerSequence heavy = MustOpen(*harness_.coordinator, Ask(first_, "many"));
-  ASSERT_TRUE(heavy.Commit(20).ok());
   WorkerSequence light = MustOpen(*harness_.coordinator, Ask(second_, "one", 8));
+  EXPECT_FALSE(Opens(first_, "many"));
+  EXPECT_FALSE(Opens(second_, "one"));
+  ASSERT_TRUE(heavy.Commit(20).ok());
   ASSERT_TRUE(light.Commit(8).ok());
-  // That it comes back does not count as a turn of its tenant, by which others would lose their
-  // lead.
+  // That it comes back is no turn of its tenant.
   ASSERT_TRUE(harness_.parking().Park(first_, heavy.id, heavy.epoch).ok());
   ASSERT_TRUE(harness_.parking().Unpark(first_, heavy.id, heavy.epoch).ok());
   EXPECT_FALSE(Opens(first_, "many"));

@@ -1,5 +1,9 @@
 """Tenants take turns where requests wait, at a worker and between the workers of a manager."""
 
+import concurrent.futures
+import itertools
+import threading
+
 import grpc
 import pytest
 from metrics import ENDPOINT, asked
@@ -48,6 +52,35 @@ def test_a_flood_holds_no_other_tenant_back(tiny_model, workers):
         passed = closed(node).index("one") - before
         assert passed <= 8, f"{passed} of {FLOOD} came before it"
         wait_until(lambda: not node.sequences(), PATIENCE, "all have ended")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_newcomers_do_not_keep_a_tenant_waiting(tiny_model, workers):
+    """Clients that name a new tenant each time come one after another, always more than run."""
+    with Node(pool="8MiB") as node:
+        flags = ["--max_batch=2", *ENDPOINT]
+        stubs = [node.start_worker(f"worker{at}", model=tiny_model, flags=flags) for at in range(workers)]
+        ended, numbers = threading.Event(), itertools.count()
+
+        def come(stub):
+            while not ended.is_set():
+                list(stub.Generate(request(f"new-{next(numbers)}", most=40), timeout=240))
+
+        with concurrent.futures.ThreadPoolExecutor(24) as clients:
+            floods = [clients.submit(come, stubs[at % workers]) for at in range(24)]
+            try:
+                wait_until(lambda: len(closed(node)) > 24, PATIENCE, "a flood")
+                before = len(closed(node))
+                for _ in range(4):
+                    *_, last = stubs[-1].Generate(request("old", most=40), timeout=240)
+                    assert last.HasField("finished")
+                passed = len(closed(node)) - before
+            finally:
+                ended.set()
+            for flood in floods:
+                flood.result()
+        # Each answer puts it ahead of the others by as much as each of them gets, so all that wait come before the next one.
+        assert passed <= 4 * 3 * 24, f"{passed} came before four answers"
 
 
 def test_a_tenants_name_is_shown_and_bounded(long_model):

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,16 +55,18 @@ class ModelLine {
                        [&](const auto& one) { return one.second.Counts(now); });
   }
   void Wait(const Asker& asker, Ask ask) { asks_[asker] = std::move(ask); }
-  void Enter(const Asker& asker, const std::string& tenant) {
-    asks_.erase(asker);
-    if (!asker.second.has_value()) turn_ = Served(tenant);
-  }
   void Leave(const Asker& asker) { asks_.erase(asker); }
   void LeaveAll(WorkerId worker) {
     std::erase_if(asks_, [&](const auto& one) { return one.first.first == worker; });
   }
   void OnCommit(WorkerId worker, const std::string& tenant, uint64_t tokens, int64_t now) {
-    served_[tenant] = Served(tenant) + tokens;
+    // In parts of tokens, as many in one as FairTurns has.
+    std::set<std::string> sharers = {tenant};
+    for (const auto& [asker, ask] : asks_) {
+      if (!asker.second.has_value() && ask.Counts(now)) sharers.insert(ask.tenant);
+    }
+    served_[tenant] = Served(tenant) + tokens * 65536;
+    level_ += tokens * 65536 / sharers.size();
     for (auto& [asker, ask] : asks_) {
       const bool first = asker.first == worker && !ask.committed.has_value();
       if (first && ask.Counts(now)) ask.committed = now;
@@ -73,12 +76,12 @@ class ModelLine {
  private:
   uint64_t Served(const std::string& tenant) const {
     const auto it = served_.find(tenant);
-    return it == served_.end() ? turn_ : std::max(turn_, it->second);
+    return it == served_.end() ? level_ : std::max(level_, it->second);
   }
 
   std::map<Asker, Ask> asks_;
-  std::map<std::string, uint64_t> served_;  // tokens of each tenant
-  uint64_t turn_ = 0;                       // the count of the tenant whose turn was last
+  std::map<std::string, uint64_t> served_;  // of each tenant
+  uint64_t level_ = 0;                      // of a tenant that was never seen
 };
 
 }  // namespace folio::cache

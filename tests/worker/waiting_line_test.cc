@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace folio::worker {
 namespace {
 
@@ -98,12 +100,29 @@ TEST_F(WaitingLineTest, TenantsTakeTurns) {
 TEST_F(WaitingLineTest, ATenantThatWasServedMuchWaitsForTheOthers) {
   PushOf("many");
   Take(1);
-  line_.OnComputed("many", 100);
   const auto a = PushOf("many"), b = PushOf("one"), c = PushOf("one");
+  line_.OnComputed("many", 100);
   EXPECT_THAT(Take(1), ElementsAre(b));
-  line_.OnComputed("one", 99);
+  line_.OnComputed("one", 49);
   EXPECT_THAT(Take(1), ElementsAre(c));
   EXPECT_THAT(Take(1), ElementsAre(a));
+}
+
+// Each of them would come before the one that was served, if only the least served came first.
+TEST_F(WaitingLineTest, NewTenantsDoNotKeepOneWaitingForever) {
+  PushOf("old");
+  Take(1);
+  PushOf("first"), PushOf("second");
+  line_.OnComputed("old", 90);
+  const auto old = PushOf("old");
+  for (int newcomer = 0;; ++newcomer) {
+    ASSERT_LT(newcomer, 30);
+    const std::string name = absl::StrCat("new", newcomer);
+    PushOf(name);
+    const auto taken = Take(1);
+    if (taken[0] == old) break;
+    line_.OnComputed(name, 10);
+  }
 }
 
 TEST_F(WaitingLineTest, ClientsAreToldTheirPlacesInTurns) {

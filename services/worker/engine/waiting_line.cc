@@ -40,7 +40,17 @@ void WaitingLine::Insert(std::shared_ptr<Submission> submission) {
   const auto after = std::find_if(line_.begin(), line_.end(), [&](const auto& other) {
     return place(*other) > place(*submission);
   });
+  ++of_tenant_[submission->request.tenant];
   line_.insert(after, std::move(submission));
+}
+
+void WaitingLine::Leave(const Submission& submission) {
+  const auto it = of_tenant_.find(submission.request.tenant);
+  if (--it->second == 0) of_tenant_.erase(it);
+}
+
+void WaitingLine::OnComputed(const std::string& tenant, uint64_t tokens) {
+  turns_.Serve(tenant, tokens, of_tenant_.size() - of_tenant_.count(tenant));
 }
 
 void WaitingLine::PutBack(std::vector<Refused> refused, SteadyTime now) {
@@ -73,6 +83,7 @@ std::vector<std::shared_ptr<Submission>> WaitingLine::Take(Places places, bool a
                         (!submission->waiting.refused_once || now >= next_try_);
     if (!passes) return false;
     places.Use(submission->request.prompt.size());
+    Leave(*submission);
     taken.push_back(submission);
     return true;
   });
@@ -83,8 +94,8 @@ std::vector<std::shared_ptr<Submission>> WaitingLine::Take(Places places, bool a
     if (head == line_.end()) break;
     const SequenceRequest& request = (*head)->request;
     places.Use(request.prompt.size());
-    turns_.OnTurn(request.tenant);
     to_compute[request.tenant] += request.prompt.size() + 1;
+    Leave(**head);
     taken.push_back(std::move(*head));
     line_.erase(head);
     head_tried_ = !full_.ok();  // it alone
@@ -101,7 +112,8 @@ size_t WaitingLine::Head(const Places& places,
     if (!places.Admits(line_[i]->request.prompt.size())) continue;
     const std::string& tenant = line_[i]->request.tenant;
     const auto it = more.find(tenant);
-    const uint64_t served = turns_.served(tenant) + (it == more.end() ? 0 : it->second);
+    const uint64_t served =
+        turns_.served(tenant) + FairTurns::Parts(it == more.end() ? 0 : it->second);
     if (served >= least) continue;
     least = served;
     head = i;
@@ -150,6 +162,7 @@ void WaitingLine::End(absl::FunctionRef<absl::Status(const Submission&)> why, St
   auto next = ended.begin();
   std::erase_if(line_, [&](const std::shared_ptr<Submission>& submission) {
     if (next == ended.end() || submission != next->first) return false;
+    Leave(*submission);
     ++next;
     return true;
   });
@@ -174,6 +187,7 @@ void WaitingLine::EndAll(const absl::Status& why) {
   queue_->OnWaiting(-static_cast<ptrdiff_t>(line_.size()));
   for (const auto& submission : line_) submission->sink->OnEnd(why);
   line_.clear();
+  of_tenant_.clear();
 }
 
 std::optional<SteadyTime> WaitingLine::oldest() const {

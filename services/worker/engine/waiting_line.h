@@ -49,7 +49,7 @@ class WaitingLine {
   // Pages were given back, so that the head may be tried at once.
   void OnRoom();
   // So many tokens were computed for a request of the tenant.
-  void OnComputed(const std::string& tenant, uint64_t tokens) { turns_.Serve(tenant, tokens); }
+  void OnComputed(const std::string& tenant, uint64_t tokens);
 
   // Takes the requests to try now, for which there are places. The manager tries them in this
   // order. `asking` is true while the manager has yet to answer for some that were taken before.
@@ -74,6 +74,8 @@ class WaitingLine {
 
  private:
   void Insert(std::shared_ptr<Submission> submission);
+  // It is about to leave the line.
+  void Leave(const Submission& submission);
   // The place in line_ of the first request that the places admit, if so many tokens more had been
   // computed for each tenant. It is the line's end if they admit none.
   size_t Head(const Places& places, const absl::flat_hash_map<std::string, uint64_t>& more) const;
@@ -85,6 +87,7 @@ class WaitingLine {
   RequestQueue* const queue_;
   std::deque<std::shared_ptr<Submission>> line_;  // by due time
   FairTurns turns_;
+  absl::flat_hash_map<std::string, uint32_t> of_tenant_;  // how many of its requests are in line_
   uint64_t last_number_ = 0;
   absl::Status full_;        // why the pool had no room for the head; OK while it may have room
   bool head_tried_ = false;  // with full_, and not put back so far
