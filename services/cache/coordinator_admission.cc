@@ -161,7 +161,7 @@ absl::Status Coordinator::Admit(Sequence& sequence, const AdmissionLine::Asker& 
     observer_.OnOrphansEnded(static_cast<uint32_t>(ended->size()));
   }
   if (room > pool_.available().value()) return refuse(0);
-  line_.Enter(asker, record.tenant);
+  line_.Leave(asker);
   sequence.Unpark(*pool_.Reserve(PageCount(static_cast<uint32_t>(wanted))));
   return absl::OkStatus();
 }

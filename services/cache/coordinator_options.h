@@ -23,9 +23,9 @@ inline constexpr uint32_t kMaxFruitlessClaims = 2;
 enum class Admission : uint8_t {
   // The worst case of its whole life. A running sequence never waits for a page.
   kReserve,
-  // Its prompt and the page after it. When the pool runs dry, the sequence that is due last gives
-  // its pages back and is computed again later (see preemption.h). Most sequences end long before
-  // their worst case, so many more of them run at a time.
+  // Its prompt and the page after it. When the pool runs dry, the youngest sequence of the lowest
+  // priority gives its pages back and is computed again later (see preemption.h). Most sequences
+  // end long before their worst case, so many more of them run at a time.
   kOptimistic,
 };
 

@@ -16,8 +16,10 @@ uint64_t Shortage(const Sequence& sequence) {
   return lacking - std::min<uint64_t>(lacking, sequence.reserved_pages().value());
 }
 
-bool DueBefore(const SequenceRecord& a, const SequenceRecord& b) {
-  return std::tuple(a.due, a.id) < std::tuple(b.due, b.id);
+// Keeps its pages longer. A sequence that has waited does not take them from one of a higher
+// priority, so this is not the order of the line (see urgency.h).
+bool ComesBefore(const SequenceRecord& a, const SequenceRecord& b) {
+  return std::tuple(a.priority, a.arrived, a.id) < std::tuple(b.priority, b.arrived, b.id);
 }
 
 // Each step of its worker has a token of it, unless its client does not read.
@@ -42,7 +44,7 @@ Sequence* Preemption::NextVictim() const {
     const SequenceRecord& record = sequence->record();
     if (!Runs(record) || record.asked_back || !record.abilities.parks) continue;
     ++left;
-    if (last == nullptr || DueBefore(last->record(), record)) last = sequence.get();
+    if (last == nullptr || ComesBefore(last->record(), record)) last = sequence.get();
   }
   return left > 1 ? last : nullptr;
 }
@@ -80,7 +82,7 @@ std::vector<Sequence*> Preemption::StarvedOf(WorkerId worker) const {
     }
   }
   std::sort(starved.begin(), starved.end(), [](const Sequence* a, const Sequence* b) {
-    return DueBefore(a->record(), b->record());
+    return ComesBefore(a->record(), b->record());
   });
   return starved;
 }

@@ -2,15 +2,15 @@
 // can happen under Admission::kOptimistic.
 //
 // A sequence that should get a page and finds none is starved. It still has the tokens of the page
-// ahead, and then stands still. Its worker or another one is asked to park the sequence that is due
-// last, and so on until the pages that come back suffice. The sequence that is due first is never
-// parked, so some sequence always makes progress. The pages come back when the worker has collected
-// the steps that can touch them and says so (Parking::Park).
+// ahead, and then stands still. Its worker or another one is asked to park the youngest sequence of
+// the lowest priority, and so on until the pages that come back suffice. The oldest one of the
+// highest priority is never parked, so some sequence always makes progress. The pages come back
+// when the worker has collected the steps that can touch them and says so (Parking::Park).
 //
 // A sequence whose client does not read stands still with its pages. The manager is not told so.
 // But each step of a worker has a token of every sequence that can decode, so the manager sees that
-// the worker's steps leave this one out. It is asked back when others wait for pages, also if it is
-// due first, because its client does not wait for its tokens.
+// the worker's steps leave this one out. It is asked back when others wait for pages, whatever its
+// priority, because its client does not wait for its tokens.
 //
 // Works on the coordinator's sequences, pool and orphanage, which its lock guards.
 // Thread-compatible.
@@ -63,9 +63,9 @@ class Preemption {
  private:
   // Ends orphans, which it returns, or asks sequences back.
   std::vector<SequenceId> Relieve(SteadyTime now);
-  // Those of `worker` that are starved, in the order in which they are due.
+  // Those of `worker` that are starved, the oldest one of the highest priority first.
   std::vector<Sequence*> StarvedOf(WorkerId worker) const;
-  // The sequence to ask back next, or null if the only one left is that which is due first.
+  // The sequence to ask back next, or null if only the one that is never parked is left.
   Sequence* NextVictim() const;
   // Asks back those of `worker` that stand still.
   void AskBackIdle(WorkerId worker, const Circumstances& circumstances, Attention& attention);

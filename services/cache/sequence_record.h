@@ -65,7 +65,8 @@ struct SequenceRecord {
   const uint32_t prompt_tokens;
   const uint32_t max_new_tokens;
   const Admission admission;
-  const SteadyTime due;  // see urgency.h; the last one due is the first to be parked
+  const SteadyTime arrived;  // the youngest one of the lowest priority is the first to be parked
+  const SteadyTime due;      // see urgency.h; the order in which sequences wait for pages
   const SequenceFootprint footprint;
 
   // The worker that may change the sequence. For an orphan it is the last one.

@@ -116,6 +116,41 @@ TEST_F(ParkingTest, PriorityDecidesWhoIsParked) {
   EXPECT_THAT(Attend().park, ElementsAre(unimportant.id));
 }
 
+TEST_F(ParkingTest, AnEarlierArrivalDoesNotMakeUpForALowerPriority) {
+  WorkerSequence unimportant = Run(24, 40, /*priority=*/1);
+  harness_.clock.Advance(absl::Minutes(10));
+  WorkerSequence important = Run(24, 40);
+  Fill(important);
+  Fill(unimportant);
+  EXPECT_THAT(Attend().park, ElementsAre(unimportant.id));
+}
+
+TEST_F(ParkingTest, TimeInTheLineCountsAmongEqualPriorities) {
+  WorkerSequence newer = Run(24, 40);
+  OpenRequest request = Asking(24, 40, worker_);
+  request.urgency.waited = absl::Seconds(5);
+  WorkerSequence older = MustOpen(*harness_.coordinator, request);
+  ASSERT_TRUE(older.Commit(24).ok());
+  Fill(older);
+  Fill(newer);
+  EXPECT_THAT(Attend().park, ElementsAre(newer.id));
+}
+
+TEST_F(ParkingTest, TheHigherPriorityGetsTheNextPages) {
+  WorkerSequence unimportant = Run(24, 40, /*priority=*/1);
+  harness_.clock.Advance(absl::Minutes(10));
+  WorkerSequence important = Run(16, 40), last = Run(8, 12, /*priority=*/2);
+  Fill(important);
+  Fill(unimportant);
+  Fill(last);
+  Fill(important);
+  EXPECT_THAT(Attend().park, ElementsAre(last.id));
+  ASSERT_TRUE(harness_.parking().Park(worker_, last.id, last.epoch).ok());
+  const Attention relieved = Attend();
+  ASSERT_FALSE(relieved.granted.empty());
+  EXPECT_EQ(relieved.granted[0].sequence, important.id);
+}
+
 TEST_F(ParkingTest, WhoNeedsNoPagesAnyMoreIsLeftAlone) {
   WorkerSequence first = Run(24, 40), second = Run(24, 40);
   Fill(second);

@@ -39,7 +39,7 @@ std::string CacheModel::DidUnpark(SequenceId id, const Unparked& unparked) {
   Admits(s, {s.worker, id}, &ended);
   if (unparked.ended != ended) return "other orphans made room for a parked sequence";
   EndAll(ended);
-  line_.Enter({s.worker, id}, s.tenant);
+  line_.Leave({s.worker, id});
   const uint64_t promised = ToPromise(s);
   s.parked = false;
   if (s.swap == SwapUse::kOut) s.swap = SwapUse::kIn;
@@ -67,13 +67,14 @@ void CacheModel::Relieve(std::vector<SequenceId>* ended) {
   EndAll(*ended);
   if (!ended->empty()) return;
   while (lacking > coming) {
-    std::vector<std::tuple<SteadyTime, SequenceId>> candidates;
+    std::vector<std::tuple<int32_t, SteadyTime, SequenceId>> candidates;
     for (const auto& [id, s] : sequences) {
-      if (s.runs() && !s.asked_back && s.abilities.parks) candidates.emplace_back(s.due, id);
+      if (!s.runs() || s.asked_back || !s.abilities.parks) continue;
+      candidates.emplace_back(s.priority, s.arrived, id);
     }
     if (candidates.size() < 2) return;
     ModelSequence& victim =
-        sequences.at(std::get<1>(*std::max_element(candidates.begin(), candidates.end())));
+        sequences.at(std::get<2>(*std::max_element(candidates.begin(), candidates.end())));
     victim.asked_back = true;
     coming += gives(victim);
     if (victim.starved) lacking -= unpromised(victim);
@@ -101,15 +102,15 @@ std::string CacheModel::DidAttend(WorkerId worker, const Attention& attention) {
                        attention.park == park && attention.swap.size() == offers;
     return quiet ? "" : "a worker was told something without a shortage";
   }
-  std::vector<std::tuple<SteadyTime, SequenceId>> starved;
+  std::vector<std::tuple<int32_t, SteadyTime, SequenceId>> starved;
   for (const auto& [id, s] : sequences) {
     if (s.worker == worker && s.starved && s.runs() && !s.asked_back) {
-      starved.emplace_back(s.due, id);
+      starved.emplace_back(s.priority, s.arrived, id);
     }
   }
   std::sort(starved.begin(), starved.end());
   size_t given = 0;
-  for (const auto& [due, id] : starved) {
+  for (const auto& [priority, arrived, id] : starved) {
     const bool next = given < attention.granted.size() && attention.granted[given].sequence == id;
     std::string wrong =
         TakeGrant(sequences.at(id), next ? attention.granted[given].pages : LayerPageLists(),
