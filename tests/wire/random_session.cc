@@ -93,6 +93,10 @@ CacheOptionsBytes RandomSession::Options(v1::CacheOptions* options) {
   if (Below(2) == 0) options->mutable_policy()->mutable_random()->set_seed(Number64());
   if (Below(2) == 0) options->set_sink_tokens(Below(2) * 16);
   options->set_eviction_mode(static_cast<v1::EvictionMode>(Below(3)));
+  options->set_layers(static_cast<v1::Layers>(Below(3)));
+  if (Below(3) == 0) options->set_prompt_share(static_cast<float>(Below(10)) / 9);
+  if (Below(3) == 0) options->set_protect_ends(static_cast<float>(Below(5)) / 9);
+  if (Below(3) == 0) options->set_segments(Below(66));
   options->set_compaction(static_cast<v1::Compaction>(Below(3)));
   if (Below(2) == 0) options->set_compaction_stride_tokens(16 * Below(100));
   return {options->SerializeAsString()};
