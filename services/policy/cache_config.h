@@ -11,6 +11,7 @@
 #include "services/base/ids.h"
 #include "services/policy/policy.h"
 #include "services/policy/registry.h"
+#include "services/policy/shares.h"
 
 namespace folio::policy {
 
@@ -23,6 +24,14 @@ enum class Compaction : uint8_t {
   // holds more than the budget and that stride.
   kStreamed,
   kAutomatic,  // kStreamed if the pool could never hold the whole prompt, else kWhole
+};
+
+// Layers says whether the layers of a sequence decide by themselves.
+enum class Layers : uint8_t {
+  kPerLayer,
+  // Once for all of them, by the mean of their rankings (agreement.h). They then hold the same
+  // tokens. One thread makes the choice, after it has read the scores of all layers.
+  kShared,
 };
 
 // Long enough that a compaction costs little beside the prefill of so many tokens.
@@ -38,6 +47,8 @@ struct CacheConfig {
   Compaction compaction = Compaction::kWhole;
   TokenCount compaction_stride = kDefaultStride;  // for kStreamed and kAutomatic
   std::vector<TokenCount> layer_budgets = {};     // one per layer if they differ, else empty
+  Layers layers = Layers::kPerLayer;
+  Shares shares = {};
 
   TokenCount layer_budget(size_t layer) const {
     return layer_budgets.empty() ? budget : layer_budgets[layer];
@@ -49,14 +60,16 @@ struct CacheConfig {
 // `page_tokens`. `full` has no budget. Any other policy has one for all layers or one for each,
 // every one a multiple of `page_tokens` that holds the protected tokens and the representatives.
 // kStreamed needs a policy that can (see CanStream) and a stride that is a multiple of the page.
+// kShared needs a policy that evicts and one budget for all layers. Shares need a policy that
+// evicts, and quotas one that ranks.
 // Precondition: `page_tokens` > 0.
 absl::Status Validate(const CacheConfig& config, uint32_t page_tokens, uint32_t num_layers);
 
 // Whether a policy can compact a prompt before its end. It can unless its scores come from there.
 bool CanStream(const PolicyTraits& policy);
 
-// The smallest budget, a multiple of `page_tokens`, that holds the protected tokens and the
-// representatives.
+// A budget, a multiple of `page_tokens`, that holds the protected tokens and the representatives,
+// as every larger one does. Without a share of the budget it is the smallest.
 TokenCount MinBudget(const CacheConfig& config, uint32_t page_tokens);
 
 }  // namespace folio::policy

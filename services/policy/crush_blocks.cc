@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "services/base/check.h"
 #include "services/policy/key_search.h"
+#include "services/policy/upper_halves.h"
 #include "services/policy/wide.h"
 
 namespace folio::policy {
@@ -24,10 +25,26 @@ BlockBits Majority(const UpperHalves& halves, const Blocks& blocks) {
   const uint64_t least = blocks.size() / 2 + 1;
   BlockBits majority(halves.words());
   for (size_t word = 0; word < majority.size(); ++word) {
-    absl::InlinedVector<uint64_t, 16> sums(digits);
-    for (const BlockIndex block : blocks) {
-      uint64_t carry = halves.bits(block)[word];
-      for (uint64_t& sum : sums) carry = std::exchange(sum, sum ^ carry) & carry;
+    // At each digit two carries are added at a time, which is one addition of three bits. Until a
+    // second one comes, the first waits.
+    absl::InlinedVector<uint64_t, 16> sums(digits + 1);
+    absl::InlinedVector<uint64_t, 16> waiting(digits + 1);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      uint64_t carry = halves.bits(blocks[i])[word];
+      uint32_t digit = 0;
+      for (; (i >> digit & 1) != 0; ++digit) {
+        const uint64_t sum = sums[digit];
+        const uint64_t other = waiting[digit];
+        sums[digit] = sum ^ other ^ carry;
+        carry = (sum & other) | ((sum ^ other) & carry);
+      }
+      waiting[digit] = carry;
+    }
+    for (uint32_t digit = 0; digit < digits; ++digit) {
+      uint64_t carry = (blocks.size() >> digit & 1) != 0 ? waiting[digit] : 0;
+      for (uint32_t higher = digit; higher < digits; ++higher) {
+        carry = std::exchange(sums[higher], sums[higher] ^ carry) & carry;
+      }
     }
     // sum >= least, from the highest digit down.
     uint64_t above = 0;
@@ -42,16 +59,16 @@ BlockBits Majority(const UpperHalves& halves, const Blocks& blocks) {
   return majority;
 }
 
+// The anchor's bits for one layer. `all` has those of all layers, if the anchor is not their mean,
+// and the layer's begin at its `first_head`.
 BlockBits Anchor(const UpperHalves& halves, const Blocks& blocks, uint32_t page_tokens,
-                 CrushAnchor anchor, uint64_t seed) {
-  if (anchor == CrushAnchor::kMean) return Majority(halves, blocks);
-  const auto unasked = [](uint32_t) { return uint64_t{0}; };
-  const std::vector<bool> bits =
-      AnchorBits(anchor, seed, halves.heads(), page_tokens, blocks.size(), unasked);
+                 const std::vector<bool>& all, uint32_t first_head) {
+  if (all.empty()) return Majority(halves, blocks);
   BlockBits words(halves.words());
-  for (size_t i = 0; i < bits.size(); ++i) {
-    const size_t bit = i / page_tokens * halves.width() + i % page_tokens;
-    words[bit / 64] |= uint64_t{bits[i] ? 1U : 0U} << bit % 64;
+  for (uint32_t i = 0; i < halves.heads() * page_tokens; ++i) {
+    const size_t bit = size_t{i / page_tokens} * halves.width() + i % page_tokens;
+    const bool set = all[size_t{first_head} * page_tokens + i];
+    words[bit / 64] |= uint64_t{set ? 1U : 0U} << bit % 64;
   }
   return words;
 }
@@ -75,7 +92,7 @@ uint32_t Distance(absl::Span<const uint64_t> bits, const BlockBits& anchor) {
 
 }  // namespace
 
-BlockIndex UnrepresentedBlock(UpperHalves& halves, absl::Span<const float> block_scores,
+BlockIndex UnrepresentedBlock(absl::Span<KeptScores> layers, absl::Span<const float> block_scores,
                               BlockRange range, uint32_t page_tokens, uint32_t reps,
                               CrushAnchor anchor, uint64_t seed) {
   const uint32_t unprotected = range.end - range.begin;
@@ -86,12 +103,23 @@ BlockIndex UnrepresentedBlock(UpperHalves& halves, absl::Span<const float> block
              [&](uint32_t i) { candidates.emplace_back(range.begin + i); });
   if (reps == 0) return candidates[0];
 
-  halves.Rank(range.begin, range.end);
-  const BlockBits point = Anchor(halves, candidates, page_tokens, anchor, seed);
+  const uint32_t heads = layers[0].halves().heads();
+  std::vector<bool> all;
+  if (anchor != CrushAnchor::kMean) {
+    const auto unasked = [](uint32_t) { return uint64_t{0}; };
+    all = AnchorBits(anchor, seed, heads * static_cast<uint32_t>(layers.size()), page_tokens,
+                     candidates.size(), unasked);
+  }
   // In the order of (distance, index).
   absl::InlinedVector<uint64_t, 64> ordered;
-  for (uint32_t i = 0; i < candidates.size(); ++i) {
-    ordered.push_back(uint64_t{Distance(halves.bits(candidates[i]), point)} << 32 | i);
+  for (uint32_t i = 0; i < candidates.size(); ++i) ordered.push_back(i);
+  for (uint32_t layer = 0; layer < layers.size(); ++layer) {
+    UpperHalves& halves = layers[layer].halves();
+    halves.Rank(range.begin, range.end);
+    const BlockBits point = Anchor(halves, candidates, page_tokens, all, layer * heads);
+    for (uint32_t i = 0; i < candidates.size(); ++i) {
+      ordered[i] += uint64_t{Distance(halves.bits(candidates[i]), point)} << 32;
+    }
   }
   // Representative i of k is entry floor(i * n / (k - 1)) of entries 0 to n = k, or entry 0 if k
   // = 1. The first i that skips an entry leaves that one out.

@@ -13,8 +13,10 @@ namespace {
 
 using TokenBits = std::vector<uint64_t>;
 
-// [head]: bit i says whether the head ranks token begin + i in the upper half of `count` tokens.
-std::vector<TokenBits> RankByHead(const LayerScores& scores, uint32_t begin, uint32_t count) {
+// Adds a plane for each head of the layer: bit i says whether the head ranks token begin + i in the
+// upper half of `count` tokens.
+void RankByHead(const LayerScores& scores, uint32_t begin, uint32_t count,
+                std::vector<TokenBits>& upper) {
   const uint32_t heads = scores.kv_heads;
   // [head][token]; tokens without a row are lowest.
   std::vector<int32_t> keys(size_t{heads} * count,
@@ -27,13 +29,11 @@ std::vector<TokenBits> RankByHead(const LayerScores& scores, uint32_t begin, uin
             &keys[slot - begin], count);
     slot += rows;
   }
-  std::vector<TokenBits> upper;
   SearchGuess guess;  // heads are alike, so each search begins where the last one ended
   for (uint32_t head = 0; head < heads; ++head) {
     const absl::Span<const int32_t> own(&keys[size_t{head} * count], count);
     upper.push_back(MaskOf(own, FindHighest(own, count / 2, guess), true));
   }
-  return upper;
 }
 
 // Each token's distance to the anchor, as numbers whose digit d is in plane d of each word.
@@ -98,7 +98,7 @@ void AddRepresentatives(const Distances& distances, uint32_t heads, uint32_t cou
 
 }  // namespace
 
-std::vector<uint64_t> RepresentedTokens(const LayerScores& scores, uint32_t begin,
+std::vector<uint64_t> RepresentedTokens(LayerGroup layers, uint32_t begin,
                                         absl::Span<const float> token_scores, uint32_t lowest,
                                         uint32_t reps, CrushAnchor anchor, uint64_t seed) {
   const auto count = static_cast<uint32_t>(token_scores.size());
@@ -109,7 +109,9 @@ std::vector<uint64_t> RepresentedTokens(const LayerScores& scores, uint32_t begi
   TokenBits stay = MaskOf(keys, others, true);
   if (reps == 0) return stay;
   const TokenBits candidates = MaskOf(keys, others, false);
-  const std::vector<TokenBits> upper = RankByHead(scores, begin, count);
+  std::vector<TokenBits> upper;
+  for (const LayerScores& layer : layers) RankByHead(layer, begin, count, upper);
+  const auto heads = static_cast<uint32_t>(upper.size());
   const auto ones = [&](uint32_t head) {
     uint64_t sum = 0;
     for (size_t word = 0; word < candidates.size(); ++word) {
@@ -117,8 +119,8 @@ std::vector<uint64_t> RepresentedTokens(const LayerScores& scores, uint32_t begi
     }
     return sum;
   };
-  const std::vector<bool> point = AnchorBits(anchor, seed, scores.kv_heads, 1, lowest, ones);
-  AddRepresentatives(DistancesTo(point, upper), scores.kv_heads, lowest, reps, candidates, stay);
+  const std::vector<bool> point = AnchorBits(anchor, seed, heads, 1, lowest, ones);
+  AddRepresentatives(DistancesTo(point, upper), heads, lowest, reps, candidates, stay);
   return stay;
 }
 

@@ -14,9 +14,10 @@
 namespace folio::policy {
 
 // `token_scores` has a score for each unprotected token, from slot `begin` on. The `lowest` tokens
-// by them are candidates, and `reps` of these stay with the others. Returns those that stay as
-// bits, bit i for slot begin + i. `reps` <= `lowest` <= token_scores.size().
-std::vector<uint64_t> RepresentedTokens(const LayerScores& scores, uint32_t begin,
+// by them are candidates, and `reps` of these stay with the others. They are compared by the KV
+// heads of all layers. Returns those that stay as bits, bit i for slot begin + i.
+// `reps` <= `lowest` <= token_scores.size().
+std::vector<uint64_t> RepresentedTokens(LayerGroup layers, uint32_t begin,
                                         absl::Span<const float> token_scores, uint32_t lowest,
                                         uint32_t reps, CrushAnchor anchor, uint64_t seed);
 

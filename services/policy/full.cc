@@ -4,14 +4,15 @@
 
 namespace folio::policy {
 
-std::vector<TokenSlot> Full::SelectPrefill(const LayerScores& scores, const Limits&) const {
+std::vector<TokenSlot> Full::SelectPrefill(LayerGroup layers, const Limits&) const {
   std::vector<TokenSlot> keep;
-  keep.reserve(scores.tokens.value());
-  for (TokenSlot slot(0); slot.value() < scores.tokens.value(); ++slot) keep.push_back(slot);
+  const TokenCount tokens = layers[0].tokens;
+  keep.reserve(tokens.value());
+  for (TokenSlot slot(0); slot.value() < tokens.value(); ++slot) keep.push_back(slot);
   return keep;
 }
 
-BlockIndex Full::SelectDecode(const LayerScores&, const Limits&, KeptScores*) const {
+BlockIndex Full::SelectDecode(LayerGroup, const Limits&, absl::Span<KeptScores>) const {
   FOLIO_CHECK(traits().evicts);
   return BlockIndex(0);
 }

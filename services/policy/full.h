@@ -15,11 +15,10 @@ class Full final : public Policy {
  public:
   Full() : Policy({.name = "full", .evicts = false}) {}
   // Returns every slot.
-  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
-                                       const Limits& limits) const override;
+  std::vector<TokenSlot> SelectPrefill(LayerGroup layers, const Limits& limits) const override;
   // Ends the process: `full` must not be asked for a block.
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
-                          KeptScores* kept) const override;
+  BlockIndex SelectDecode(LayerGroup layers, const Limits& limits,
+                          absl::Span<KeptScores> kept) const override;
 };
 
 struct FullSpec {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "services/base/check.h"
+#include "services/policy/score_rows.h"
 
 namespace folio::policy {
 
@@ -30,6 +31,11 @@ void KeptScores::Update(const Policy& policy, const LayerScores& scores) {
   FOLIO_CHECK(blocks.size() == full - held);
   block_scores_.insert(block_scores_.end(), blocks.begin(), blocks.end());
   if (policy.traits().sorts_heads) halves_.Append(newer);
+}
+
+void KeptScores::Prefetch() const {
+  policy::Prefetch(block_scores_.data(), block_scores_.size());
+  halves_.Prefetch(dropped_);
 }
 
 void KeptScores::Drop(BlockIndex block) {

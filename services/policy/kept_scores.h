@@ -34,6 +34,9 @@ class KeptScores {
   // All tokens of the table moved.
   void Clear();
 
+  // Brings it into the processor's caches, for an Update that comes soon.
+  void Prefetch() const;
+
   // The policy's BlockScores. Valid after Update.
   absl::Span<const float> block_scores() const { return block_scores_; }
   // The halves of each KV head's order, if the policy's traits say `sorts_heads`, else empty. Valid

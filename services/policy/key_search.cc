@@ -101,8 +101,24 @@ FOLIO_WIDE uint64_t WideAboveMask(Keys keys, int32_t bound) {
   }
   return mask;
 }
+FOLIO_WIDE TwoMasks WideAboveMasks(Keys keys, int32_t low, int32_t high) {
+  const __m256i lows = _mm256_set1_epi32(low);
+  const __m256i highs = _mm256_set1_epi32(high);
+  TwoMasks masks;
+  for (size_t i = 0; i < keys.size(); i += kKeyLanes) {
+    const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&keys[i]));
+    const __m256 above_low = _mm256_castsi256_ps(_mm256_cmpgt_epi32(some, lows));
+    const __m256 above_high = _mm256_castsi256_ps(_mm256_cmpgt_epi32(some, highs));
+    masks.low |= uint64_t{static_cast<uint32_t>(_mm256_movemask_ps(above_low))} << i;
+    masks.high |= uint64_t{static_cast<uint32_t>(_mm256_movemask_ps(above_high))} << i;
+  }
+  return masks;
+}
 #else
 uint64_t WideAboveMask(Keys keys, int32_t bound) { return PlainAboveMask(keys, bound); }
+TwoMasks WideAboveMasks(Keys keys, int32_t low, int32_t high) {
+  return {PlainAboveMask(keys, low), PlainAboveMask(keys, high)};
+}
 #endif
 
 // The index from which on `wanted` keys equal `threshold`.
@@ -140,6 +156,11 @@ uint32_t OldestLowest(absl::Span<const float> scores) {
 uint64_t AboveMask(Keys keys, int32_t bound) {
   return Wide() && keys.size() % kKeyLanes == 0 ? WideAboveMask(keys, bound)
                                                 : PlainAboveMask(keys, bound);
+}
+
+TwoMasks AboveMasks(Keys keys, int32_t low, int32_t high) {
+  if (Wide() && keys.size() % kKeyLanes == 0) return WideAboveMasks(keys, low, high);
+  return {PlainAboveMask(keys, low), PlainAboveMask(keys, high)};
 }
 
 std::vector<uint64_t> MaskOf(Keys keys, const Highest& highest, bool held) {

@@ -34,6 +34,13 @@ uint32_t OldestLowest(absl::Span<const float> scores);
 // Bit i says whether keys[i] is above `bound`. There are at most 64 keys.
 uint64_t AboveMask(absl::Span<const int32_t> keys, int32_t bound);
 
+// The same for two bounds.
+struct TwoMasks {
+  uint64_t low = 0;
+  uint64_t high = 0;
+};
+TwoMasks AboveMasks(absl::Span<const int32_t> keys, int32_t low, int32_t high);
+
 // Highest names the highest keys of a list: all above `threshold`, and the keys equal to it from
 // index `ties_from` on.
 struct Highest {

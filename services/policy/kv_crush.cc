@@ -1,6 +1,7 @@
 #include "services/policy/kv_crush.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "services/policy/crush_blocks.h"
 #include "services/policy/crush_tokens.h"
 #include "services/policy/kept_scores.h"
+#include "services/policy/quotas.h"
 #include "services/policy/ranking.h"
 
 namespace folio::policy {
@@ -41,35 +43,52 @@ uint32_t KvCrush::Share(uint32_t budget) const {
   return traits().Representatives(TokenCount(budget)).value();
 }
 
-std::vector<TokenSlot> KvCrush::SelectPrefill(const LayerScores& scores,
-                                              const Limits& limits) const {
+std::vector<TokenSlot> KvCrush::SelectPrefill(LayerGroup layers, const Limits& limits) const {
+  const TokenCount tokens = layers[0].tokens;
   const Limits own = base_->PrefillLimits(limits);
   const uint32_t begin = own.sink.value();
-  const uint32_t end = (scores.tokens - own.recent).value();
+  const uint32_t end = (tokens - own.recent).value();
   const uint32_t reps = Share(own.budget.value());
   FOLIO_CHECK(begin + own.recent.value() + reps <= own.budget.value());
-  const uint32_t over = (scores.tokens - own.budget).value();
+  const uint32_t over = (tokens - own.budget).value();
 
-  const std::vector<float> token_scores = base_->TokenScores(scores);
+  std::vector<float> token_scores = base_->PrefillRanking(layers, own);
+  // Quotas are of the tokens that stay for their scores.
+  KeepQuotas(layers[0].stretch_ends, own, own.budget - own.sink - own.recent - TokenCount(reps),
+             token_scores);
   const absl::Span<const float> middle(&token_scores[begin], end - begin);
   const std::vector<uint64_t> stay =
-      RepresentedTokens(scores, begin, middle, over + reps, reps, options_.anchor, options_.seed);
-  return KeepMiddle(stay, scores.tokens, own);
+      RepresentedTokens(layers, begin, middle, over + reps, reps, options_.anchor, options_.seed);
+  return KeepMiddle(stay, tokens, own);
 }
 
-BlockIndex KvCrush::SelectDecode(const LayerScores& scores, const Limits& limits,
-                                 KeptScores* kept) const {
-  if (options_.prefill_only) return base_->SelectDecode(scores, limits, kept);
-  const uint32_t page_tokens = scores.page_tokens;
-  KeptScores fresh;
-  if (kept == nullptr) fresh.Update(*this, scores);
-  KeptScores& known = kept == nullptr ? fresh : *kept;
-  const absl::Span<const float> blocks = known.block_scores();
-  const BlockRange range = Candidates(static_cast<uint32_t>(blocks.size()), page_tokens, limits);
-  const uint32_t unprotected = range.end - range.begin;
-  const uint32_t reps = std::min(Share(limits.budget.value() / page_tokens), unprotected - 1);
-  return UnrepresentedBlock(known.halves(), blocks, range, page_tokens, reps, options_.anchor,
-                            options_.seed);
+BlockIndex KvCrush::SelectDecode(LayerGroup layers, const Limits& limits,
+                                 absl::Span<KeptScores> kept) const {
+  if (options_.prefill_only) return base_->SelectDecode(layers, limits, kept);
+  const uint32_t page_tokens = layers[0].page_tokens;
+  std::vector<KeptScores> fresh;
+  if (kept.empty()) {
+    fresh.resize(layers.size());
+    for (size_t i = 0; i < layers.size(); ++i) fresh[i].Update(*this, layers[i]);
+    kept = absl::MakeSpan(fresh);
+  }
+  const BlockRange range = Candidates(layers[0].tokens.value() / page_tokens, page_tokens, limits);
+  const uint32_t share = Share(limits.budget.value() / page_tokens);
+  const bool holds = HoldsBlocks(layers[0], limits);
+  absl::Span<const float> blocks = kept[0].block_scores();
+  std::vector<float> ranking;
+  if (kept.size() > 1 || holds) {
+    ranking = base_->DecodeRanking(layers, limits, range, kept, share);
+    blocks = ranking;
+  }
+  uint32_t free = range.end - range.begin;
+  if (holds) {
+    constexpr float kHeld = std::numeric_limits<float>::infinity();
+    free -= static_cast<uint32_t>(
+        std::count(ranking.begin() + range.begin, ranking.begin() + range.end, kHeld));
+  }
+  const uint32_t reps = std::min(share, free - 1);
+  return UnrepresentedBlock(kept, blocks, range, page_tokens, reps, options_.anchor, options_.seed);
 }
 
 }  // namespace folio::policy

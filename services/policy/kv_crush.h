@@ -9,7 +9,8 @@
 // They are sorted by (Hamming distance of the signature to the anchor, slot), and representative i
 // of k is entry floor(i * (n - 1) / (k - 1)) of the n sorted ones. That is both ends and evenly
 // between them, or the first if k = 1. Anchors are taken over the candidates' signatures. With
-// `prefill_only` the base decides alone in decode.
+// `prefill_only` the base decides alone in decode. Layers that decide together are one layer with
+// the KV heads of all of them, in their order.
 //
 // Cost: the manager finds the upper half of each KV head's scores, at the prompt's end by a few
 // passes of counting (crush_tokens.h) and in decode from those of the last decision
@@ -45,10 +46,9 @@ class KvCrush final : public Policy {
   // "kv_crush(paged_eviction)".
   KvCrush(std::shared_ptr<const RankingPolicy> base, const Options& options);
 
-  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
-                                       const Limits& limits) const override;
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
-                          KeptScores* kept) const override;
+  std::vector<TokenSlot> SelectPrefill(LayerGroup layers, const Limits& limits) const override;
+  BlockIndex SelectDecode(LayerGroup layers, const Limits& limits,
+                          absl::Span<KeptScores> kept) const override;
 
   // The base's scores.
   std::vector<float> TokenScores(const LayerScores& scores) const override {

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "services/base/invalid_argument.h"
+#include "services/policy/agreement.h"
 #include "services/policy/parameters.h"
+#include "services/policy/quotas.h"
 #include "services/policy/ranking.h"
 #include "services/policy/wide.h"
 
@@ -67,20 +69,23 @@ std::vector<float> QueryDiff::TokenScores(const LayerScores& scores) const {
   return smooth;
 }
 
-std::vector<TokenSlot> QueryDiff::SelectPrefill(const LayerScores& scores,
-                                                const Limits& limits) const {
+std::vector<TokenSlot> QueryDiff::SelectPrefill(LayerGroup layers, const Limits& limits) const {
   const Limits own = PrefillLimits(limits);
-  std::vector<float> merit = TokenScores(scores);
-  if (!scores.prompt_pages.empty()) {
+  std::vector<float> merit = PrefillRanking(layers, own);
+  if (!layers[0].prompt_pages.empty()) {
     Limits asked = own;
     const TokenCount held = own.sink + own.recent;
     const uint32_t unprotected = (own.budget - held).value();
     asked.budget =
         held + TokenCount(static_cast<uint32_t>(std::floor(double{share_} * unprotected)));
-    for (const TokenSlot slot : KeepHighest(HeadMeans(scores.prompt()), asked)) {
+    const std::vector<float> attention =
+        Agreed(layers, own.sink.value(), (layers[0].tokens - own.recent).value(),
+               [](const LayerScores& layer) { return HeadMeans(layer.prompt()); });
+    for (const TokenSlot slot : KeepHighest(attention, asked)) {
       merit[slot.value()] = std::numeric_limits<float>::infinity();
     }
   }
+  KeepQuotas(layers[0].stretch_ends, own, own.budget - own.sink - own.recent, merit);
   return KeepHighest(merit, own);
 }
 

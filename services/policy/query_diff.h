@@ -42,8 +42,7 @@ class QueryDiff final : public RankingPolicy {
 
   // Without prompt scores in the view, as in a dry run during decode, the whole budget goes by
   // difference.
-  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
-                                       const Limits& limits) const override;
+  std::vector<TokenSlot> SelectPrefill(LayerGroup layers, const Limits& limits) const override;
   // Differences, smoothed over neighbouring slots.
   std::vector<float> TokenScores(const LayerScores& scores) const override;
 

@@ -37,7 +37,7 @@ std::vector<float> HeadMeans(const LayerScores& scores) {
   uint32_t slot = 0;
   for (size_t block = 0; block < scores.pages.size(); ++block) {
     if (block + kPagesAhead < scores.pages.size()) {
-      PrefetchRows(scores.pages[block + kPagesAhead], page_floats);
+      Prefetch(scores.pages[block + kPagesAhead], page_floats);
     }
     const uint32_t rows = std::min(scores.page_tokens, scored - slot);
     RowMeans(scores.pages[block], rows, scores.kv_heads, means.data() + slot);
@@ -71,10 +71,17 @@ std::vector<TokenSlot> KeepMiddle(absl::Span<const uint64_t> middle, TokenCount 
   return keep;
 }
 
+bool MayDrop(uint32_t blocks, uint32_t page_tokens, const Limits& limits) {
+  const uint32_t begin = limits.sink.value() / page_tokens;
+  const uint32_t recent = limits.recent.value() / page_tokens;
+  if (uint64_t{begin} + recent >= blocks) return false;
+  return limits.held.begin > begin || limits.held.end < blocks - recent;
+}
+
 BlockRange Candidates(uint32_t blocks, uint32_t page_tokens, const Limits& limits) {
   const uint32_t sink = limits.sink.value() / page_tokens;
   const uint32_t recent = limits.recent.value() / page_tokens;
-  FOLIO_CHECK(uint64_t{sink} + recent < blocks);
+  FOLIO_CHECK(MayDrop(blocks, page_tokens, limits));
   return {sink, blocks - recent};
 }
 

@@ -33,13 +33,11 @@ std::vector<TokenSlot> KeepMiddle(absl::Span<const uint64_t> middle, TokenCount 
 // the older until one value is left.
 std::vector<float> BlockMeans(absl::Span<const float> token_scores, uint32_t page_tokens);
 
-// The blocks [begin, end) that decode may drop from a layer of `blocks` full ones. They lie behind
-// the blocks of the sinks and before those of the recent tokens.
-struct BlockRange {
-  uint32_t begin = 0;
-  uint32_t end = 0;
-};
+// The blocks that decode may drop from a layer of `blocks` full ones, except those that `limits`
+// holds among them. They lie behind the blocks of the sinks and before those of the recent tokens.
 BlockRange Candidates(uint32_t blocks, uint32_t page_tokens, const Limits& limits);
+// Whether there is any.
+bool MayDrop(uint32_t blocks, uint32_t page_tokens, const Limits& limits);
 
 // The block of `range` with the lowest score. `range` must not be empty.
 BlockIndex LowestBlock(absl::Span<const float> block_scores, BlockRange range);

@@ -21,11 +21,13 @@ void RowMeans(const float* rows, uint32_t count, uint32_t heads, float* means);
 // places behind it, one a row.
 void RowKeys(const float* rows, uint32_t count, uint32_t heads, int32_t* keys, size_t stride);
 
-// Begins to read so many floats. Scores come from another device or core, so reading them waits for
-// memory.
-inline void PrefetchRows(const float* rows, size_t floats) {
-  constexpr size_t kLine = 64 / sizeof(float);
-  for (size_t i = 0; i < floats; i += kLine) __builtin_prefetch(rows + i);
+// Begins to read so many values, which are in no cache. Scores come from another device or core,
+// and what is kept between two decisions was pushed out by the decisions for other sequences.
+template <typename Value>
+void Prefetch(const Value* values, size_t count) {
+  constexpr size_t kLine = 64;
+  const auto* bytes = reinterpret_cast<const char*>(values);
+  for (size_t i = 0; i < count * sizeof(Value); i += kLine) __builtin_prefetch(bytes + i);
 }
 
 namespace internal {

@@ -7,9 +7,8 @@
 
 namespace folio::policy {
 
-std::vector<TokenSlot> StreamingLlm::SelectPrefill(const LayerScores& scores,
-                                                   const Limits& limits) const {
-  const uint32_t tokens = scores.tokens.value();
+std::vector<TokenSlot> StreamingLlm::SelectPrefill(LayerGroup layers, const Limits& limits) const {
+  const uint32_t tokens = layers[0].tokens.value();
   const uint32_t sink = limits.sink.value();
   const uint32_t budget = limits.budget.value();
   FOLIO_CHECK(sink <= budget && budget <= tokens);
@@ -22,10 +21,12 @@ std::vector<TokenSlot> StreamingLlm::SelectPrefill(const LayerScores& scores,
   return keep;
 }
 
-BlockIndex StreamingLlm::SelectDecode(const LayerScores& scores, const Limits& limits,
-                                      KeptScores* /*kept*/) const {
-  const uint32_t blocks = scores.tokens.value() / scores.page_tokens;
-  return BlockIndex(Candidates(blocks, scores.page_tokens, limits).begin);
+BlockIndex StreamingLlm::SelectDecode(LayerGroup layers, const Limits& limits,
+                                      absl::Span<KeptScores> /*kept*/) const {
+  const uint32_t blocks = layers[0].tokens.value() / layers[0].page_tokens;
+  const uint32_t oldest = Candidates(blocks, layers[0].page_tokens, limits).begin;
+  const bool held = oldest >= limits.held.begin && oldest < limits.held.end;
+  return BlockIndex(held ? limits.held.end : oldest);
 }
 
 }  // namespace folio::policy

@@ -13,11 +13,10 @@ namespace folio::policy {
 
 class StreamingLlm final : public Policy {
  public:
-  StreamingLlm() : Policy({.name = "streaming_llm"}) {}
-  std::vector<TokenSlot> SelectPrefill(const LayerScores& scores,
-                                       const Limits& limits) const override;
-  BlockIndex SelectDecode(const LayerScores& scores, const Limits& limits,
-                          KeptScores* kept) const override;
+  StreamingLlm() : Policy({.name = "streaming_llm", .ranks = false}) {}
+  std::vector<TokenSlot> SelectPrefill(LayerGroup layers, const Limits& limits) const override;
+  BlockIndex SelectDecode(LayerGroup layers, const Limits& limits,
+                          absl::Span<KeptScores> kept) const override;
 };
 
 struct StreamingLlmSpec {

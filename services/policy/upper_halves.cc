@@ -7,6 +7,7 @@
 
 #include "services/base/check.h"
 #include "services/policy/score_rows.h"
+#include "services/policy/wide.h"
 
 namespace folio::policy {
 namespace {
@@ -16,18 +17,32 @@ namespace {
 constexpr uint32_t kReach = 24;
 constexpr uint32_t kGroup = 64;  // tokens
 
+// Bits [begin, begin + count) of the words, for a count of 1 to 64.
+uint64_t BitsAt(absl::Span<const uint64_t> words, uint32_t begin, uint32_t count) {
+  const uint32_t shift = begin % 64;
+  uint64_t bits = words[begin / 64] >> shift;
+  if (shift + count > 64) bits |= words[begin / 64 + 1] << (64 - shift);
+  return bits & ~uint64_t{0} >> (64 - count);
+}
+
+// A list is searched by counting, because the branches of a binary search would be guessed wrong.
+struct Comparisons {
+  [[gnu::always_inline]] static uint32_t CountBelow(const int64_t* values, uint32_t count,
+                                                    int64_t bound) {
+    uint64_t below = 0;
+    for (uint32_t i = 0; i < count; ++i) below += values[i] < bound ? 1 : 0;
+    return static_cast<uint32_t>(below);
+  }
+};
+FOLIO_WIDE uint32_t WideCountBelow(const int64_t* values, uint32_t count, int64_t bound) {
+  return Comparisons::CountBelow(values, count, bound);
+}
+
 }  // namespace
 
 uint32_t UpperHalves::Half::Find(Place place) const {
-  // Without branches, which would be guessed wrong.
-  uint32_t at = 0;
-  for (uint32_t left = length; left > 0;) {
-    const uint32_t half = left / 2;
-    const bool below = window[at + half] < place;
-    at += below ? half + 1 : 0;
-    left = below ? left - half - 1 : half;
-  }
-  return at;
+  return Wide() ? WideCountBelow(window, length, place)
+                : Comparisons::CountBelow(window, length, place);
 }
 
 void UpperHalves::Half::Insert(uint32_t at, Place place) {
@@ -103,6 +118,15 @@ void UpperHalves::Clear() {
   ranked_ = false;
 }
 
+void UpperHalves::Prefetch(std::optional<BlockIndex> erased) const {
+  policy::Prefetch(blocks_.data(), blocks_.size());
+  policy::Prefetch(halves_.data(), halves_.size());
+  policy::Prefetch(bits_.data(), bits_.size());
+  if (!erased.has_value() || erased->value() >= blocks_.size()) return;
+  const size_t page_keys = size_t{heads_} * page_tokens_;
+  policy::Prefetch(&keys_[blocks_[erased->value()].slot * page_keys], page_keys);
+}
+
 void UpperHalves::Rank(uint32_t begin, uint32_t end) {
   FOLIO_CHECK(begin < end && end <= blocks_.size());
   if (!ranked_ || begin != begin_ || end < end_) {
@@ -134,16 +158,17 @@ UpperHalves::Group UpperHalves::GroupOf(const Block& block, uint32_t head, uint3
 }
 
 // Compares keys alone, which settles all tokens but a few.
-uint64_t UpperHalves::NearWindow(const Half& half, const Group& group) {
+UpperHalves::Sides UpperHalves::SidesOf(const Half& half, const Group& group) {
   const auto high = static_cast<int32_t>(half.high >> 32);
   const auto low = static_cast<int32_t>(half.low >> 32);
-  const uint64_t from_low = low == INT32_MIN ? group.mask() : AboveMask(group.keys, low - 1);
-  return from_low & ~AboveMask(group.keys, high);
+  const bool lowest = low == INT32_MIN;
+  const TwoMasks above = AboveMasks(group.keys, lowest ? low : low - 1, high);
+  return {above.high, (lowest ? group.mask() : above.low) & ~above.high};
 }
 
 bool UpperHalves::Include(const Group& group, Half& half) {
-  uint64_t upper = AboveMask(group.keys, static_cast<int32_t>(half.high >> 32));
-  for (uint64_t near = NearWindow(half, group); near != 0; near &= near - 1) {
+  auto [upper, near] = SidesOf(half, group);
+  for (; near != 0; near &= near - 1) {
     const auto token = static_cast<uint32_t>(std::countr_zero(near));
     const Place place = group.PlaceOf(token);
     if (place < half.low) continue;
@@ -165,7 +190,7 @@ bool UpperHalves::Include(const Group& group, Half& half) {
 void UpperHalves::Exclude(const Group& group, Half& half) {
   const uint64_t upper = group.bits();
   half.uppers -= static_cast<uint32_t>(std::popcount(upper));
-  for (uint64_t near = NearWindow(half, group); near != 0; near &= near - 1) {
+  for (uint64_t near = SidesOf(half, group).near; near != 0; near &= near - 1) {
     const auto token = static_cast<uint32_t>(std::countr_zero(near));
     const Place place = group.PlaceOf(token);
     if (place < half.low || place > half.high) continue;
@@ -224,17 +249,19 @@ void UpperHalves::RankAll(uint32_t head) {
   const Highest over = FindHighest(keys, above, guess);
   guess = half.guess;
   const Highest within = FindHighest(keys, below, guess);
+  const std::vector<uint64_t> uppers = MaskOf(keys, upper, true);
+  const std::vector<uint64_t> overs = MaskOf(keys, over, true);
+  const std::vector<uint64_t> withins = MaskOf(keys, within, true);
   half.length = 0;
   for (uint32_t i = 0; i < tokens;) {
     const Group group = GroupOf(blocks_[begin_ + i / page_tokens_], head, i % page_tokens_);
-    uint64_t bits = 0;
-    for (uint32_t token = 0; token < group.keys.size(); ++token, ++i) {
-      bits |= uint64_t{upper.Holds(keys[i], i) ? 1U : 0U} << token;
-      if (within.Holds(keys[i], i) && !over.Holds(keys[i], i)) {
-        half.window[half.length++] = group.PlaceOf(token);
-      }
+    const auto count = static_cast<uint32_t>(group.keys.size());
+    group.SetBits(BitsAt(uppers, i, count));
+    uint64_t near = BitsAt(withins, i, count) & ~BitsAt(overs, i, count);
+    for (; near != 0; near &= near - 1) {
+      half.window[half.length++] = group.PlaceOf(static_cast<uint32_t>(std::countr_zero(near)));
     }
-    group.SetBits(bits);
+    i += count;
   }
   std::sort(half.window, half.window + half.length);
   half.uppers = wanted;

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -27,6 +28,10 @@ class UpperHalves {
   void Append(const LayerScores& scores);
   void Erase(BlockIndex block);
   void Clear();
+
+  // Brings what the next change reads into the processor's caches. The first is an Erase of that
+  // block, if one is given.
+  void Prefetch(std::optional<BlockIndex> erased) const;
 
   // Ranks the tokens of blocks [begin, end). The upper half is floor(n / 2) of n tokens.
   void Rank(uint32_t begin, uint32_t end);
@@ -80,8 +85,12 @@ class UpperHalves {
     void SetBits(uint64_t bits) const { *word = (*word & ~(mask() << shift)) | bits << shift; }
   };
   Group GroupOf(const Block& block, uint32_t head, uint32_t first_token);
-  // The tokens of the group that may lie in the head's window, and at any rate all that do.
-  static uint64_t NearWindow(const Half& half, const Group& group);
+  // The tokens of a group beside a head's window.
+  struct Sides {
+    uint64_t above;  // certainly
+    uint64_t near;   // those that may lie in it, and at any rate all that do
+  };
+  static Sides SidesOf(const Half& half, const Group& group);
 
   void SetBit(Place place, uint32_t head, bool upper);
   // Gives the blocks new serial numbers, before these run out.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include "services/policy/crush_blocks.h"
 #include "services/policy/crush_tokens.h"
 #include "services/policy/key_search.h"
+#include "services/policy/kv_crush.h"
 #include "tests/policy/head_order.h"
 #include "tests/policy/score_table.h"
 #include "tests/policy/signature.h"
@@ -76,6 +78,27 @@ std::vector<std::vector<float>> RandomRows(std::mt19937& random, uint32_t tokens
   return rows;
 }
 
+// Some layers with the same tokens, and one layer that has the heads of all of them.
+struct Layers {
+  Layers(std::mt19937& random, uint32_t count, uint32_t tokens, uint32_t heads, bool coarse,
+         uint32_t page) {
+    std::vector<std::vector<float>> all(tokens);
+    for (uint32_t layer = 0; layer < count; ++layer) {
+      const auto rows = RandomRows(random, tokens, heads, coarse);
+      for (uint32_t token = 0; token < tokens; ++token) {
+        all[token].insert(all[token].end(), rows[token].begin(), rows[token].end());
+      }
+      tables.push_back(std::make_unique<ScoreTable>(rows, page));
+      views.push_back(tables.back()->view());
+    }
+    together = std::make_unique<ScoreTable>(all, page);
+  }
+
+  std::vector<std::unique_ptr<ScoreTable>> tables;
+  std::vector<LayerScores> views;
+  std::unique_ptr<ScoreTable> together;
+};
+
 TEST(RepresentedTokens, AreThoseOfTheDefinition) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -83,7 +106,8 @@ TEST(RepresentedTokens, AreThoseOfTheDefinition) {
   for (int round = 0; round < 600; ++round) {
     const uint32_t tokens = 2 + random() % 400;
     const uint32_t heads = round % 3 == 0 ? 8 : 1 + random() % 20;
-    const ScoreTable table(RandomRows(random, tokens, heads, round % 2 == 0), 1 + random() % 20);
+    const uint32_t page = 1 + random() % 20;
+    const Layers layers(random, 1 + round % 4 / 3 * 2, tokens, heads, round % 2 == 0, page);
     const uint32_t begin = random() % (tokens - 1);
     const uint32_t count = 1 + random() % (tokens - begin);
     std::vector<float> token_scores(count);
@@ -92,12 +116,13 @@ TEST(RepresentedTokens, AreThoseOfTheDefinition) {
     const uint32_t reps = random() % (lowest + 1);
     const auto anchor = static_cast<CrushAnchor>(round % 5);
     std::vector<uint32_t> stay;
-    ForEachBit(RepresentedTokens(table.view(), begin, token_scores, lowest, reps, anchor, round),
+    ForEachBit(RepresentedTokens(layers.views, begin, token_scores, lowest, reps, anchor, round),
                [&](uint32_t i) { stay.push_back(i); });
     std::vector<uint32_t> go(count);
     std::iota(go.begin(), go.end(), 0);
     std::erase_if(go, [&](uint32_t i) { return std::binary_search(stay.begin(), stay.end(), i); });
-    EXPECT_EQ(go, Unrepresented(table.view(), begin, token_scores, 1, lowest, reps, anchor, round))
+    EXPECT_EQ(go, Unrepresented(layers.together->view(), begin, token_scores, 1, lowest, reps,
+                                anchor, round))
         << "round " << round << ", " << reps << " of " << lowest << " of " << count;
   }
 }
@@ -110,9 +135,12 @@ TEST(UnrepresentedBlock, IsThatOfTheDefinition) {
     const uint32_t page = round % 2 == 0 ? 16 : 1 + random() % 70;
     const uint32_t heads = round % 3 == 0 ? 8 : 1 + random() % 9;
     const uint32_t blocks = 2 + random() % 30;
-    const ScoreTable table(RandomRows(random, blocks * page, heads, round % 4 < 2), page);
-    UpperHalves halves;
-    halves.Append(table.view());
+    const Layers layers(random, 1 + round % 4 / 3 * 2, blocks * page, heads, round % 4 < 2, page);
+    std::vector<KeptScores> kept(layers.views.size());
+    const KvCrush policy(std::make_shared<PagedEviction>(), {});
+    for (size_t layer = 0; layer < kept.size(); ++layer) {
+      kept[layer].Update(policy, layers.views[layer]);
+    }
     std::vector<float> block_scores(blocks);
     for (float& score : block_scores) score = static_cast<float>(random() % 12);
     BlockRange range;
@@ -123,10 +151,10 @@ TEST(UnrepresentedBlock, IsThatOfTheDefinition) {
     const auto anchor = static_cast<CrushAnchor>(round % 5);
     const std::vector<float> own(block_scores.begin() + range.begin,
                                  block_scores.begin() + range.end);
-    const std::vector<uint32_t> expected =
-        Unrepresented(table.view(), range.begin * page, own, page, reps + 1, reps, anchor, round);
+    const std::vector<uint32_t> expected = Unrepresented(
+        layers.together->view(), range.begin * page, own, page, reps + 1, reps, anchor, round);
     const BlockIndex block =
-        UnrepresentedBlock(halves, block_scores, range, page, reps, anchor, round);
+        UnrepresentedBlock(absl::MakeSpan(kept), block_scores, range, page, reps, anchor, round);
     ASSERT_EQ(expected.size(), 1U);
     EXPECT_EQ(block.value(), range.begin + expected[0])
         << "round " << round << ", " << reps << " of " << unprotected << " blocks of " << page;

@@ -153,7 +153,7 @@ TEST_P(KeptScoresOf, DecideAsFromScratch) {
       const std::vector<float> blocks = policy_->BlockScores(seen);
       ASSERT_EQ(kept.block_scores(), absl::MakeConstSpan(blocks)) << "seed " << seed;
       const BlockIndex chosen = policy_->SelectDecode(seen, limits);
-      ASSERT_EQ(policy_->SelectDecode(seen, limits, &kept), chosen)
+      ASSERT_EQ(policy_->SelectDecode({&seen, 1}, limits, {&kept, 1}), chosen)
           << "seed " << seed << " round " << round;
       while (layer.blocks() > 8) {
         const uint32_t gone = layer.Pick(3) == 0 ? layer.Pick(layer.blocks()) : chosen.value();
@@ -181,7 +181,7 @@ TEST_P(KeptScoresOf, ReadsOnlyWhatFilled) {
   after.pages = pages;
   kept.Update(*policy_, after);
   EXPECT_EQ(kept.block_scores().subspan(0, old.size()), absl::MakeConstSpan(old));
-  EXPECT_EQ(policy_->SelectDecode(after, limits, &kept), chosen);
+  EXPECT_EQ(policy_->SelectDecode({&after, 1}, limits, {&kept, 1}), chosen);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, KeptScoresOf, ::testing::ValuesIn(kSpecs),

@@ -18,6 +18,7 @@ struct Settings {
   PolicySpec policy;
   uint32_t budget, sink, recent;
   std::vector<uint32_t> layer_budgets = {};
+  Layers layers = Layers::kPerLayer;
 };
 
 Settings Config(PolicySpec policy, uint32_t budget, uint32_t sink, uint32_t recent) {
@@ -37,6 +38,7 @@ absl::Status Validate(const Settings& settings, uint32_t page_tokens, uint32_t n
   config.budget = TokenCount(settings.budget);
   config.sink = TokenCount(settings.sink);
   config.recent = TokenCount(settings.recent);
+  config.layers = settings.layers;
   for (const uint32_t budget : settings.layer_budgets) config.layer_budgets.emplace_back(budget);
   return Validate(config, page_tokens, num_layers);
 }
@@ -48,6 +50,19 @@ TEST(Validate, AcceptsWhatFits) {
   EXPECT_TRUE(Validate(Config(PagedEvictionSpec(), 1024, 16, 16), 16, 2).ok());
   EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 16, 0, 0), 16, 2).ok());
   EXPECT_TRUE(Validate(Config(StreamingLlmSpec(), 96, 32, 64), 32, 2).ok());
+}
+
+TEST(Validate, LayersThatDecideTogetherNeedOneBudgetAndAPolicyThatEvicts) {
+  Settings shared = Config(PagedEvictionSpec(), 64, 16, 16);
+  shared.layers = Layers::kShared;
+  EXPECT_EQ(Validate(shared, 16, 2), absl::OkStatus());
+  shared.layer_budgets = {64, 64};
+  EXPECT_THAT(std::string(Validate(shared, 16, 2).message()),
+              HasSubstr("layers shared needs one budget for all layers"));
+  Settings full = Config(FullSpec(), 0, 0, 0);
+  full.layers = Layers::kShared;
+  EXPECT_THAT(std::string(Validate(full, 16, 2).message()),
+              HasSubstr("layers shared does not go with policy full"));
 }
 
 struct Refusal {
