@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "services/cache/inspector.h"
+#include "tests/cache/single_step.h"
 #include "tests/fuzz/model_line.h"
 #include "tests/fuzz/model_sequence.h"
 
@@ -20,8 +21,7 @@ namespace folio::cache {
 
 class CacheModel {
  public:
-  // `board` is borrowed. An orphan waits for `orphan_seconds`, and makes no room in its grace,
-  // which begins when it can be claimed.
+  // `board` is borrowed. The orphan's grace begins when it can be claimed, and it waits longer.
   CacheModel(const CacheGeometry& geometry, uint32_t pages, const std::vector<float>* board,
              int64_t orphan_seconds, int64_t grace_seconds, Admission admission, uint32_t slots);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_shares.h"
 
 namespace folio::cache {
 namespace {
@@ -136,8 +137,9 @@ ModelSequence CacheModel::Opening(const OpenRequest& request) const {
   s.max_new = request.max_new_tokens.value();
   s.optimistic = admission_ == Admission::kOptimistic && request.abilities.parks;
   s.abilities = request.abilities;
-  s.due = SteadyTime(absl::Seconds(now_)) - request.urgency.waited +
-          absl::Seconds(10) * request.urgency.priority;
+  s.priority = request.urgency.priority;
+  s.arrived = SteadyTime(absl::Seconds(now_)) - request.urgency.waited;
+  s.due = s.arrived + absl::Seconds(10) * s.priority;
   s.tenant = request.tenant;
   s.parked = true;
   s.known = s.prompt;
@@ -162,17 +164,19 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   const uint32_t window = snap != nullptr   ? snap->window
                           : diff != nullptr ? diff->options.window
                                             : 0;
-  const uint64_t own = std::max(s.cache.recent.value(), window);
+  const float represented = crush != nullptr ? crush->options.share : 0;
   const size_t listed = s.cache.layer_budgets.size();
   bool budget_fits = listed == 0 || (s.evicts() && listed == geometry_.num_layers);
   for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {
     const uint64_t budget = s.budget(layer);
     budget_fits = s.evicts() ? budget > 0 && budget % page == 0 &&
-                                   sink + own + Represented(s, budget) <= budget
+                                   Protected(s, layer, window, geometry_.page_tokens) +
+                                           Represented(s, budget) <=
+                                       budget
                              : budget == 0;
   }
-  if (!budget_fits || sink % page != 0 || s.cache.recent.value() % page != 0 || s.prompt == 0 ||
-      s.prompt + s.max_new > UINT32_MAX) {
+  if (!budget_fits || !TakesShares(s, represented) || sink % page != 0 ||
+      s.cache.recent.value() % page != 0 || s.prompt == 0 || s.prompt + s.max_new > UINT32_MAX) {
     return absl::StatusCode::kInvalidArgument;
   }
   const uint64_t stride = s.cache.compaction_stride.value();
@@ -199,7 +203,7 @@ std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened
   if (opened.ended != ended) return "other orphans made room";
   EndAll(ended);
   turns += line_.IsTurn({request.worker, std::nullopt}, AskOf(s), now_) ? 1 : 0;
-  line_.Enter({request.worker, std::nullopt}, s.tenant);
+  line_.Leave({request.worker, std::nullopt});
   const uint64_t promised = ToPromise(s);
   s.parked = false;
   if (opened.pages.size() != s.layers.size()) return "pages are not one list per layer";

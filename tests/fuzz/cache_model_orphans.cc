@@ -134,7 +134,7 @@ std::string CacheModel::DidClaim(const ClaimRequest& request, const Claimed& cla
     Admits(s, {request.worker, request.sequence}, &ended);
     if (claimed.ended != ended) return "other orphans made room for a claim";
     EndAll(ended);
-    line_.Enter({request.worker, request.sequence}, s.tenant);
+    line_.Leave({request.worker, request.sequence});
     promised = ToPromise(s);
     s.parked = false;
     if (s.swap == SwapUse::kOut) s.swap = SwapUse::kIn;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_shares.h"
 
 namespace folio::cache {
 namespace {
@@ -18,6 +19,7 @@ double NanIsLowest(double value) {
 // Policies whose choice the model restates. For the others it checks the contract, and asks the
 // policy itself which block it drops in decode.
 bool IsExact(const ModelSequence& s) {
+  if (s.cache.layers == policy::Layers::kShared || s.cache.shares != policy::Shares{}) return false;
   const policy::PolicySpec& spec = s.cache.policy.spec();
   return std::holds_alternative<policy::PagedEvictionSpec>(spec) ||
          std::holds_alternative<policy::StreamingLlmSpec>(spec) ||
@@ -26,7 +28,8 @@ bool IsExact(const ModelSequence& s) {
 }
 
 // Checks the slots that any policy keeps.
-std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uint32_t>& keep) {
+std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uint32_t>& keep,
+                     uint32_t page) {
   const auto tokens = static_cast<uint32_t>(s.layers[layer].positions.size());
   if (keep.size() != s.budget(layer)) return " does not keep its budget";
   std::vector<bool> kept(tokens, false);
@@ -34,9 +37,11 @@ std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uin
     if (keep[i] >= tokens || (i > 0 && keep[i - 1] >= keep[i])) return " keeps no ascending slots";
     kept[keep[i]] = true;
   }
+  const uint64_t end = ShareTokens(s, layer, s.cache.shares.ends, page);
+  const uint64_t first = std::max<uint64_t>(s.cache.sink.value(), end);
+  const uint64_t last = std::max<uint64_t>(s.cache.recent.value(), end);
   for (uint32_t slot = 0; slot < tokens; ++slot) {
-    const bool is_protected =
-        slot < s.cache.sink.value() || slot >= tokens - s.cache.recent.value();
+    const bool is_protected = slot < first || slot + last >= tokens;
     if (is_protected && !kept[slot]) return " loses a protected token";
   }
   return "";
@@ -93,28 +98,36 @@ uint32_t CacheModel::DropInDecode(const ModelSequence& s, const ModelLayer& laye
 
 // The policy's choice from the whole board, without scores kept between decisions.
 uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
-  const ModelLayer& layer = s.layers[at];
   const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(s.cache.policy.spec());
   const uint32_t page = geometry_.page_tokens;
-  const uint32_t tokens = static_cast<uint32_t>(layer.positions.size()) / page * page;
-  uint32_t of_prompt = 0;
-  std::vector<const float*> pages;
-  for (uint32_t slot = 0; slot < tokens; ++slot) {
-    of_prompt += layer.positions[slot] < s.prompt ? 1 : 0;
-    if (slot % page != 0) continue;
-    pages.push_back(
-        &(*board_)[layer.pages[slot / page].page.value() * geometry_.scores_per_page()]);
-  }
   const bool prompt_only = policy->traits().scores.time == ScoreTime::kPromptEnd;
-  const policy::LayerScores scores = {
-      .pages = pages,
-      .page_tokens = page,
-      .kv_heads = geometry_.num_kv_heads,
-      .tokens = TokenCount(tokens),
-      .scored = TokenCount(prompt_only ? of_prompt : tokens),
-      .layer = LayerIndex(static_cast<uint32_t>(at)),
-      .logical_length = TokenCount(static_cast<uint32_t>(s.logical))};
-  return policy->SelectDecode(scores, s.cache.limits(at)).value();
+  const bool shared = s.cache.layers == policy::Layers::kShared;
+  std::vector<std::vector<const float*>> pages(s.layers.size());
+  std::vector<policy::LayerScores> group;
+  for (size_t index = shared ? 0 : at; index < (shared ? s.layers.size() : at + 1); ++index) {
+    const ModelLayer& layer = s.layers[index];
+    const uint32_t tokens = static_cast<uint32_t>(layer.positions.size()) / page * page;
+    uint32_t of_prompt = 0;
+    for (uint32_t slot = 0; slot < tokens; ++slot) {
+      of_prompt += layer.positions[slot] < s.prompt ? 1 : 0;
+      if (slot % page != 0) continue;
+      pages[index].push_back(
+          &(*board_)[layer.pages[slot / page].page.value() * geometry_.scores_per_page()]);
+    }
+    group.push_back({.pages = pages[index],
+                     .page_tokens = page,
+                     .kv_heads = geometry_.num_kv_heads,
+                     .tokens = TokenCount(tokens),
+                     .scored = TokenCount(prompt_only ? of_prompt : tokens),
+                     .layer = LayerIndex(static_cast<uint32_t>(index)),
+                     .logical_length = TokenCount(static_cast<uint32_t>(s.logical))});
+  }
+  // The limits are the code's own. IsShared restates what they protect.
+  const policy::Limits limits = policy::DecodeLimits(
+      s.cache.limits(at), s.cache.shares, TokenCount(TokensBefore(s.layers[at], s.prompt)), page);
+  const std::vector<TokenSlot> stretch_ends = StretchEnds(s, s.layers[at]);
+  for (policy::LayerScores& layer : group) layer.stretch_ends = stretch_ends;
+  return policy->SelectDecode(group, limits, {}).value();
 }
 
 std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactAction& action,
@@ -133,7 +146,10 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
     } else if (IsExact(s)) {
       if (keep != KeepInPrefill(s, i)) return absl::StrCat("layer ", i, " keeps other tokens");
     } else {
-      const std::string wrong = Contract(s, i, keep);
+      if (s.cache.layers == policy::Layers::kShared && i > 0 && keep != plan->keep[0]) {
+        return absl::StrCat("layer ", i, " does not keep what the first one keeps");
+      }
+      const std::string wrong = Contract(s, i, keep, geometry_.page_tokens);
       if (!wrong.empty()) return absl::StrCat("layer ", i, wrong);
     }
     const uint64_t wanted =
@@ -161,7 +177,8 @@ std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& actio
       return absl::StrCat("layer ", i, " drops block ", block);
     }
     if (block * page < s.cache.sink.value() ||
-        (block + 1) * page + s.cache.recent.value() > full * page) {
+        (block + 1) * page + s.cache.recent.value() > full * page ||
+        IsShared(s, i, block, static_cast<uint32_t>(page))) {
       return absl::StrCat("layer ", i, " drops a protected block");
     }
     plan->drop.back() = block;

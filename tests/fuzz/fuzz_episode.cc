@@ -44,11 +44,14 @@ std::string Episode::Compare() {
   if (!wrong.empty() || model_.sequences.empty()) return wrong;
   if (OneIn(16)) {
     // A dry run, of its own policy or another, must not disturb what is kept for the next decision.
-    const auto other = Cache(policy::InverseKeyNormSpec(), page_tokens_, 0, 0);
+    auto other = Cache(policy::InverseKeyNormSpec(), (1 + Pick(8)) * page_tokens_, 0, 0);
+    if (OneIn(2)) other.layers = policy::Layers::kShared;
+    if (OneIn(2)) other.shares = {.prompt = 0.5F, .ends = 0.1F * Pick(3), .segments = 1 + Pick(5)};
     const absl::Status status =
         OneIn(2) ? harness_.inspector().Explain(AnySequence(), std::nullopt).status()
                  : harness_.inspector().Explain(AnySequence(), other).status();
-    if (!status.ok() && !absl::IsFailedPrecondition(status)) return status.ToString();
+    const bool refused = absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
+    if (!status.ok() && !refused) return status.ToString();
   }
   const absl::StatusOr<SequenceDetail> detail = harness_.inspector().sequence(AnySequence());
   return detail.ok() ? model_.CompareSequence(*detail) : detail.status().ToString();
@@ -216,7 +219,7 @@ std::string Episode::Commit() {
     }
   }
   model_.Heard(commit.worker);
-  const absl::StatusOr<Outcome> outcome = harness_.coordinator->Commit(commit);
+  const absl::StatusOr<Outcome> outcome = cache::Commit(*harness_.coordinator, commit);
   std::string wrong = Expect(expected, outcome.status(), "Commit");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   Note(*outcome);
@@ -234,7 +237,8 @@ std::string Episode::Ack() {
   const PlanEpoch plan(known && !OneIn(20) ? it->second.plans : Pick(20));
   const absl::StatusCode expected = model_.ExpectAck(worker, id, lease, plan);
   model_.Heard(worker);
-  const absl::StatusOr<Outcome> outcome = harness_.coordinator->Ack(worker, id, lease, plan);
+  const absl::StatusOr<Outcome> outcome =
+      cache::Ack(*harness_.coordinator, worker, {id, lease, plan});
   std::string wrong = Expect(expected, outcome.status(), "Ack");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   ++coverage_.acks;

@@ -60,13 +60,24 @@ OpenRequest Episode::RandomOpen() {
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
             OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);
-  if (spec != 0 && OneIn(3)) {
+  const bool shared = OneIn(3) && (spec != 0 || OneIn(20));
+  if (shared) request.cache.layers = policy::Layers::kShared;
+  if (spec != 0 && OneIn(shared ? 20 : 3)) {
     const size_t listed = OneIn(20) ? Pick(4) : harness_.geometry.num_layers;
     for (size_t layer = 0; layer < listed; ++layer) {
       const uint32_t pages = OneIn(50) ? 0 : std::max(1U, sink + recent + Pick(4));
       request.cache.layer_budgets.emplace_back(pages * p);
       coverage_.uneven += pages * p != request.cache.layer_budgets[0].value() ? 1 : 0;
     }
+  }
+  if (OneIn(3) && (spec != 0 || OneIn(20))) {
+    policy::Shares& shares = request.cache.shares;
+    const float most[] = {0.2F, 0.4F, OneIn(20) ? 1.0F : 0.5F};
+    shares.prompt = OneIn(2) ? 0 : most[Pick(3)];
+    shares.ends = OneIn(2) ? 0 : most[Pick(3)] / 2;
+    shares.segments = OneIn(2) ? 1 : 1 + Pick(8);
+    // Shares need room between them.
+    if (!OneIn(4)) request.cache.budget += TokenCount(Pick(12) * p);
   }
   request.cache.compaction = static_cast<policy::Compaction>(Pick(3));
   request.cache.compaction_stride = TokenCount(OneIn(40) ? Pick(3) : (1 + Pick(5)) * p);

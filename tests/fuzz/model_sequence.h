@@ -40,7 +40,8 @@ struct ModelSequence {
   bool optimistic = false;
   WorkerAbilities abilities;
   std::string tenant;
-  SteadyTime due;
+  int32_t priority = 0;
+  SteadyTime arrived, due;
   int64_t ready = 0;  // when it last got what it needs for a step
   bool starved = false, asked_back = false, told = false, parked = false;
   SwapUse swap = SwapUse::kNone;
