@@ -41,6 +41,17 @@ Position BlockTable::positions_end() const {
   return PositionOf(blocks_.back(), page_tokens_ - Room() - 1) + Position(1);
 }
 
+TokenCount BlockTable::CountBefore(Position end) const {
+  const auto begins_before = [&](const Block& block) { return PositionOf(block, 0) < end; };
+  const auto behind = std::partition_point(blocks_.begin(), blocks_.end(), begins_before);
+  if (behind == blocks_.begin()) return TokenCount(0);
+  const auto whole = static_cast<uint32_t>(behind - blocks_.begin() - 1);
+  uint32_t slot = whole * page_tokens_;
+  const uint32_t last = std::min(resident_, slot + page_tokens_);
+  while (slot < last && PositionOf(blocks_[whole], slot % page_tokens_) < end) ++slot;
+  return TokenCount(slot);
+}
+
 std::vector<PositionRange> BlockTable::positions() const {
   std::vector<PositionRange> ranges;
   for (uint32_t slot = 0; slot < resident_; ++slot) {

@@ -30,8 +30,8 @@ class BlockTable {
   uint64_t capacity() const { return uint64_t{page_tokens_} * pages_.size(); }
   // Logical positions of slots 0, 1, ..., as ascending ranges with gaps between them.
   std::vector<PositionRange> positions() const;
-  // Behind the last position, or 0 without tokens.
-  Position positions_end() const;
+  // The tokens whose positions are before `end`, which are its first ones.
+  TokenCount CountBefore(Position end) const;
 
   void AddPage(PageRef page) { pages_.push_back(page); }
 
@@ -58,6 +58,9 @@ class BlockTable {
   absl::Status CheckInvariants() const;
 
  private:
+  // Behind the last position, or 0 without tokens.
+  Position positions_end() const;
+
   // The positions of a block's tokens are `first`, first + 1, ..., or page_tokens_ of `scattered_`
   // from `place` on.
   struct Block {

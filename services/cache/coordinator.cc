@@ -23,7 +23,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
 
 Coordinator::~Coordinator() {
   absl::MutexLock lock(&mu_);
-  for (auto& [id, sequence] : sequences_) sequence->Release(pool_);
+  for (auto& [id, sequence] : sequences_) sequence->GiveUpPages(pool_, /*quiesced=*/true);
 }
 
 ScoreBoard Coordinator::board() const {

@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "services/base/ids.h"
 #include "services/cache/admission_line.h"
 #include "services/cache/claim.h"
@@ -84,21 +85,18 @@ class Coordinator {
   // and there is no room for it now.
   absl::StatusOr<Claimed> Claim(const ClaimRequest& request);
 
-  // Records a step. FAILED_PRECONDITION on a stale lease epoch or page reference, a length that
-  // goes backwards or past the pages held, a chunk that runs past the prompt's end, or decode while
-  // a compaction (in synchronous mode: any plan) waits for its acknowledgement. NOT_FOUND for an
-  // unknown sequence.
+  // Records a step of a worker: the plans that it carried out, and then the tokens that it
+  // committed. Returns what became of each acknowledgement and then of each commit, and none stops
+  // another. NOT_FOUND: no such sequence. FAILED_PRECONDITION is for a stale lease or plan epoch or
+  // page reference, a length that goes backwards or past the pages held, a chunk that runs past the
+  // prompt's end, or decode while a compaction (in synchronous mode any plan) waits.
   //
   // The record must always hold the ids of the tokens in the cache, and may hold the one sampled
   // last. After a commit that ends the prompt or decodes, prompt and sampled tokens together number
-  // `logical_length` or one more.
-  absl::StatusOr<Outcome> Commit(const CommitRequest& request);
-
-  // The worker carried out plan `epoch`, and the pages it gave up become free. The outcome grants
-  // the page ahead that the plan held back. It holds the next plan if the newest page filled
-  // meanwhile.
-  absl::StatusOr<Outcome> Ack(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch,
-                              PlanEpoch epoch);
+  // `logical_length` or one more. The pages that an acknowledged plan gave up are free. Its outcome
+  // grants the page ahead that it held back, and holds the next plan if a page filled meanwhile.
+  std::vector<absl::StatusOr<Outcome>> Step(WorkerId worker, absl::Span<const AckPlan> acks,
+                                            absl::Span<const CommitTokens> commits);
 
   // Frees all pages of a sequence. The worker vouches that no step in flight can touch them.
   absl::Status Close(WorkerId worker, SequenceId sequence, LeaseEpoch lease_epoch);
@@ -106,12 +104,16 @@ class Coordinator {
  private:
   friend class Inspector;
   friend class Parking;
+  class OneStep;
 
   ScoreBoard board() const;
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The sequence, if `worker` may change it now. Renews the worker's lease.
   absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch,
                                      SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The same without the lease.
+  absl::StatusOr<Sequence*> FindOf(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeIn(WorkerId worker, bool quiesced, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until no policy reads pages of the sequence, or of the worker's sequences.
   void AwaitDecision(SequenceId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -126,10 +128,6 @@ class Coordinator {
   absl::Status FullForNow(const SequenceRecord& record, size_t before, SteadyTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   LayerPageLists Grant(Sequence& sequence, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Runs the policy without the lock, then installs its plan.
-  absl::StatusOr<Outcome> DecideAndInstall(std::optional<DecisionInput> input, Outcome outcome)
-      ABSL_LOCKS_EXCLUDED(mu_);
-
   const CoordinatorOptions options_;
   CoordinatorObserver ignore_;  // if the options name no observer
   CoordinatorObserver& observer_;

@@ -73,15 +73,6 @@ struct Opened {
   std::vector<SequenceId> ended;  // orphans that made room for it
 };
 
-struct CommitRequest {
-  WorkerId worker;
-  SequenceId sequence;
-  LeaseEpoch lease_epoch;
-  TokenCount logical_length;     // after the step
-  std::vector<TokenId> sampled;  // appended to the record
-  std::vector<PageRef> filled;   // decode: pages that became full, in the order of their layers
-};
-
 // Attention is what a worker is to be told beside the answers to its requests.
 struct Attention {
   std::vector<PageGrant> granted;  // to sequences that had to wait for pages

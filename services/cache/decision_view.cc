@@ -7,15 +7,18 @@
 #include "services/cache/page_needs.h"
 
 namespace folio::cache {
+namespace {
+
+bool HoldTheSameTokens(const std::vector<BlockTable>& layers) {
+  const std::vector<PositionRange> first = layers[0].positions();
+  return std::all_of(layers.begin() + 1, layers.end(),
+                     [&](const BlockTable& layer) { return layer.positions() == first; });
+}
+
+}  // namespace
 
 TokenCount DecisionView::PromptTokens(const BlockTable& table) const {
-  const Position end(record_.prompt_tokens);
-  uint32_t count = 0;
-  for (const PositionRange& run : table.positions()) {
-    if (run.begin >= end) break;
-    count += (std::min(run.end, end) - run.begin).value();
-  }
-  return TokenCount(count);
+  return table.CountBefore(Position(record_.prompt_tokens));
 }
 
 TokenCount DecisionView::ScoredTokens(const BlockTable& table, TokenCount tokens,
@@ -44,16 +47,37 @@ DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
   input.page_tokens = record_.geometry.page_tokens;
   input.kv_heads = record_.geometry.num_kv_heads;
   input.logical_length = TokenCount(record_.logical_length);
+  input.shared = cache.layers == policy::Layers::kShared;
   return input;
 }
 
+void DecisionView::AddShares(const policy::CacheConfig& cache, const BlockTable& table,
+                             DecisionInput::Layer& layer) const {
+  const policy::Shares& shares = cache.shares;
+  if (shares == policy::Shares{}) return;
+  const uint32_t page_tokens = record_.geometry.page_tokens;
+  layer.limits = layer.compacts
+                     ? policy::CompactionLimits(layer.limits, shares, page_tokens)
+                     : policy::DecodeLimits(layer.limits, shares, PromptTokens(table), page_tokens);
+  if (shares.segments == 1) return;
+  const uint64_t length = uint64_t{record_.logical_length};
+  layer.stretch_ends.reserve(shares.segments);
+  for (uint64_t i = 1; i <= shares.segments; ++i) {
+    const Position end(static_cast<uint32_t>(length * i / shares.segments));
+    layer.stretch_ends.emplace_back(table.CountBefore(end).value());
+  }
+}
+
 DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, size_t layer,
-                                             TokenCount tokens, uint32_t kept_blocks) const {
+                                             TokenCount tokens, bool compacts,
+                                             uint32_t kept_blocks) const {
   const policy::PolicyTraits& policy = cache.policy->traits();
   const BlockTable& table = record_.layers[layer];
   DecisionInput::Layer view;
   view.tokens = tokens;
+  view.compacts = compacts;
   view.limits = cache.limits(layer);
+  AddShares(cache, table, view);
   if (!policy.needs_scores()) return view;
   view.scored = ScoredTokens(table, tokens, policy.scores.time);
   const uint32_t pages = record_.geometry.pages_for(tokens.value());
@@ -93,7 +117,7 @@ DecisionInput DecisionView::Snapshot(std::vector<policy::KeptScores> kept) const
         input.compact ? record_.layers[index].resident() : TokenCount(record_.FullTokens(index));
     const uint32_t known = input.kept.empty() ? 0 : input.kept[index].blocks(*input.policy);
     DecisionInput::Layer& layer =
-        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens, known));
+        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens, input.compact, known));
     if (input.compact) {
       AddCompaction(index, layer);
     } else {
@@ -117,9 +141,19 @@ absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& ca
                      asked.name, asked.name == own.name ? " with another window or pool" : "",
                      " does not read"));
   }
+  if (cache.layers == policy::Layers::kShared && !HoldTheSameTokens(record_.layers)) {
+    return Refuse(record_,
+                  "its layers hold different tokens, so they cannot decide together; leave layers "
+                  "shared out");
+  }
   DecisionInput input = EmptyInput(cache);
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    input.layers.push_back(MakeLayer(cache, layer, record_.layers[layer].resident()));
+    const TokenCount resident = record_.layers[layer].resident();
+    // A plan in decode takes one block, so more than that is a compaction.
+    const uint32_t page_tokens = record_.geometry.page_tokens;
+    const uint32_t full = resident.value() / page_tokens * page_tokens;
+    const bool compacts = full > uint64_t{cache.layer_budget(layer).value()} + page_tokens;
+    input.layers.push_back(MakeLayer(cache, layer, resident, compacts));
   }
   return input;
 }

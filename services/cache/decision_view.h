@@ -41,7 +41,10 @@ class DecisionView {
   DecisionInput EmptyInput(const policy::CacheConfig& cache) const;
   // One layer with its first `tokens`, without the pages of the first `kept_blocks`.
   DecisionInput::Layer MakeLayer(const policy::CacheConfig& cache, size_t layer, TokenCount tokens,
-                                 uint32_t kept_blocks = 0) const;
+                                 bool compacts, uint32_t kept_blocks = 0) const;
+  // Adds what the shares of the budget ask for to the layer's limits, and its stretches.
+  void AddShares(const policy::CacheConfig& cache, const BlockTable& table,
+                 DecisionInput::Layer& layer) const;
   // Adds the parts that only a compaction needs.
   void AddCompaction(size_t index, DecisionInput::Layer& layer) const;
   // Resident tokens that belong to the prompt.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/cache/decision_view.h"
 #include "services/cache/inspector.h"
+#include "services/policy/ranking.h"
 
 namespace folio::cache {
 namespace {
@@ -40,29 +41,39 @@ std::vector<PositionRange> DroppedPositions(const std::vector<PositionRange>& re
   return dropped;
 }
 
-// Sets `due` if the layer is over its budget.
-ExplainedLayer ExplainLayer(const DecisionInput& input, size_t index, const LayerTableInfo& table,
-                            bool* due) {
-  const policy::Limits& limits = input.layers[index].limits;
-  policy::LayerScores scores = input.Scores(index);
-  const uint32_t full = scores.tokens.value() / input.page_tokens * input.page_tokens;
-  ExplainedLayer layer;
-  layer.budget = limits.budget;
-  layer.resident = scores.tokens;
-  if (!input.policy->traits().evicts) return layer;
-  *due = *due || full > limits.budget.value();
-  if (full > limits.budget.value() + input.page_tokens) {
-    layer.scores = input.policy->TokenScores(scores);
-    layer.drop = DroppedPositions(table.kept, input.policy->SelectPrefill(scores, limits));
-    return layer;
+// Adds the layers of a group that decides together, with the tokens or the block that the policy
+// would take. All have the same tokens and limits. Sets `due` if they are over their budget.
+void ExplainGroup(const DecisionInput& input, policy::LayerGroup group,
+                  absl::Span<const LayerTableInfo> tables, Explanation* explanation) {
+  const DecisionInput::Layer& first = input.layers[group[0].layer.value()];
+  const policy::Limits& limits = first.limits;
+  const TokenCount resident = group[0].tokens;
+  const uint32_t full = resident.value() / input.page_tokens * input.page_tokens;
+  ExplainedLayer taken;
+  taken.budget = limits.budget;
+  taken.resident = resident;
+  const bool evicts = input.policy->traits().evicts;
+  std::vector<policy::LayerScores> whole(group.begin(), group.end());
+  if (evicts) {
+    explanation->due = explanation->due || full > limits.budget.value();
+    if (first.compacts) {
+      taken.drop = DroppedPositions(tables[0].kept, input.policy->SelectPrefill(group, limits));
+    } else {
+      for (policy::LayerScores& layer : whole) {
+        layer.tokens = TokenCount(full);
+        layer.scored = std::min(layer.scored, layer.tokens);
+      }
+      if (policy::MayDrop(full / input.page_tokens, input.page_tokens, limits)) {
+        taken.block = input.policy->SelectDecode(whole, limits, {});
+      }
+    }
   }
-  scores.tokens = TokenCount(full);
-  scores.scored = std::min(scores.scored, scores.tokens);
-  layer.scores = input.policy->BlockScores(scores);
-  if (uint64_t{limits.sink.value()} + limits.recent.value() < scores.tokens.value()) {
-    layer.block = input.policy->SelectDecode(scores, limits);
+  for (const policy::LayerScores& layer : whole) {
+    ExplainedLayer& out = explanation->layers.emplace_back(taken);
+    if (!evicts) continue;
+    out.scores =
+        first.compacts ? input.policy->TokenScores(layer) : input.policy->BlockScores(layer);
   }
-  return layer;
 }
 
 }  // namespace
@@ -106,18 +117,27 @@ absl::StatusOr<Explanation> Inspector::Explain(
     if (!seen.ok()) return seen.status();
     Explanation explanation;
     explanation.cache = seen->cache;
-    // Scores are copied without the lock, and one layer at a time, because those of a long sequence
-    // may be hundreds of MB. A copy is good if no plan was made and no page moved meanwhile.
-    std::vector<float> copy;
+    // Scores are copied without the lock, and no more layers at a time than decide together,
+    // because those of a long sequence may be hundreds of MB. A copy is good if no plan was made
+    // and no page moved meanwhile.
     const size_t layers = seen->layers.size();
+    const size_t together = seen->input.shared ? layers : 1;
+    std::vector<std::vector<float>> copies(together);
     while (explanation.layers.size() < layers) {
-      const size_t layer = explanation.layers.size();
-      CopyScores(seen->input.layers[layer], coordinator_.options_.geometry.scores_per_page(), copy);
-      const absl::StatusOr<bool> good = StillThere(*seen, layer);
-      if (!good.ok()) return good.status();
-      if (!*good) break;
-      explanation.layers.push_back(
-          ExplainLayer(seen->input, layer, seen->layers[layer], &explanation.due));
+      const size_t begin = explanation.layers.size();
+      std::vector<policy::LayerScores> group;
+      bool good = true;
+      for (size_t layer = begin; good && layer < begin + together; ++layer) {
+        CopyScores(seen->input.layers[layer], coordinator_.options_.geometry.scores_per_page(),
+                   copies[layer - begin]);
+        const absl::StatusOr<bool> still = StillThere(*seen, layer);
+        if (!still.ok()) return still.status();
+        good = *still;
+        group.push_back(seen->input.Scores(layer));
+      }
+      if (!good) break;
+      ExplainGroup(seen->input, group, absl::MakeConstSpan(seen->layers).subspan(begin, together),
+                   &explanation);
     }
     if (explanation.layers.size() == layers) return explanation;
   }

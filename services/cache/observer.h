@@ -33,7 +33,7 @@ class CoordinatorObserver {
   virtual void OnGivenUp(uint32_t sequences) {}
   // So many orphans ended without a claim.
   virtual void OnOrphansEnded(uint32_t sequences) {}
-  // A policy chose what to evict, and took so long. Called without the lock.
+  // A policy chose what to evict, and took so long on all its threads. Called without the lock.
   virtual void OnDecided(const std::string& policy, absl::Duration took) {}
   // A worker carried out a plan, and so many pages became free.
   virtual void OnEvicted(const std::string& policy, uint64_t pages) {}

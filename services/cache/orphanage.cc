@@ -48,11 +48,7 @@ std::vector<SequenceId> Orphanage::NewestGivenUp(uint64_t count) const {
 }
 
 SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {
-  if (quiesced) {
-    it->second->Release(pool_);
-  } else {
-    it->second->Quarantine(pool_);
-  }
+  it->second->GiveUpPages(pool_, quiesced);
   return sequences_.erase(it);
 }
 

@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "services/base/ids.h"
 #include "services/policy/score_rows.h"
 
 namespace folio::cache {
+
+// These point at the rows of pages. In decode that is one page a layer, mostly.
+using RowPointers = absl::InlinedVector<const float*, 2>;
 
 // The layout is float[channel][page][page_tokens][kv_heads] (see CacheGeometry::kScoreChannels).
 // The memory is borrowed, and workers write other rows while some are read.
@@ -20,8 +23,8 @@ struct ScoreBoard {
   size_t page_floats = 0;
 
   // The scores of `pages` in one channel.
-  std::vector<const float*> Rows(absl::Span<const PageRef> pages, uint32_t channel) const {
-    std::vector<const float*> rows;
+  RowPointers Rows(absl::Span<const PageRef> pages, uint32_t channel) const {
+    RowPointers rows;
     rows.reserve(pages.size());
     for (const PageRef& ref : pages) {
       rows.push_back(scores + (channel * num_pages + ref.page.value()) * page_floats);
@@ -32,7 +35,7 @@ struct ScoreBoard {
   // Begins to read the rows of a page in the first channel. `page` may be any number.
   void Prefetch(PageRef page) const {
     if (page.page.value() >= num_pages) return;
-    policy::PrefetchRows(scores + page.page.value() * page_floats, page_floats);
+    policy::Prefetch(scores + page.page.value() * page_floats, page_floats);
   }
 };
 

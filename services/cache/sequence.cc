@@ -18,6 +18,7 @@ Sequence::Sequence(SequenceId id, const OpenRequest& request, const CacheGeometr
 Sequence::~Sequence() { FOLIO_CHECK(record_.held_pages() == 0 && !record_.deciding); }
 
 LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
+  Settle();
   record_.ready_since = now;
   if (record_.parked) return {};
   const bool restores = record_.swap.use == SwapUse::kIn && record_.held_pages() == 0;
@@ -51,20 +52,28 @@ void Sequence::ResizeToPromise() {
   reservation_.ResizeTo(PageCount(static_cast<uint32_t>(PageNeeds(record_).Promised())));
 }
 
-void Sequence::ApplyCommit(const CommitRequest& request, SteadyTime now) {
+void Sequence::Settle() const {
+  if (unsettled_ == TokenCount(0)) return;
+  const TokenCount growth = std::exchange(unsettled_, TokenCount(0));
+  const Position first(record_.logical_length - growth.value());
+  for (BlockTable& table : record_.layers) table.Append(first, growth);
+}
+
+void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now) {
   NoteSwappedIn();
   record_.ready_since = now;
-  const Position first(record_.logical_length);
   const TokenCount growth(request.logical_length.value() - record_.logical_length);
-  for (BlockTable& table : record_.layers) table.Append(first, growth);
+  unsettled_ += growth;
   record_.logical_length += growth.value();
   record_.quiet_tokens -= std::min(record_.quiet_tokens, growth.value());
   if (growth > TokenCount(0)) record_.plans_here = 0;
   NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
+  if (!quiet) Settle();
 }
 
 std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
+  Settle();
   const DecisionView view(record_, board);
   if (!view.due()) return std::nullopt;
   record_.deciding = true;
@@ -81,6 +90,7 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
 }
 
 void Sequence::ApplyPlan(PagePool& pool) {
+  Settle();
   FOLIO_CHECK(record_.plan.has_value());
   NoteSwappedIn();
   const Action& action = record_.plan->action;
@@ -136,11 +146,12 @@ void Sequence::NoteSwappedIn() {
 }
 
 void Sequence::Park(PagePool& pool, bool swapped) {
+  Settle();
   FOLIO_CHECK(!record_.deciding && (!record_.parked || record_.swap.use == SwapUse::kOut));
   if (swapped && record_.swap.use == SwapUse::kOffered && !record_.in_prompt()) {
     return SwapOut(pool);
   }
-  Release(pool);
+  GiveUpPages(pool, /*quiesced=*/true);
   ForgetContents();
 }
 
@@ -186,7 +197,7 @@ void Sequence::Unpark(PageReservation reservation) {
 void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
   FOLIO_CHECK(record_.can_be_orphaned() && !record_.deciding && !record_.orphaned());
   if (record_.may_have_moved()) {
-    quiesced ? Release(pool) : Quarantine(pool);
+    GiveUpPages(pool, quiesced);
     ForgetContents();
   }
   record_.orphaned_at = now;
@@ -230,19 +241,17 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
   return claimed;
 }
 
-void Sequence::Release(PagePool& pool) {
+void Sequence::GiveUpPages(PagePool& pool, bool quiesced) {
+  Settle();
+  if (!quiesced) record_.swap.slots.Quarantine(record_.worker);
   record_.swap = {};
   for (BlockTable& table : record_.layers) {
-    pool.Release(table.Clear());
-  }
-  reservation_.ResizeTo(PageCount(0));
-}
-
-void Sequence::Quarantine(PagePool& pool) {
-  record_.swap.slots.Quarantine(record_.worker);
-  record_.swap = {};
-  for (BlockTable& table : record_.layers) {
-    for (PageRef page : table.Clear()) pool.Quarantine(page, record_.worker);
+    const PageList pages = table.Clear();
+    if (quiesced) {
+      pool.Release(pages);
+    } else {
+      for (PageRef page : pages) pool.Quarantine(page, record_.worker);
+    }
   }
   reservation_.ResizeTo(PageCount(0));
 }

@@ -3,7 +3,7 @@
 // life: grant pages, commit, decide, apply a plan, park, lose a worker, end.
 //
 // It knows no lock and no other sequence. Thread-compatible, guarded by the coordinator's lock.
-// Pages must return to the pool through Release or Quarantine before the sequence is destroyed.
+// Pages must return to the pool through GiveUpPages before the sequence is destroyed.
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_H_
 #define FOLIO_SERVICES_CACHE_SEQUENCE_H_
 
@@ -35,7 +35,12 @@ class Sequence {
   Sequence& operator=(const Sequence&) = delete;
   ~Sequence();
 
-  const SequenceRecord& record() const { return record_; }
+  const SequenceRecord& record() const {
+    Settle();
+    return record_;
+  }
+  // The record whose block tables may lack the tokens of the last quiet commits.
+  const SequenceRecord& record_without_tables() const { return record_; }
   PageCount reserved_pages() const { return reservation_.count(); }
 
   // Gives each layer the pages it should hold now and returns them, or an empty list if none is
@@ -43,9 +48,9 @@ class Sequence {
   // pages than are due beyond the promise, none is given, and the sequence is `starved`.
   LayerPageLists GrantPages(PagePool& pool, SteadyTime now);
 
-  // Precondition: CheckCommit(record(), request) is OK.
-  // If IsQuiet(record(), request), no decision and no page is due afterwards.
-  void ApplyCommit(const CommitRequest& request, SteadyTime now);
+  // Precondition: CheckCommit(record(), request) is OK. After a commit that is `quiet` by
+  // IsQuiet(record_without_tables(), request), no decision and no page is due.
+  void ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now);
 
   // Returns what the policy is to decide now, if anything. The sequence is then `deciding` until
   // FinishDecision.
@@ -80,10 +85,9 @@ class Sequence {
   // Another worker continues an orphan, under the next lease epoch.
   Claimed Claim(const ClaimRequest& request, PagePool& pool, SteadyTime now);
 
-  // The end. No page or slot is held afterwards: they are free, or quarantined because the last
-  // worker may still write them.
-  void Release(PagePool& pool);
-  void Quarantine(PagePool& pool);
+  // The end. No page or slot is held afterwards: they are free, or quarantined unless `quiesced`,
+  // because the last worker may still write them.
+  void GiveUpPages(PagePool& pool, bool quiesced);
 
  private:
   // It holds no pages any more. Either its slots have the contents, or it will be computed again.
@@ -102,7 +106,12 @@ class Sequence {
   // Forgives the claims in vain if the sequence is further than it ever was.
   void NoteProgress();
 
-  SequenceRecord record_;
+  // Brings the block tables up to date. They are a sequence's largest part, and many sequences do
+  // not fit into the processor's caches together, so a quiet commit leaves them alone.
+  void Settle() const;
+
+  mutable SequenceRecord record_;
+  mutable TokenCount unsettled_;  // tokens at its end that the tables lack
   // Scores of the oldest full blocks of each layer. Empty before decode, while deciding, and for a
   // policy that reads no scores.
   std::vector<policy::KeptScores> kept_;

@@ -13,7 +13,7 @@ std::string Describe(PageRef page) {
 }
 
 // The record must hold the ids of the tokens in the cache, and may hold the one sampled last.
-absl::Status CheckTokens(const SequenceRecord& record, const CommitRequest& request) {
+absl::Status CheckTokens(const SequenceRecord& record, const CommitTokens& request) {
   const uint64_t length = request.logical_length.value();
   const uint64_t known = record.tokens.size() + request.sampled.size();
   // A sequence that was parked is computed again up to the tokens that the record has.
@@ -35,7 +35,7 @@ absl::Status CheckRoom(const SequenceRecord& record, uint32_t length) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFilled(const SequenceRecord& record, const CommitRequest& request) {
+absl::Status CheckFilled(const SequenceRecord& record, const CommitTokens& request) {
   const uint32_t growth = request.logical_length.value() - record.logical_length;
   const uint32_t page_tokens = record.geometry.page_tokens;
   size_t named = 0;
@@ -61,7 +61,7 @@ absl::Status CheckFilled(const SequenceRecord& record, const CommitRequest& requ
                                      " became full"));
 }
 
-absl::Status CheckPromptCommit(const SequenceRecord& record, const CommitRequest& request) {
+absl::Status CheckPromptCommit(const SequenceRecord& record, const CommitTokens& request) {
   const uint32_t length = request.logical_length.value();
   if (length > record.prompt_tokens) {
     return Refuse(record,
@@ -86,7 +86,7 @@ absl::Status CheckPromptCommit(const SequenceRecord& record, const CommitRequest
                                      length, " of ", record.prompt_tokens));
 }
 
-absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitRequest& request) {
+absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitTokens& request) {
   const uint32_t length = request.logical_length.value();
   const uint32_t growth = length - record.logical_length;
   if (growth > 0 && record.compaction_due() && record.plan_in_flight()) {
@@ -134,7 +134,7 @@ absl::Status CheckTable(const SequenceRecord& record, size_t layer) {
   if (resident > record.logical_length) {
     return absl::InternalError("more tokens are resident than were seen");
   }
-  if (table.positions_end().value() > record.logical_length) {
+  if (table.CountBefore(Position(record.logical_length)) < table.resident()) {
     return absl::InternalError("a position lies behind the logical length");
   }
   if (record.parked) {
@@ -215,7 +215,7 @@ absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePo
 
 }  // namespace
 
-absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request) {
+absl::Status CheckCommit(const SequenceRecord& record, const CommitTokens& request) {
   const uint32_t length = request.logical_length.value();
   if (record.parked) return Refuse(record, "it is parked: ask for its pages before its next step");
   if (length < record.logical_length) {
@@ -226,7 +226,7 @@ absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& requ
                                                       : CheckDecodeCommit(record, request);
 }
 
-bool IsQuiet(const SequenceRecord& record, const CommitRequest& request) {
+bool IsQuiet(const SequenceRecord& record, const CommitTokens& request) {
   const uint64_t length = request.logical_length.value();
   return OnlyDecodes(record) && length > record.logical_length &&
          length - record.logical_length <= record.quiet_tokens && request.filled.empty() &&

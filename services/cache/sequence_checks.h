@@ -14,11 +14,11 @@
 namespace folio::cache {
 
 // FAILED_PRECONDITION says what was expected and what came.
-absl::Status CheckCommit(const SequenceRecord& record, const CommitRequest& request);
+absl::Status CheckCommit(const SequenceRecord& record, const CommitTokens& request);
 
 // Whether the commit is right and makes nothing due, no page, plan or answer to a shortage. If not,
 // CheckCommit may still be content with it.
-bool IsQuiet(const SequenceRecord& record, const CommitRequest& request);
+bool IsQuiet(const SequenceRecord& record, const CommitTokens& request);
 
 // INTERNAL names the first broken invariant. Marks each page that the sequence holds in `seen`, by
 // page id, so that a page held twice is found across sequences.

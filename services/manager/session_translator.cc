@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/base/invalid_argument.h"
@@ -13,14 +14,13 @@
 namespace folio::manager {
 namespace {
 
-void AddOutcome(SequenceId sequence, const absl::StatusOr<cache::Outcome>& outcome,
-                SessionReply& reply) {
+void AddOutcome(SequenceId sequence, absl::StatusOr<cache::Outcome> outcome, SessionReply& reply) {
   if (!outcome.ok()) {
     reply.failed.push_back({sequence, outcome.status()});
     return;
   }
-  if (!outcome->granted.empty()) reply.granted.push_back({sequence, outcome->granted});
-  if (outcome->plan.has_value()) reply.plans.push_back(*outcome->plan);
+  if (!outcome->granted.empty()) reply.granted.push_back({sequence, std::move(outcome->granted)});
+  if (outcome->plan.has_value()) reply.plans.push_back(*std::move(outcome->plan));
 }
 
 ResolvedCache Resolve(const policy::CacheConfig& config) {
@@ -112,8 +112,7 @@ absl::StatusOr<SessionReply> SessionTranslator::Translate(const SessionRequest& 
 
   SessionReply reply;
   reply.step = request.step;
-  for (const AckPlan& ack : request.ack) Ack(ack, reply);
-  for (const CommitTokens& commit : request.commit) Commit(commit, reply);
+  Step(request, reply);
   for (const ParkSequence& park : request.park) Park(park, reply);
   for (const CloseSequence& close : request.close) Close(close, reply);
   for (const ClaimSequence& claim : request.claim) reply.claimed.push_back(Claim(claim));
@@ -131,27 +130,23 @@ absl::StatusOr<SessionReply> SessionTranslator::Translate(const SessionRequest& 
   return reply;
 }
 
-void SessionTranslator::Ack(const AckPlan& ack, SessionReply& reply) {
-  const absl::StatusOr<cache::Outcome> outcome =
-      coordinator_.Ack(worker_, ack.sequence, ack.lease_epoch, ack.plan_epoch);
-  if (outcome.ok() && outcome->evicted.has_value()) {
-    Record({.kind = EventKind::kPagesEvicted,
-            .sequence = ack.sequence,
-            .pages = outcome->evicted->pages,
-            .policy = outcome->evicted->policy});
+void SessionTranslator::Step(const SessionRequest& request, SessionReply& reply) {
+  if (request.ack.empty() && request.commit.empty()) return;
+  std::vector<absl::StatusOr<cache::Outcome>> outcomes =
+      coordinator_.Step(worker_, request.ack, request.commit);
+  auto outcome = outcomes.begin();
+  for (const AckPlan& ack : request.ack) {
+    if (outcome->ok() && (*outcome)->evicted.has_value()) {
+      Record({.kind = EventKind::kPagesEvicted,
+              .sequence = ack.sequence,
+              .pages = (*outcome)->evicted->pages,
+              .policy = (*outcome)->evicted->policy});
+    }
+    AddOutcome(ack.sequence, std::move(*outcome++), reply);
   }
-  AddOutcome(ack.sequence, outcome, reply);
-}
-
-void SessionTranslator::Commit(const CommitTokens& commit, SessionReply& reply) {
-  AddOutcome(commit.sequence,
-             coordinator_.Commit({.worker = worker_,
-                                  .sequence = commit.sequence,
-                                  .lease_epoch = commit.lease_epoch,
-                                  .logical_length = commit.logical_length,
-                                  .sampled = commit.sampled,
-                                  .filled = commit.filled}),
-             reply);
+  for (const CommitTokens& commit : request.commit) {
+    AddOutcome(commit.sequence, std::move(*outcome++), reply);
+  }
 }
 
 void SessionTranslator::Close(const CloseSequence& close, SessionReply& reply) {

@@ -40,8 +40,8 @@ class SessionTranslator {
   absl::StatusOr<SessionReply> Translate(const SessionRequest& request);
 
  private:
-  void Ack(const AckPlan& ack, SessionReply& reply);
-  void Commit(const CommitTokens& commit, SessionReply& reply);
+  // The acknowledgements and then the commits.
+  void Step(const SessionRequest& request, SessionReply& reply);
   void Close(const CloseSequence& close, SessionReply& reply);
   OpenResult Open(const OpenSequence& open);
   ClaimResult Claim(const ClaimSequence& claim);

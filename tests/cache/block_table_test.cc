@@ -126,6 +126,9 @@ TEST(BlockTable, RandomEditsAgreeWithAPlainList) {
       }
       ASSERT_EQ(Expand(table), expected) << "round " << round << " step " << step;
       ASSERT_TRUE(table.CheckInvariants().ok());
+      const uint32_t position = random() % (next + 1);
+      const auto before = std::lower_bound(expected.begin(), expected.end(), position);
+      ASSERT_EQ(table.CountBefore(Position(position)).value(), before - expected.begin());
     }
   }
 }

@@ -114,14 +114,12 @@ TEST_P(BadCommitTest, IsRefusedAndChangesNothing) {
   CommitRequest commit = s.Next(1, 4);
   GetParam().break_it(commit, s);
   const Snapshot before = Look(*harness.coordinator);
-  const absl::Status status = harness.coordinator->Commit(commit).status();
+  const absl::Status status = Commit(*harness.coordinator, commit).status();
   EXPECT_EQ(status.code(), GetParam().code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().words));
   EXPECT_EQ(Look(*harness.coordinator), before);
   EXPECT_EQ(harness.inspector().CheckInvariants(), absl::OkStatus());
 }
-
-constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadCommitTest,
@@ -191,7 +189,7 @@ TEST_F(DecodeTest, RefusesTokensBeyondItsPages) {
   EXPECT_EQ(s.Room(), 6U);
   CommitRequest commit = s.Next(6, 4);
   commit.logical_length = TokenCount(13);
-  const absl::Status status = harness_.coordinator->Commit(commit).status();
+  const absl::Status status = Commit(*harness_.coordinator, commit).status();
   EXPECT_EQ(status.code(), kRefused);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("needs room for 7 more tokens; the pages held have room for 6"));

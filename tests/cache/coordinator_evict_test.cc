@@ -14,8 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
-
 class EvictTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
@@ -270,12 +268,12 @@ TEST_F(EvictTest, WrongAcknowledgementsChangeNothing) {
   WorkerSequence s = Open(18, 20, Cache(policy::StreamingLlmSpec(), 12));
   EXPECT_THAT(
       std::string(
-          harness_.coordinator->Ack(worker_, s.id, s.epoch, PlanEpoch(1)).status().message()),
+          Ack(*harness_.coordinator, worker_, {s.id, s.epoch, PlanEpoch(1)}).status().message()),
       HasSubstr("no plan waits, got plan_epoch 1"));
   ASSERT_TRUE(s.Commit(18).ok());
   const Snapshot before = Look(*harness_.coordinator);
   const auto ack = [&](WorkerId worker, SequenceId id, LeaseEpoch lease, PlanEpoch plan) {
-    return harness_.coordinator->Ack(worker, id, lease, plan).status();
+    return Ack(*harness_.coordinator, worker, {id, lease, plan}).status();
   };
   const absl::Status wrong_plan = ack(worker_, s.id, s.epoch, PlanEpoch(2));
   EXPECT_EQ(wrong_plan.code(), kRefused);

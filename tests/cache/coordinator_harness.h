@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "services/base/check.h"
 #include "services/base/steady_time.h"
@@ -32,6 +33,9 @@ class ManualClock final : public Clock {
   SteadyTime now_ ABSL_GUARDED_BY(mu_);
 };
 
+// The state of a sequence does not allow the call.
+constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+
 struct HarnessOptions {
   uint32_t pages = 64;
   uint32_t layers = 2, kv_heads = 2;
@@ -41,6 +45,7 @@ struct HarnessOptions {
   absl::Duration orphan_grace = absl::ZeroDuration();
   Admission admission = Admission::kReserve;
   uint32_t swap_slots = 0;
+  uint32_t decision_threads = 0;
 };
 
 class Harness {
@@ -55,6 +60,7 @@ class Harness {
     options.orphan_grace = harness.orphan_grace;
     options.admission = harness.admission;
     options.swap_slots = harness.swap_slots;
+    options.decision_threads = harness.decision_threads;
     options.score_board = harness.score_board ? board.data() : nullptr;
     options.clock = &clock;
     coordinator = std::make_unique<Coordinator>(options);

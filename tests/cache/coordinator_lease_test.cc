@@ -13,8 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
-
 class LeaseTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
@@ -94,7 +92,7 @@ TEST_F(LeaseTest, EachCallRenews) {
   harness_.clock.Advance(absl::Seconds(6));
   // A refused call is a sign of life as well.
   EXPECT_EQ(harness_.coordinator->Close(second_, b_.id, LeaseEpoch(9)).code(), kRefused);
-  EXPECT_FALSE(harness_.coordinator->Ack(first_, a_.id, a_.epoch, PlanEpoch(1)).ok());
+  EXPECT_FALSE(Ack(*harness_.coordinator, first_, {a_.id, a_.epoch, PlanEpoch(1)}).ok());
   harness_.clock.Advance(absl::Seconds(6));
   EXPECT_THAT(harness_.coordinator->FenceExpired(), IsEmpty());
   EXPECT_EQ(Pool().workers.size(), 2U);
@@ -105,7 +103,7 @@ TEST_F(LeaseTest, AFencedWorkerIsToldSo) {
   const Snapshot before = Look(*harness_.coordinator);
   for (const absl::Status& status :
        {a_.Commit(3).status(), a_.Close(), harness_.coordinator->Renew(first_),
-        harness_.coordinator->Ack(first_, a_.id, a_.epoch, PlanEpoch(1)).status(),
+        Ack(*harness_.coordinator, first_, {a_.id, a_.epoch, PlanEpoch(1)}).status(),
         harness_.coordinator->Open(Request(first_, 1, 1, FullCache())).status()}) {
     EXPECT_EQ(status.code(), kRefused);
     EXPECT_THAT(std::string(status.message()), HasSubstr("worker 1 (first) was fenced"));

@@ -167,7 +167,7 @@ TEST_F(SwapTest, APlanThatWaitsIsGivenAgain) {
   ASSERT_THAT(harness_.parking().Attend(worker_).swap, SizeIs(1));
   ASSERT_TRUE(Park());
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      harness_.coordinator->Ack(worker_, second_->id, second_->epoch, epoch).status()));
+      Ack(*harness_.coordinator, worker_, {second_->id, second_->epoch, epoch}).status()));
   ASSERT_TRUE(first_->Close().ok());
   const absl::StatusOr<Unparked> again = Unpark();
   ASSERT_TRUE(again.ok()) << again.status();

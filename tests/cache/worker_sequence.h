@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "services/base/check.h"
 #include "services/cache/coordinator.h"
+#include "tests/cache/single_step.h"
 
 namespace folio::cache {
 
@@ -48,22 +50,27 @@ class WorkerSequence {
     return Send(Next(tokens, page_tokens));
   }
   absl::StatusOr<Outcome> Send(const CommitRequest& commit) {
-    absl::StatusOr<Outcome> outcome = coordinator_.Commit(commit);
-    if (!outcome.ok()) return outcome;
+    absl::StatusOr<Outcome> outcome = cache::Commit(coordinator_, commit);
+    if (outcome.ok()) Committed(commit, *outcome);
+    return outcome;
+  }
+  void Committed(const CommitTokens& commit, const Outcome& outcome) {
     const uint32_t growth = commit.logical_length.value() - logical;
     logical += growth;
     known += static_cast<uint32_t>(commit.sampled.size());
     for (uint32_t& tokens : resident) tokens += growth;
-    Take(*outcome);
-    return outcome;
+    Take(outcome);
   }
 
   // Carries the waiting plan out and acknowledges it.
   absl::StatusOr<Outcome> Ack(uint32_t page_tokens = 4) {
     FOLIO_CHECK(plan.has_value());
-    const Plan done = *plan;
-    absl::StatusOr<Outcome> outcome = coordinator_.Ack(worker, id, epoch, done.epoch);
-    if (!outcome.ok()) return outcome;
+    absl::StatusOr<Outcome> outcome = cache::Ack(coordinator_, worker, {id, epoch, plan->epoch});
+    if (outcome.ok()) Acknowledged(*outcome, page_tokens);
+    return outcome;
+  }
+  void Acknowledged(const Outcome& outcome, uint32_t page_tokens = 4) {
+    const Plan done = *std::exchange(plan, std::nullopt);
     for (size_t layer = 0; layer < tables.size(); ++layer) {
       if (const auto* compact = std::get_if<CompactAction>(&done.action)) {
         resident[layer] = static_cast<uint32_t>(compact->keep[layer].size());
@@ -74,9 +81,7 @@ class WorkerSequence {
         tables[layer].erase(tables[layer].begin() + block->value());
       }
     }
-    plan.reset();
-    Take(*outcome);
-    return outcome;
+    Take(outcome);
   }
 
   absl::Status Close() { return coordinator_.Close(worker, id, epoch); }
