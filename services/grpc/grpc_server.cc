@@ -94,7 +94,7 @@ absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
     addresses_.push_back(listening_.back().address());
     if (options.services.empty() || !listening_.back().is_open_to_network()) continue;
     log::Warning(
-        "anybody who reaches this address can use the daemon and administrate its cache",
+        options.open_warning,
         {{"address", addresses_.back().ToString()},
          {"fix",
           "listen on a Unix socket (unix:/path) or on loopback (127.0.0.1:PORT), or let only peers "

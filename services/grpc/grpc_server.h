@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "services/grpc/keepalive.h"
@@ -72,6 +73,9 @@ struct GrpcServerOptions {
   int max_calls = 2048;
   // Answers of unary calls that may wait to be sent; see UnreadAnswers. No limit if 0.
   size_t max_unread_answers = 0;
+  // The warning of an address that other machines may reach. A constant sentence.
+  absl::string_view open_warning =
+      "anybody who reaches this address can use the daemon and administrate its cache";
 };
 
 // Serves from Start until Shutdown or destruction. Thread-safe.

@@ -23,6 +23,9 @@
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
+ABSL_FLAG(std::vector<std::string>, admin_listen, {},
+          "addresses like those of --listen for operators, that is for folioctl; --listen then "
+          "serves workers alone. If empty, --listen serves both");
 ABSL_FLAG(
     std::string, export_socket, "",
     "Unix socket that hands pool memory to workers; if empty, export.sock beside the first Unix "
@@ -108,6 +111,45 @@ absl::StatusOr<std::string> ReadExportSocket(const std::vector<ListenAddress>& l
   return parsed->unix_path;
 }
 
+absl::StatusOr<std::vector<ListenAddress>> ReadAdminListen(const std::vector<ListenAddress>& listen,
+                                                           const std::string& export_socket) {
+  const std::vector<std::string> given = absl::GetFlag(FLAGS_admin_listen);
+  if (given.empty()) return std::vector<ListenAddress>();
+  auto parsed = ParseListenFlag("admin_listen", given);
+  if (!parsed.ok()) return parsed;
+  ListenAddress pool;
+  pool.unix_path = export_socket;
+  absl::Status status = CheckNotTaken("admin_listen", *parsed, "listen", listen);
+  status.Update(CheckNotTaken("admin_listen", *parsed, "export_socket", {pool}));
+  if (!status.ok()) return status;
+  return parsed;
+}
+
+absl::Status ReadAddresses(ServerOptions* server) {
+  auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
+  if (!listen.ok()) return listen.status();
+  server->listen = *std::move(listen);
+  auto export_socket = ReadExportSocket(server->listen);
+  if (!export_socket.ok()) return export_socket.status();
+  server->export_socket = *std::move(export_socket);
+  auto admin = ReadAdminListen(server->listen, server->export_socket);
+  if (!admin.ok()) return admin.status();
+  server->admin_listen = *std::move(admin);
+  auto health = ReadHealthListen(server->listen);
+  if (!health.ok()) return health.status();
+  server->health_listen = *std::move(health);
+  absl::Status taken =
+      CheckNotTaken("health_listen", server->health_listen, "admin_listen", server->admin_listen);
+  if (!taken.ok()) return taken;
+  std::vector<ListenAddress> grpc = server->listen;
+  grpc.insert(grpc.end(), server->admin_listen.begin(), server->admin_listen.end());
+  grpc.insert(grpc.end(), server->health_listen.begin(), server->health_listen.end());
+  auto metrics = metrics::ReadMetricsListen(grpc);
+  if (!metrics.ok()) return metrics.status();
+  server->metrics_listen = *std::move(metrics);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int>> ReadDevices() {
   const std::vector<std::string> given = absl::GetFlag(FLAGS_device);
   if (given == std::vector<std::string>{"cpu"}) return std::vector<int>();
@@ -181,20 +223,7 @@ absl::StatusOr<policy::BudgetRules> ReadBudgets() {
 
 absl::StatusOr<ManagerFlags> ReadFlags() {
   ManagerFlags flags;
-  auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
-  if (!listen.ok()) return listen.status();
-  flags.server.listen = *std::move(listen);
-  auto health_listen = ReadHealthListen(flags.server.listen);
-  if (!health_listen.ok()) return health_listen.status();
-  flags.server.health_listen = *std::move(health_listen);
-  std::vector<ListenAddress> grpc = flags.server.listen;
-  grpc.insert(grpc.end(), flags.server.health_listen.begin(), flags.server.health_listen.end());
-  auto metrics_listen = metrics::ReadMetricsListen(grpc);
-  if (!metrics_listen.ok()) return metrics_listen.status();
-  flags.server.metrics_listen = *std::move(metrics_listen);
-  auto export_socket = ReadExportSocket(flags.server.listen);
-  if (!export_socket.ok()) return export_socket.status();
-  flags.server.export_socket = *std::move(export_socket);
+  if (absl::Status status = ReadAddresses(&flags.server); !status.ok()) return status;
   const auto max_connections = ReadMaxConnections(DescriptorLimit());
   if (!max_connections.ok()) return max_connections.status();
   flags.server.max_connections = *max_connections;

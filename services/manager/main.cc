@@ -29,9 +29,11 @@ constexpr absl::string_view kUsage =
     "what is evicted. SIGTERM or SIGINT lets running sequences finish. A second one ends at once.";
 
 absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
-  for (const folio::ListenAddress& address : options.listen) {
-    if (!address.is_unix()) continue;
-    if (auto status = folio::MakeSocketDirectory(address.unix_path); !status.ok()) return status;
+  for (const auto* addresses : {&options.listen, &options.admin_listen}) {
+    for (const folio::ListenAddress& address : *addresses) {
+      if (!address.is_unix()) continue;
+      if (auto status = folio::MakeSocketDirectory(address.unix_path); !status.ok()) return status;
+    }
   }
   return folio::MakeSocketDirectory(options.export_socket);
 }
@@ -62,6 +64,18 @@ absl::StatusOr<std::unique_ptr<folio::manager::PageSource>> MakePageSource(
     const folio::manager::ManagerFlags& flags) {
   if (flags.devices.empty()) return std::make_unique<folio::manager::HostMemory>(flags.prefault);
   return folio::manager::DeviceMemory::Open(flags.devices, {});
+}
+
+void LogAddresses(const folio::manager::Server& server) {
+  for (const folio::ListenAddress& address : server.addresses()) {
+    folio::log::Info("listening", {{"address", address.ToString()}});
+  }
+  for (const folio::ListenAddress& address : server.admin_addresses()) {
+    folio::log::Info("listening for operators", {{"address", address.ToString()}});
+  }
+  for (const folio::ListenAddress& address : server.health_addresses()) {
+    folio::log::Info("listening for health checks", {{"address", address.ToString()}});
+  }
 }
 
 int Run() {
@@ -115,12 +129,7 @@ int Run() {
                     {"descriptors", descriptors},
                     {"max_connections", flags->server.max_connections},
                     {"export_socket", flags->server.export_socket}});
-  for (const folio::ListenAddress& address : (*server)->addresses()) {
-    folio::log::Info("listening", {{"address", address.ToString()}});
-  }
-  for (const folio::ListenAddress& address : (*server)->health_addresses()) {
-    folio::log::Info("listening for health checks", {{"address", address.ToString()}});
-  }
+  LogAddresses(**server);
   folio::NotifyServiceManager("READY=1");
   signals.Wait();
   folio::NotifyServiceManager("STOPPING=1");

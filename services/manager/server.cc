@@ -21,6 +21,8 @@ constexpr absl::Duration kWatchersGrace = absl::Seconds(1);
 // short calls.
 constexpr int kMaxCalls = 128;
 
+constexpr int kMaxAdminConnections = 128;
+
 // Such an answer holds a thread too. Clients that read theirs have them within milliseconds.
 constexpr size_t kMaxUnreadAnswers = 64;
 
@@ -42,8 +44,45 @@ Server::Server(const ServerOptions& options)
       admin_(&registry_, &event_log_,
              {options.budgets, options.rules.lease_ttl, options.kill_fenced_after}),
       connections_(options.max_connections),
+      admin_connections_(kMaxAdminConnections),
       expiry_watch_(std::max(options.rules.lease_ttl, kLeastStandstill),
                     [this](bool continues) { OnExpiry(continues); }) {}
+
+absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inherited) {
+  GrpcServerOptions grpc;
+  grpc.listen = options.listen;
+  grpc.services = {&kv_manager_};
+  grpc.health_names = {v1::KvManager::service_full_name()};
+  grpc.inherited = &inherited;
+  grpc.connections = &connections_;
+  grpc.max_calls = kMaxCalls;
+  grpc.max_unread_answers = kMaxUnreadAnswers;
+  grpc.max_receive_bytes = static_cast<int>(wire::kMaxSessionRequestBytes);
+  GrpcServerOptions admin = grpc;
+  if (options.admin_listen.empty()) {
+    grpc.services.push_back(&admin_);
+    grpc.health_names.emplace_back(v1::Admin::service_full_name());
+  }
+  auto started = GrpcServer::Start(grpc);
+  if (!started.ok()) return started.status();
+  grpc_ = *std::move(started);
+  if (!options.admin_listen.empty()) {
+    admin.listen = options.admin_listen;
+    admin.services = {&admin_};
+    admin.health_names = {v1::Admin::service_full_name()};
+    admin.connections = &admin_connections_;
+    admin.open_warning =
+        "anybody who reaches this address can see the sequences and workers of the daemon";
+    started = GrpcServer::Start(admin);
+    if (!started.ok()) return started.status();
+    admin_grpc_ = *std::move(started);
+  }
+  grpc.health_names = {v1::KvManager::service_full_name(), v1::Admin::service_full_name()};
+  auto health = HealthServer::Start(grpc, options.health_listen);
+  if (!health.ok()) return health.status();
+  health_ = *std::move(health);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(options));
@@ -53,21 +92,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (!export_socket.ok()) return export_socket.status();
   server->export_socket_ = *std::move(export_socket);
 
-  GrpcServerOptions grpc;
-  grpc.listen = options.listen;
-  grpc.services = {&server->kv_manager_, &server->admin_};
-  grpc.health_names = {v1::KvManager::service_full_name(), v1::Admin::service_full_name()};
-  grpc.inherited = &inherited;
-  grpc.connections = &server->connections_;
-  grpc.max_calls = kMaxCalls;
-  grpc.max_unread_answers = kMaxUnreadAnswers;
-  grpc.max_receive_bytes = static_cast<int>(wire::kMaxSessionRequestBytes);
-  auto started = GrpcServer::Start(grpc);
-  if (!started.ok()) return started.status();
-  server->grpc_ = *std::move(started);
-  auto health = HealthServer::Start(grpc, options.health_listen);
-  if (!health.ok()) return health.status();
-  server->health_ = *std::move(health);
+  if (absl::Status status = server->Serve(options, inherited); !status.ok()) return status;
   if (!options.metrics_listen.empty()) {
     auto metrics = metrics::MetricsServer::Start(
         options.metrics_listen, "folio-manager",
@@ -94,10 +119,15 @@ Server::~Server() {
   expiry_watch_.Stop();
   export_socket_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(kShutdownGrace);
+  if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(kShutdownGrace);
   health_.reset();
   metrics_.reset();
   stop_.Notify();
   if (expiry_.joinable()) expiry_.join();
+}
+
+std::vector<ListenAddress> Server::admin_addresses() const {
+  return admin_grpc_ == nullptr ? std::vector<ListenAddress>() : admin_grpc_->addresses();
 }
 
 std::vector<ListenAddress> Server::metrics_addresses() const {
@@ -126,6 +156,7 @@ void Server::OnExpiry(bool continues) {
 void Server::TellHealth() {
   const bool serving = expires_ && !draining_;
   grpc_->SetServing(serving);
+  if (admin_grpc_ != nullptr) admin_grpc_->SetServing(serving);
   health_->SetServing(serving);
 }
 

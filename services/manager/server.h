@@ -36,6 +36,7 @@ namespace folio::manager {
 
 struct ServerOptions {
   std::vector<ListenAddress> listen;
+  std::vector<ListenAddress> admin_listen;  // where Admin is served, if not on `listen`
   std::string export_socket;
   std::vector<ListenAddress> metrics_listen;
   std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
@@ -67,12 +68,15 @@ class Server {
   bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& should_abort);
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
+  std::vector<ListenAddress> admin_addresses() const;  // empty if Admin is on `listen`
   std::vector<ListenAddress> health_addresses() const { return health_->addresses(); }
   std::vector<ListenAddress> metrics_addresses() const;
   const WorkerRegistry& registry() const { return registry_; }
 
  private:
   explicit Server(const ServerOptions& options);
+  // Starts the gRPC servers.
+  absl::Status Serve(const ServerOptions& options, InheritedSockets& inherited);
   void ExpiryLoop(absl::Duration period);
   // The loop that ends leases stands still, or continues.
   void OnExpiry(bool continues);
@@ -84,8 +88,11 @@ class Server {
   KvManagerService kv_manager_;
   AdminService admin_;
   ConnectionLimit connections_;
+  // Operators get through when workers, or strangers, have all connections.
+  ConnectionLimit admin_connections_;
   std::unique_ptr<ExportSocket> export_socket_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<GrpcServer> admin_grpc_;  // null without admin_listen
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<metrics::MetricsServer> metrics_;  // null without metrics_listen
   SteadyNotification stop_;

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "services/runtime/flags.h"
 
 ABSL_FLAG(std::vector<std::string>, health_listen, {},
           "addresses like those of --listen that serve grpc.health.v1 and nothing else, for the "
@@ -17,13 +16,8 @@ absl::StatusOr<std::vector<ListenAddress>> ReadHealthListen(
   if (given.empty()) return std::vector<ListenAddress>();
   auto parsed = ParseListenFlag("health_listen", given);
   if (!parsed.ok()) return parsed.status();
-  for (const ListenAddress& address : *parsed) {
-    for (const ListenAddress& other : taken) {
-      if (address.port == 0 && !address.is_unix()) continue;
-      if (address.ToString() != other.ToString()) continue;
-      return BadFlag("health_listen", address.ToString(), "is a --listen address; choose another");
-    }
-  }
+  absl::Status status = CheckNotTaken("health_listen", *parsed, "listen", taken);
+  if (!status.ok()) return status;
   return parsed;
 }
 

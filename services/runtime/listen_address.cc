@@ -77,6 +77,19 @@ absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(absl::string_view fla
   return addresses;
 }
 
+absl::Status CheckNotTaken(absl::string_view flag, const std::vector<ListenAddress>& addresses,
+                           absl::string_view other, const std::vector<ListenAddress>& taken) {
+  for (const ListenAddress& address : addresses) {
+    if (address.port == 0 && !address.is_unix()) continue;
+    for (const ListenAddress& one : taken) {
+      if (address.ToString() != one.ToString()) continue;
+      return BadFlag(flag, address.ToString(),
+                     absl::StrCat("is an address of --", other, "; choose another"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeSocketDirectory(const std::string& socket_path) {
   const size_t slash = socket_path.rfind('/');
   if (slash == std::string::npos || slash == 0) return absl::OkStatus();

@@ -31,6 +31,11 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 absl::StatusOr<std::vector<ListenAddress>> ParseListenFlag(absl::string_view flag,
                                                            const std::vector<std::string>& values);
 
+// INVALID_ARGUMENT names `flag` if one of its addresses is among `taken`, those of the flag
+// `other`. Port 0 is never taken.
+absl::Status CheckNotTaken(absl::string_view flag, const std::vector<ListenAddress>& addresses,
+                           absl::string_view other, const std::vector<ListenAddress>& taken);
+
 // Makes the directory of a socket (one level, mode 0700) if it does not exist.
 absl::Status MakeSocketDirectory(const std::string& socket_path);
 

@@ -100,5 +100,14 @@ TEST(ListenFlag, WantsAddressesAndEachOnce) {
               HasSubstr("at least one"));
 }
 
+TEST(ListenFlag, HasNoAddressOfAnotherFlag) {
+  const auto taken = ParseListenFlag("listen", {"unix:/a", "127.0.0.1:80", "127.0.0.1:0"});
+  const auto free = ParseListenFlag("other_listen", {"unix:/b", "127.0.0.1:81", "127.0.0.1:0"});
+  EXPECT_EQ(CheckNotTaken("other_listen", *free, "listen", *taken), absl::OkStatus());
+  const auto same = ParseListenFlag("other_listen", {"unix:/b", "unix:///a"});
+  EXPECT_EQ(CheckNotTaken("other_listen", *same, "listen", *taken).message(),
+            "--other_listen=unix:/a: is an address of --listen; choose another");
+}
+
 }  // namespace
 }  // namespace folio

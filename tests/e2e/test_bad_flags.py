@@ -32,6 +32,12 @@ COMMANDS = {
         "folio-manager", ["--listen=127.0.0.1:7009", "--metrics_listen=127.0.0.1:7009"], ["metrics_listen", "gRPC"]),
     "manager, health on gRPC's port": (
         "folio-manager", ["--listen=127.0.0.1:7009", "--health_listen=127.0.0.1:7009"], ["health_listen", "--listen"]),
+    "manager, operators at no address": ("folio-manager", ["--admin_listen=here"], ["admin_listen", "here"]),
+    "manager, operators on the workers' port": (
+        "folio-manager", ["--listen=127.0.0.1:7009", "--admin_listen=127.0.0.1:7009"], ["admin_listen", "--listen"]),
+    "manager, health on the operators' port": (
+        "folio-manager", ["--admin_listen=127.0.0.1:7009", "--health_listen=127.0.0.1:7009"],
+        ["health_listen", "--admin_listen"]),
     "manager, negative connections": ("folio-manager", ["--max_connections=-1"], ["max_connections=-1", "0 or more"]),
     "manager, more connections than descriptors": (
         "folio-manager", ["--max_connections=2147483647"], ["max_connections", "descriptors", "LimitNOFILE"]),

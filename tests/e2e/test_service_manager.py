@@ -35,19 +35,23 @@ def start_with_sockets(sockets, arguments, log, notify):
         )  # fmt: skip
 
 
-def test_a_manager_takes_its_sockets_from_the_service_manager(tmp_path):
+@pytest.mark.parametrize("operators", ["manager", "admin"])
+def test_a_manager_takes_its_sockets_from_the_service_manager(tmp_path, operators):
+    names = sorted({"manager", operators})
     sockets = [
-        listening(tmp_path / "manager.sock", socket.SOCK_STREAM),
+        *[listening(tmp_path / f"{name}.sock", socket.SOCK_STREAM) for name in names],
         listening(tmp_path / "export.sock", socket.SOCK_SEQPACKET),
     ]
     news = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     news.bind(str(tmp_path / "notify"))
     news.settimeout(2 * PATIENCE)
     arguments = [f"--listen=unix:{tmp_path}/manager.sock", "--pool_bytes=64MiB"]
+    if operators == "admin":
+        arguments.append(f"--admin_listen=unix:{tmp_path}/admin.sock")
     worker = None
     try:
         for run in range(2):  # the sockets outlive a manager
-            with grpc.insecure_channel(f"unix:{tmp_path}/manager.sock") as channel:
+            with grpc.insecure_channel(f"unix:{tmp_path}/{operators}.sock") as channel:
                 # Asked before there is a manager: the call waits in the backlog of the socket.
                 early = admin_pb2_grpc.AdminStub(channel).ListPools.future(
                     admin_pb2.ListPoolsRequest(), timeout=PATIENCE, wait_for_ready=True
@@ -73,7 +77,8 @@ def test_a_manager_takes_its_sockets_from_the_service_manager(tmp_path):
             manager.send_signal(signal.SIGTERM)
             assert news.recv(100) == b"STOPPING=1"
             assert manager.wait(PATIENCE) == 0, log.read_text()
-            assert (tmp_path / "manager.sock").exists() and (tmp_path / "export.sock").exists()
+            for name in [*names, "export"]:
+                assert (tmp_path / f"{name}.sock").exists(), name
         worker.signal(signal.SIGTERM)
         assert news.recv(100) == b"STOPPING=1"
         assert worker.wait() == 0
