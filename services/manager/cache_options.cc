@@ -32,6 +32,19 @@ absl::StatusOr<policy::EvictionMode> ModeFromProto(v1::EvictionMode mode) {
   }
 }
 
+absl::StatusOr<policy::Layers> LayersFromProto(v1::Layers layers) {
+  switch (layers) {
+    case v1::LAYERS_UNSPECIFIED:
+    case v1::LAYERS_PER_LAYER:
+      return policy::Layers::kPerLayer;
+    case v1::LAYERS_SHARED:
+      return policy::Layers::kShared;
+    default:
+      return InvalidArgument("cache.layers: unknown value ", static_cast<int>(layers),
+                             "; use LAYERS_PER_LAYER or LAYERS_SHARED");
+  }
+}
+
 absl::Status CompactionFromProto(const v1::CacheOptions& options, uint32_t page_tokens,
                                  policy::CacheConfig* config) {
   switch (options.compaction()) {
@@ -110,11 +123,19 @@ absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions&
   auto mode = ModeFromProto(options.eviction_mode());
   if (!mode.ok()) return mode.status();
   config.mode = *mode;
+  auto layers = LayersFromProto(options.layers());
+  if (!layers.ok()) return layers.status();
+  config.layers = *layers;
+  config.shares = {options.prompt_share(), options.protect_ends(),
+                   std::max(options.segments(), uint32_t{1})};
   if (absl::Status s = CompactionFromProto(options, rules.page_tokens, &config); !s.ok()) return s;
   // ResolveBudget asks the policy how much a share of the prompt must hold at least.
   auto policy = policy::ChosenPolicy::Make(spec);
   if (!policy.ok()) return policy.status();
   config.policy = *std::move(policy);
+  // The smallest budget is computed from them.
+  absl::Status shares = policy::CheckShares(config.shares, config.policy->traits());
+  if (!shares.ok()) return shares;
   auto budget = BudgetFromProto(options);
   if (!budget.ok()) return budget.status();
   const policy::SequenceShape shape = {request.prompt_tokens, request.max_new_tokens,
@@ -136,6 +157,11 @@ v1::CacheOptions CacheConfigToProto(const policy::CacheConfig& config) {
   options.set_eviction_mode(config.mode == policy::EvictionMode::kSynchronous
                                 ? v1::EVICTION_MODE_SYNCHRONOUS
                                 : v1::EVICTION_MODE_PIPELINED);
+  options.set_layers(config.layers == policy::Layers::kShared ? v1::LAYERS_SHARED
+                                                              : v1::LAYERS_PER_LAYER);
+  options.set_prompt_share(config.shares.prompt);
+  options.set_protect_ends(config.shares.ends);
+  options.set_segments(config.shares.segments == 1 ? 0 : config.shares.segments);
   const bool streamed = config.compaction == policy::Compaction::kStreamed;
   options.set_compaction(streamed ? v1::COMPACTION_STREAMED : v1::COMPACTION_WHOLE);
   if (streamed) options.set_compaction_stride_tokens(config.compaction_stride.value());

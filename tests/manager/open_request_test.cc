@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr CacheRules kRules = {16, 2, {}};
+constexpr CacheRules kOpenRules = {16, 2, {}};
 
 OpenSequence FromMessage(const v1::OpenSequence& open) {
   v1::SessionRequest request;
@@ -28,7 +28,7 @@ TEST(Open, CarriesEverything) {
   message.set_resume_token("0123456789abcdef");
   message.mutable_output()->add_stop("stop");
   message.mutable_sampling()->set_top_k(3);
-  auto request = MakeOpenRequest(FromMessage(message), WorkerId(3), kRules);
+  auto request = MakeOpenRequest(FromMessage(message), WorkerId(3), kOpenRules);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->worker, WorkerId(3));
   EXPECT_THAT(request->prompt, ElementsAre(TokenId(5), TokenId(0), TokenId(4294967295U)));
@@ -42,12 +42,12 @@ TEST(Open, CarriesEverything) {
 TEST(Open, RefusesWhatIsTooLong) {
   v1::OpenSequence message;
   message.set_resume_token("short");
-  auto refused = MakeOpenRequest(FromMessage(message), WorkerId(3), kRules).status();
+  auto refused = MakeOpenRequest(FromMessage(message), WorkerId(3), kOpenRules).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("resume_token: has 5 bytes"));
   message.clear_resume_token();
   message.mutable_output()->add_stop(std::string(20000, 's'));
-  refused = MakeOpenRequest(FromMessage(message), WorkerId(3), kRules).status();
+  refused = MakeOpenRequest(FromMessage(message), WorkerId(3), kOpenRules).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("output: has"));
 }
@@ -55,7 +55,7 @@ TEST(Open, RefusesWhatIsTooLong) {
 TEST(Open, RefusesSettingsThatAreNoMessage) {
   OpenSequence open;
   open.cache.bytes = "\xff\xff";
-  const absl::Status refused = MakeOpenRequest(open, WorkerId(3), kRules).status();
+  const absl::Status refused = MakeOpenRequest(open, WorkerId(3), kOpenRules).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("cache"));
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -40,6 +41,12 @@ TEST_F(SessionTranslatorTest, RefusedOpensNameTheFieldAndTakeNothing) {
        "cache.eviction_mode: unknown value 9"},
       {[](auto& o) { o.mutable_cache()->set_compaction(static_cast<v1::Compaction>(9)); },
        "cache.compaction: unknown value 9"},
+      {[](auto& o) { o.mutable_cache()->set_layers(static_cast<v1::Layers>(9)); },
+       "cache.layers: unknown value 9"},
+      {[](auto& o) { o.mutable_cache()->set_prompt_share(std::nanf("")); },
+       "prompt_share nan must be"},
+      {[](auto& o) { o.mutable_cache()->set_protect_ends(0.5F); }, "protect_ends 0.5 must be"},
+      {[](auto& o) { o.mutable_cache()->set_segments(65); }, "segments 65 must be"},
       {[](auto& o) { o.mutable_cache()->set_compaction_stride_tokens(64); },
        "compaction_stride_tokens 64 is for compaction streamed"},
       {[](auto& o) {
