@@ -43,6 +43,9 @@
 {{- if and $m.gpu.enabled $m.manager.prefault -}}
 {{ fail "manager.prefault is for pages in host memory; the memory of a GPU is always taken at once" }}
 {{- end -}}
+{{- if and $m.manager.tcp.adminOnly (not $m.manager.tcp.enabled) -}}
+{{ fail "manager.tcp.adminOnly needs manager.tcp.enabled" }}
+{{- end -}}
 {{- if and (eq (include "folio.model.source" .) "image") (not (semverCompare ">=1.33-0" .root.Capabilities.KubeVersion.Version)) -}}
 {{ fail (printf "model.image needs Kubernetes 1.33 or newer with ImageVolume enabled, and this is %s; use a claim or fetch" .root.Capabilities.KubeVersion.Version) }}
 {{- end -}}
@@ -58,7 +61,7 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
-{{- $manager := dict "listen" "manager.tcp" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
+{{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" $manager) -}}

@@ -7,12 +7,25 @@
 {{ join "," $devices }}
 {{- end }}
 
+{{/* The socket at which folioctl asks the manager. */}}
+{{- define "folio.admin.socket" -}}
+{{ include "folio.sockets.dir" . }}/{{ ternary "admin" "manager" .m.manager.tcp.adminOnly }}.sock
+{{- end }}
+
 {{- define "folio.manager.args" -}}
-{{- $dir := include "folio.sockets.dir" . -}}
+{{- $tcp := .m.manager.tcp -}}
 {{- $host := .root.Values.listenAddress -}}
-{{- $listen := list (printf "unix:%s/manager.sock" $dir) -}}
-{{- if .m.manager.tcp.enabled }}{{ $listen = append $listen (printf "%s:%d" $host (int .m.manager.tcp.port)) }}{{ end -}}
+{{- $listen := list (printf "unix:%s/manager.sock" (include "folio.sockets.dir" .)) -}}
+{{- $admin := list (printf "unix:%s" (include "folio.admin.socket" .)) -}}
+{{- if $tcp.enabled -}}
+{{- $port := printf "%s:%d" $host (int $tcp.port) -}}
+{{- $listen = ternary $listen (append $listen $port) $tcp.adminOnly -}}
+{{- $admin = append $admin $port -}}
+{{- end -}}
 - --listen={{ join "," $listen }}
+{{- if $tcp.adminOnly }}
+- --admin_listen={{ join "," $admin }}
+{{- end }}
 - --health_listen={{ $host }}:7001
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7003) }}
