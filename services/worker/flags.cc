@@ -82,7 +82,7 @@ ABSL_FLAG(bool, access_log, true,
 ABSL_FLAG(std::optional<absl::Duration>, step_timeout, std::nullopt,
           "how long the step loop may stand still, for example because a GPU hangs, before the "
           "worker ends itself so that another one continues its sequences. From 1s to 24h, or 0 "
-          "for never; if unset, 60s with --device=cuda and 10m on the CPU");
+          "for never; if unset, 60s, on the CPU with long steps 5 times the longest, at most 10m");
 ABSL_FLAG(int, tp, 1,
           "tensor-parallel ranks, from 1 to 64: processes that share the model's heads and work");
 ABSL_FLAG(int, rank, 0,
@@ -98,11 +98,10 @@ ABSL_FLAG(int, leader_pid, 0,
 namespace folio::worker {
 namespace {
 
-// No healthy step comes near these. A step has at most --prefill_chunk tokens beside the decodes,
-// which take a GPU less than a second, and some seconds more when it loads its kernels. A CPU needs
-// minutes for 512 tokens of a model of 70 billion parameters if it has few cores and shares them.
-constexpr absl::Duration kStepTimeoutOfGpu = absl::Seconds(60);
-constexpr absl::Duration kStepTimeoutOfCpu = absl::Minutes(10);
+// No healthy step of a GPU comes near this. It has at most --prefill_chunk tokens beside the
+// decodes, which take less than a second, and some seconds more when it loads its kernels.
+constexpr absl::Duration kStepTimeout = absl::Seconds(60);
+constexpr absl::Duration kMostStepTimeoutOfCpu = absl::Minutes(10);
 
 absl::Status CheckTimeout(absl::string_view flag, absl::Duration value) {
   return CheckFlagRange(flag, value, absl::ZeroDuration(), absl::Hours(24));
@@ -159,14 +158,14 @@ absl::Status CheckNumbers() {
 }
 
 // `cuda` chooses the default.
-absl::StatusOr<absl::Duration> ReadStepTimeout(bool cuda) {
-  const absl::Duration timeout =
-      absl::GetFlag(FLAGS_step_timeout).value_or(cuda ? kStepTimeoutOfGpu : kStepTimeoutOfCpu);
-  if (timeout == absl::ZeroDuration()) return timeout;
+absl::StatusOr<StepTimeout> ReadStepTimeout(bool cuda) {
+  const auto given = absl::GetFlag(FLAGS_step_timeout);
+  if (!given) return StepTimeout{kStepTimeout, cuda ? kStepTimeout : kMostStepTimeoutOfCpu};
+  if (*given == absl::ZeroDuration()) return StepTimeout{*given};
   // The step loop makes a turn four times a second even when it has nothing to do.
-  absl::Status status = CheckFlagRange("step_timeout", timeout, absl::Seconds(1), absl::Hours(24));
+  absl::Status status = CheckFlagRange("step_timeout", *given, absl::Seconds(1), absl::Hours(24));
   if (!status.ok()) return status;
-  return timeout;
+  return StepTimeout{*given};
 }
 
 absl::StatusOr<GroupOptions> ReadGroup() {

@@ -211,9 +211,9 @@ int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
       if (signals.Wait(absl::Milliseconds(100)) && !joined) EndAtOnce();
     }
   });
-  // The leader's death ends this rank, unless a device hangs here.
+  // The leader's death ends this rank, unless a device hangs here. The gauge hears of no steps.
   folio::worker::StepGauge gauge;
-  folio::worker::StepWatchdog watchdog(flags.serving.step_timeout, &gauge);
+  folio::worker::StepWatchdog watchdog({flags.serving.step_timeout.most}, &gauge);
   watchdog.Start();
   const absl::Status end = folio::worker::RunFollower(
       flags.group, **model, flags.serving.max_rows(), [&joined] { joined = true; },

@@ -34,7 +34,7 @@ struct ServingOptions {
   TokenBudget token_budget;
   uint32_t max_batch = 64;
   absl::Duration queue_timeout = absl::InfiniteDuration();
-  absl::Duration step_timeout;  // after which a hanging step ends the process; 0 for never
+  StepTimeout step_timeout;  // after which a hanging step ends the process
   uint32_t max_rows() const { return token_budget.alone + max_batch; }
 };
 

@@ -18,6 +18,9 @@ constexpr absl::Duration kGrace = absl::Milliseconds(500);
 // allocator, the kernel ends the process after so many seconds.
 constexpr unsigned kLastResort = 2;
 
+// A step may take so many times the longest one before it.
+constexpr double kLonger = 5;
+
 // A twentieth of the timeout, so that the end comes hardly later than that.
 absl::Duration IntervalFor(absl::Duration timeout) {
   return std::clamp(timeout / 20, absl::Milliseconds(10), absl::Milliseconds(500));
@@ -44,9 +47,20 @@ void Log(StepWatchdog::State state, const std::optional<StepInFlight>& step,
 
 }  // namespace
 
-StepWatchdog::StepWatchdog(absl::Duration timeout, const StepGauge* gauge,
-                           std::function<void()> end)
-    : timeout_(timeout), interval_(IntervalFor(timeout)), gauge_(gauge), end_(std::move(end)) {}
+absl::Duration StepTimeout::Now(const StepGauge& gauge) const {
+  // In this order: a step that has just ended is in the record.
+  const std::optional<StepInFlight> step = gauge.in_flight();
+  const StepRecord before = gauge.record();
+  if (before.most_rows == 0) return step.has_value() ? most : least;
+  const double rows = step.has_value() ? step->rows : 0;
+  return std::clamp(kLonger * before.longest * std::max(rows / before.most_rows, 1.0), least, most);
+}
+
+StepWatchdog::StepWatchdog(StepTimeout timeout, const StepGauge* gauge, std::function<void()> end)
+    : timeout_(timeout),
+      interval_(IntervalFor(timeout.least)),
+      gauge_(gauge),
+      end_(std::move(end)) {}
 
 StepWatchdog::~StepWatchdog() {
   if (!thread_.joinable()) return;
@@ -59,7 +73,7 @@ StepWatchdog::~StepWatchdog() {
 }
 
 void StepWatchdog::Start() {
-  if (timeout_ > absl::ZeroDuration()) thread_ = std::thread([this] { Run(); });
+  if (timeout_.least > absl::ZeroDuration()) thread_ = std::thread([this] { Run(); });
 }
 
 StepWatchdog::State StepWatchdog::Look(Time now) {
@@ -73,14 +87,17 @@ StepWatchdog::State StepWatchdog::Look(Time now) {
   }
   looked_ = now;
   turns_ = turns;
-  const State state = standing_ >= timeout_       ? State::kHangs
-                      : standing_ >= timeout_ / 2 ? State::kLate
-                                                  : State::kProgressing;
+  const absl::Duration timeout = timeout_.Now(*gauge_);
+  const State state = standing_ >= timeout       ? State::kHangs
+                      : standing_ >= timeout / 2 ? State::kLate
+                                                 : State::kProgressing;
   state_ = state;
   return state;
 }
 
-void StepWatchdog::LogStandstill() const { Log(state_, gauge_->in_flight(), timeout_); }
+void StepWatchdog::LogStandstill() const {
+  Log(state_, gauge_->in_flight(), timeout_.Now(*gauge_));
+}
 
 // Until the loop hangs, this thread neither logs nor allocates: a loop that stands still may keep
 // the locks of both.
@@ -95,7 +112,7 @@ void StepWatchdog::Run() {
   }
   if (state_ != State::kHangs) return;
   if (!end_) alarm(kLastResort);
-  std::thread([step = gauge_->in_flight(), timeout = timeout_] {
+  std::thread([step = gauge_->in_flight(), timeout = timeout_.Now(*gauge_)] {
     Log(State::kHangs, step, timeout);
   }).detach();
   wait(kGrace);

@@ -5,7 +5,7 @@
 // cost the lease, and they continue when a step never ends. Once the process has ended, the manager
 // gives its sequences to another worker.
 //
-// The loop hangs when it makes no turn for the whole timeout (see StepGauge). After half of it the
+// The loop hangs when it makes no turn (see StepGauge) for the whole timeout. After half of it the
 // worker is not healthy any more: new requests go elsewhere, and a step that ends after all makes
 // it healthy again. Half leaves as much time for that as has passed already.
 //
@@ -31,15 +31,30 @@ namespace folio::worker {
 // The exit code of a process whose step loop hung.
 inline constexpr int kExitStepHangs = 3;
 
+// StepTimeout is how long the loop may stand still. It is `least`, unless steps may need more.
+//
+// No step of a GPU does. A CPU with few cores needs minutes for the first chunk of a model of 70
+// billion parameters, before the step loop knows what a chunk costs, or when --prefill_chunk fixes
+// its size, and while the weights are read from a disk. Nothing tells such a step from one that
+// hangs. So the timeout of the first step is `most`, and later it is five times that of the longest
+// step. A step that is larger than all before may take longer in proportion.
+struct StepTimeout {
+  absl::Duration least;  // 0 watches nothing
+  absl::Duration most = least;
+
+  // For what the loop does at the moment.
+  absl::Duration Now(const StepGauge& gauge) const;
+};
+
 class StepWatchdog {
  public:
   using Time = std::chrono::steady_clock::time_point;
   enum class State : uint8_t { kProgressing, kLate, kHangs };
 
-  // With a timeout of 0 it watches nothing. Borrows the gauge. `end` is called when the loop hangs,
-  // half a second after the log says so. The default ends the process with kExitStepHangs and
-  // without destructors, which would wait for the device.
-  StepWatchdog(absl::Duration timeout, const StepGauge* gauge, std::function<void()> end = nullptr);
+  // Borrows the gauge. `end` is called when the loop hangs, half a second after the log says so.
+  // The default ends the process with kExitStepHangs and without destructors, which would wait for
+  // the device.
+  StepWatchdog(StepTimeout timeout, const StepGauge* gauge, std::function<void()> end = nullptr);
   ~StepWatchdog();
   StepWatchdog(const StepWatchdog&) = delete;
   StepWatchdog& operator=(const StepWatchdog&) = delete;
@@ -59,7 +74,7 @@ class StepWatchdog {
  private:
   void Run();
 
-  const absl::Duration timeout_;
+  const StepTimeout timeout_;
   const absl::Duration interval_;  // between two looks
   const StepGauge* const gauge_;
   const std::function<void()> end_;

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr RecordLimits kLimits = {.vocab = 100, .context = 64};
-constexpr CacheGeometry kGeometry = {
+constexpr CacheGeometry kClaimGeometry = {
     .num_layers = 2, .num_kv_heads = 1, .head_dim = 8, .page_tokens = 4};
 constexpr uint32_t kPages = 16;
 constexpr PromptStops kWhole(10, 0, 0);
@@ -135,13 +135,14 @@ TEST(ValidateTables, APromptNeedsPagesUpToItsNextStop) {
     layer.positions = {{Position(0), Position(4)}};
     layer.pages.resize(2);  // 8 tokens
   }
-  EXPECT_FALSE(ValidateTables(record, kGeometry, kPages, kWhole, UINT32_MAX).ok());
-  EXPECT_TRUE(ValidateTables(record, kGeometry, kPages, kWhole, 4).ok());
-  EXPECT_TRUE(ValidateTables(record, kGeometry, kPages, PromptStops(10, 8, 0), UINT32_MAX).ok());
+  EXPECT_FALSE(ValidateTables(record, kClaimGeometry, kPages, kWhole, UINT32_MAX).ok());
+  EXPECT_TRUE(ValidateTables(record, kClaimGeometry, kPages, kWhole, 4).ok());
+  EXPECT_TRUE(
+      ValidateTables(record, kClaimGeometry, kPages, PromptStops(10, 8, 0), UINT32_MAX).ok());
 }
 
 TEST(ValidateTables, TheyFitThePoolAndTheLength) {
-  EXPECT_TRUE(ValidateTables(Good(), kGeometry, kPages, kWhole, UINT32_MAX).ok());
+  EXPECT_TRUE(ValidateTables(Good(), kClaimGeometry, kPages, kWhole, UINT32_MAX).ok());
   const std::vector<Case> cases = {
       {"its layers", [](auto& r) { r.layers.pop_back(); }},
       {"the table of layer 1", [](auto& r) { r.layers[1].pages[0].page = PageId(kPages); }},
@@ -156,7 +157,7 @@ TEST(ValidateTables, TheyFitThePoolAndTheLength) {
   for (const Case& one : cases) {
     ClaimResult record = Good();
     one.spoil(record);
-    const absl::Status status = ValidateTables(record, kGeometry, kPages, kWhole, UINT32_MAX);
+    const absl::Status status = ValidateTables(record, kClaimGeometry, kPages, kWhole, UINT32_MAX);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << one.words;
     EXPECT_THAT(std::string(status.message()), HasSubstr(one.words));
   }

@@ -58,7 +58,7 @@ void ServingThreadsTest::SetUp() {
   options.attach_timeout = kLong;
   options.token_budget = {.alone = 64, .beside_decodes = 32};
   options.max_batch = 4;  // fewer than clients, so that requests wait
-  options.step_timeout = kLong;
+  options.step_timeout = {kLong};
   serving_ = std::make_unique<Serving>(options, &TinyLoadedModel(), &queue_);
   ASSERT_EQ(serving_->Start([] { return false; }), absl::OkStatus());
   service_ = std::make_unique<InferenceService>(

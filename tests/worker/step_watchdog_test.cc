@@ -34,7 +34,7 @@ class StepWatchdogTest : public ::testing::Test {
   }
 
   StepGauge gauge_;
-  StepWatchdog watchdog_{kTimeout, &gauge_};
+  StepWatchdog watchdog_{{kTimeout}, &gauge_};
   StepWatchdog::Time now_;
 };
 
@@ -86,7 +86,7 @@ TEST(StepWatchdogThread, EndsTheProcessOnce) {
   StepGauge gauge;
   gauge.BeginLoop();
   absl::Notification ended;  // which may be notified once
-  StepWatchdog watchdog(absl::Milliseconds(200), &gauge, [&ended] { ended.Notify(); });
+  StepWatchdog watchdog({absl::Milliseconds(200)}, &gauge, [&ended] { ended.Notify(); });
   watchdog.Start();
   EXPECT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
   EXPECT_FALSE(watchdog.progressing());
@@ -96,10 +96,73 @@ TEST(StepWatchdogThread, WatchesNothingWithoutATimeout) {
   StepGauge gauge;
   gauge.BeginLoop();
   absl::Notification ended;
-  StepWatchdog watchdog(absl::ZeroDuration(), &gauge, [&ended] { ended.Notify(); });
+  StepWatchdog watchdog({absl::ZeroDuration()}, &gauge, [&ended] { ended.Notify(); });
   watchdog.Start();
   EXPECT_FALSE(ended.WaitForNotificationWithTimeout(absl::Seconds(1)));
   EXPECT_TRUE(watchdog.progressing());
+}
+
+class StepTimeoutTest : public StepWatchdogTest {
+ protected:
+  // A step of so many rows that takes at least so long.
+  void Run(uint32_t rows, absl::Duration time) {
+    gauge_.OnEnqueue(rows);
+    absl::SleepFor(time);
+    gauge_.OnCollected();
+    gauge_.OnTurn();
+  }
+
+  const StepTimeout timeout_ = {absl::Milliseconds(10), absl::Minutes(10)};
+};
+
+TEST_F(StepTimeoutTest, TheFirstStepMayTakeTheMost) {
+  EXPECT_EQ(timeout_.Now(gauge_), timeout_.least);  // nothing to compute
+  gauge_.OnEnqueue(512);
+  EXPECT_EQ(timeout_.Now(gauge_), timeout_.most);
+  gauge_.OnCollected();
+  EXPECT_LT(timeout_.Now(gauge_), absl::Minutes(1));
+}
+
+TEST_F(StepTimeoutTest, LaterStepsMayTakeFiveTimesTheLongest) {
+  Run(64, absl::Milliseconds(100));
+  for (int step = 0; step < 5; ++step) Run(1, absl::ZeroDuration());
+  const absl::Duration longest = gauge_.record().longest;
+  EXPECT_GE(longest, absl::Milliseconds(100));
+  EXPECT_EQ(timeout_.Now(gauge_), 5 * longest);  // also between two steps
+  gauge_.OnEnqueue(64);
+  EXPECT_EQ(timeout_.Now(gauge_), 5 * longest);
+  EXPECT_EQ((StepTimeout{absl::Hours(1), absl::Hours(2)}).Now(gauge_), absl::Hours(1));
+  EXPECT_EQ((StepTimeout{absl::Milliseconds(1), absl::Milliseconds(2)}).Now(gauge_),
+            absl::Milliseconds(2));
+  EXPECT_EQ(StepTimeout{absl::Milliseconds(10)}.Now(gauge_), absl::Milliseconds(10));
+}
+
+TEST_F(StepTimeoutTest, ALargerStepMayTakeLongerInProportion) {
+  Run(16, absl::Milliseconds(50));
+  gauge_.OnEnqueue(512);
+  EXPECT_EQ(timeout_.Now(gauge_), 32 * 5 * gauge_.record().longest);
+}
+
+TEST_F(StepTimeoutTest, TheWatchdogGoesByIt) {
+  StepWatchdog watchdog({kTimeout, 10 * kTimeout}, &gauge_);
+  const auto after = [&](absl::Duration time) {
+    State state = State::kProgressing;
+    for (; time > absl::ZeroDuration(); time -= watchdog.interval()) {
+      now_ += absl::ToChronoNanoseconds(watchdog.interval());
+      state = watchdog.Look(now_);
+    }
+    return state;
+  };
+  gauge_.OnEnqueue(512);
+  EXPECT_EQ(after(4 * kTimeout), State::kProgressing);
+  EXPECT_EQ(after(2 * kTimeout), State::kLate);
+  EXPECT_EQ(after(5 * kTimeout), State::kHangs);
+  gauge_.OnCollected();
+  gauge_.OnTurn();
+  EXPECT_EQ(after(watchdog.interval()), State::kProgressing);
+  gauge_.OnEnqueue(512);
+  EXPECT_EQ(after(kTimeout * 0.6), State::kLate);
+  EXPECT_EQ(after(kTimeout * 0.5), State::kHangs);
 }
 
 TEST(StepGauge, TellsTheOldestStepInFlight) {

@@ -24,6 +24,14 @@ void StepGauge::OnEnqueue(uint32_t rows) {
   enqueued_ = number;
 }
 
+void StepGauge::OnCollected() {
+  if (const std::optional<StepInFlight> step = in_flight()) {
+    longest_ns_ = std::max<int64_t>(longest_ns_, absl::ToInt64Nanoseconds(step->age));
+    most_rows_ = std::max<uint32_t>(most_rows_, step->rows);
+  }
+  ++collected_;
+}
+
 std::optional<StepInFlight> StepGauge::in_flight() const {
   const uint64_t number = collected_ + 1;
   if (enqueued_ < number) return std::nullopt;
@@ -31,6 +39,8 @@ std::optional<StepInFlight> StepGauge::in_flight() const {
   const int64_t age = std::max<int64_t>(SteadyNanoseconds() - step.enqueued_ns, 0);
   return StepInFlight{number, step.rows, absl::Nanoseconds(age)};
 }
+
+StepRecord StepGauge::record() const { return {most_rows_, absl::Nanoseconds(longest_ns_.load())}; }
 
 StepProgress StepGauge::progress() const {
   StepProgress progress;

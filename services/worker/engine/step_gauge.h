@@ -23,6 +23,12 @@ struct StepInFlight {
   absl::Duration age;
 };
 
+// StepRecord is how large and how long steps were, since the process started.
+struct StepRecord {
+  uint32_t most_rows = 0;  // 0 before a step has ended
+  absl::Duration longest;  // with the time that a step waited for the one before it
+};
+
 // One step loop at a time writes it, and any thread may read it. It outlives the step loops of one
 // process, so its counts grow over all managers.
 class StepGauge {
@@ -36,7 +42,7 @@ class StepGauge {
   // Before a step is given to the executor, and after it was collected. Steps are collected in the
   // order in which they were enqueued.
   void OnEnqueue(uint32_t rows);
-  void OnCollected() { ++collected_; }
+  void OnCollected();
 
   // For any thread. A reader may see a step that ends meanwhile, so a value may be one step old.
   bool loop_runs() const { return loop_runs_; }
@@ -44,6 +50,7 @@ class StepGauge {
   // The oldest one.
   std::optional<StepInFlight> in_flight() const;
   StepProgress progress() const;
+  StepRecord record() const;
 
  private:
   // More steps than a device has at a time (see Executor::pipeline_depth).
@@ -59,6 +66,8 @@ class StepGauge {
   std::atomic<uint64_t> enqueued_ = 0;
   std::atomic<uint64_t> collected_ = 0;
   std::array<Step, kMostInFlight> steps_;  // by number
+  std::atomic<uint32_t> most_rows_ = 0;    // of steps that have ended
+  std::atomic<int64_t> longest_ns_ = 0;    // likewise
 };
 
 }  // namespace folio::worker
