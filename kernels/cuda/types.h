@@ -54,6 +54,16 @@ struct ConstTensor {
   ConstTensor(const Tensor& t) : ConstTensor(t.data, t.type, t.rows, t.cols, t.stride, t.scales) {}
 };
 
+// Whether rows begin at multiples of 16 bytes and do not overlap.
+inline bool RowsAreAligned(const ConstTensor& tensor) {
+  constexpr size_t kAlignment = 16;
+  return reinterpret_cast<uintptr_t>(tensor.data) % kAlignment == 0 &&
+         tensor.stride * BytesOf(tensor.type) % kAlignment == 0 && tensor.stride >= tensor.cols;
+}
+
+// Columns of matrices in E4M3, and rows of such weights, are multiples of this.
+inline constexpr uint32_t kE4M3Multiple = 16;
+
 // An array on the device.
 template <typename T>
 struct DeviceArray {

@@ -32,9 +32,11 @@ absl::StatusOr<Activations> RandomRows(cuda::DeviceMemory& memory, cuda::Stream 
 }
 
 // Seconds of the products of all layers. The numbers that come out are of no use.
-absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, bool small_kernels) {
+absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, bool own_kernels) {
   const model::ModelConfig& c = model.config();
   cuda::DeviceMemory memory(0);
+  const auto device = cuda::UseDevice(0);
+  if (!device.ok()) return device.status();
   const auto stream = cuda::OwnedStream::Create();
   if (!stream.ok()) return stream.status();
   const uint32_t heads = c.heads * c.head_dim;
@@ -42,9 +44,11 @@ absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, boo
   auto qkv = RandomRows(memory, stream->get(), DataType::kFloat32, rows,
                         heads + 2 * c.kv_heads * c.head_dim);
   auto attended = RandomRows(memory, stream->get(), DataType::kBf16, rows, heads);
-  auto products =
-      CudaProducts::Make(model.weights(), memory, stream->get(),
-                         {.max_rows = rows, .max_logit_rows = 1, .small_kernels = small_kernels});
+  auto products = CudaProducts::Make(model.weights(), memory, stream->get(),
+                                     {.max_rows = rows,
+                                      .max_logit_rows = 1,
+                                      .processors = device->processors,
+                                      .own_kernels = own_kernels});
   for (const absl::Status& status :
        {hidden.status(), qkv.status(), attended.status(), products.status()}) {
     if (!status.ok()) return status;
@@ -76,8 +80,8 @@ void RunProducts(const SpeedRun& run, uint32_t rows) {
   Json json = run.Record("products");
   json["rows"] = rows;
   if (run.late()) return run.LeaveOut(json);
-  const auto own = ProductsSeconds(run.model, rows, /*small_kernels=*/true);
-  const auto peer = ProductsSeconds(run.model, rows, /*small_kernels=*/false);
+  const auto own = ProductsSeconds(run.model, rows, /*own_kernels=*/true);
+  const auto peer = ProductsSeconds(run.model, rows, /*own_kernels=*/false);
   for (const absl::Status& status : {own.status(), peer.status()}) {
     if (status.ok()) continue;
     json["state"] = "failed";

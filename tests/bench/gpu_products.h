@@ -9,8 +9,10 @@
 namespace folio::bench {
 
 // Writes a record "products" for a step of `rows` rows: the time of the products of all layers,
-// with norms, SwiGLU and residuals, by the kernels of small batches and by cuBLASLt, and the shares
-// that reading the weights at the speed of a copy would take. Each is one CUDA graph.
+// with norms, SwiGLU and residuals, and the shares that reading the weights at the speed of a copy
+// would take. It measures them as the worker does by default, which is by the kernels of small
+// batches or with products in parts, and by cuBLASLt with a kernel for each of the rest. Each is
+// one CUDA graph.
 void RunProducts(const SpeedRun& run, uint32_t rows);
 
 }  // namespace folio::bench

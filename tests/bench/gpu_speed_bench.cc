@@ -19,7 +19,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "kernels/cuda/ops/small_products.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/types.h"
 #include "tests/bench/gpu_costs.h"
@@ -53,6 +52,8 @@ ABSL_FLAG(Texts, paper_budgets, (Texts{"0", "1024", "512", "256", "2048", "4096"
 ABSL_FLAG(uint32_t, max_rows, 2048, "of a step");
 ABSL_FLAG(uint64_t, pool_mib, 0, "page memory at most; 0: what is left");
 ABSL_FLAG(uint32_t, copy_mib, 2048, "what is copied to measure the bandwidth");
+ABSL_FLAG(Texts, product_rows, (Texts{"1", "2", "4", "8", "16", "32", "64", "128"}),
+          "rows of steps whose products are measured alone");
 ABSL_FLAG(uint32_t, product_side, 8192, "of the product that measures the peak");
 
 namespace folio::bench {
@@ -182,7 +183,7 @@ void RunModel(const std::string& name, DataType type, bool first, const GpuLimit
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), 0);
   RunPrefill(run, absl::GetFlag(FLAGS_prompt), absl::GetFlag(FLAGS_budget));
   RunCosts(run, Judged());
-  for (uint32_t rows = 1; rows <= kernels::cuda::kMaxSmallRows; rows *= 2) RunProducts(run, rows);
+  for (const uint32_t rows : Numbers(absl::GetFlag(FLAGS_product_rows))) RunProducts(run, rows);
   const std::vector<DecodeCell> grid = Grid();
   const auto first_cells = static_cast<ptrdiff_t>(std::min(grid.size(), kFirstCells));
   RunGrid(run, {grid.begin(), grid.begin() + first_cells});

@@ -64,23 +64,44 @@ void Put(float x, const Tensor& to, uint32_t row, uint32_t col, bool accumulate)
   }
 }
 
+void MultiplyNow(const ConstTensor& in, const ConstTensor& weight, const Tensor& out,
+                 bool accumulate) {
+  std::vector<std::vector<float>> rows;
+  for (uint32_t row = 0; row < in.rows; ++row) rows.push_back(Row(in, row));
+  for (uint32_t col = 0; col < weight.rows; ++col) {
+    const std::vector<float> weights = Row(weight, col);
+    for (uint32_t row = 0; row < in.rows; ++row) {
+      const float scale = ScaleOf(weight, col) * ScaleOf(in, row);
+      Put(Dot(rows[row], weights) * scale, out, row, col, accumulate);
+    }
+  }
+}
+
+// The i-th of `parts` equal pieces of the columns of 16-bit numbers.
+ConstTensor Piece(const ConstTensor& whole, uint32_t i, uint32_t parts) {
+  const uint32_t cols = whole.cols / parts;
+  return {static_cast<const uint16_t*>(whole.data) + size_t{i} * cols, whole.type, whole.rows, cols,
+          whole.stride};
+}
+
 class PlainGemm final : public Gemm {
  public:
   absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                         bool accumulate) override {
     if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
-    if (known_.emplace(in.type, in.rows, weight.rows, in.cols, accumulate).second) {
-      emulate::BreakRecording();
-    }
+    Meet(in, weight, accumulate, 1);
+    emulate::Enqueue(stream, [=] { MultiplyNow(in, weight, out, accumulate); });
+    return absl::OkStatus();
+  }
+  absl::Status MultiplyInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                               PartialSums parts) override {
+    if (absl::Status status = CheckGemmInParts(in, weight, parts); !status.ok()) return status;
+    Meet(in, weight, false, parts.count);
     emulate::Enqueue(stream, [=] {
-      std::vector<std::vector<float>> rows;
-      for (uint32_t row = 0; row < in.rows; ++row) rows.push_back(Row(in, row));
-      for (uint32_t col = 0; col < weight.rows; ++col) {
-        const std::vector<float> weights = Row(weight, col);
-        for (uint32_t row = 0; row < in.rows; ++row) {
-          const float scale = ScaleOf(weight, col) * ScaleOf(in, row);
-          Put(Dot(rows[row], weights) * scale, out, row, col, accumulate);
-        }
+      Tensor out = FirstPart(parts);
+      for (uint32_t i = 0; i < parts.count; ++i) {
+        MultiplyNow(Piece(in, i, parts.count), Piece(weight, i, parts.count), out, false);
+        out.data = static_cast<float*>(out.data) + out.rows * out.stride;
       }
     });
     return absl::OkStatus();
@@ -94,8 +115,24 @@ class PlainGemm final : public Gemm {
     return status;
   }
 
+  absl::Status TuneInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                           PartialSums parts) override {
+    if (absl::Status status = CheckGemmInParts(in, weight, parts); !status.ok()) return status;
+    if (emulate::refuse_parts) return absl::UnimplementedError("refused by the emulator");
+    in.rows = parts.rows = std::min(in.rows, 1u);
+    absl::Status status = MultiplyInParts(stream, in, weight, parts);
+    cudaStreamSynchronize(stream);
+    return status;
+  }
+
  private:
-  std::set<std::tuple<DataType, uint32_t, uint32_t, uint32_t, bool>> known_;
+  void Meet(const ConstTensor& in, const ConstTensor& weight, bool accumulate, uint32_t parts) {
+    if (known_.emplace(in.type, in.rows, weight.rows, in.cols, accumulate, parts).second) {
+      emulate::BreakRecording();
+    }
+  }
+
+  std::set<std::tuple<DataType, uint32_t, uint32_t, uint32_t, bool, uint32_t>> known_;
 };
 
 }  // namespace

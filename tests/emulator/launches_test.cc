@@ -10,13 +10,14 @@ namespace folio::model::testing {
 namespace {
 
 // What a step of `rows` sequences enqueues.
-uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn) {
+uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, bool tune = false) {
   ModelConfig config = GpuConfig();
   config.num_layers = layers;
   config.ffn = ffn;
   const RandomModel model(config, 5);
   CudaHarnessOptions options = Options(/*graphs=*/false);
   options.decode_kernels = true;
+  options.tune = tune;
   CudaHarness harness(model, options);
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   DecodeBatch batch(harness, rows, /*prompt=*/0);
@@ -41,10 +42,25 @@ TEST(LaunchesTest, ALayerOfUpToEightRowsIsSixKernels) {
 // The norms are kernels of their own.
 TEST(LaunchesTest, ALayerOfUpToSixteenRowsIsEight) { EXPECT_EQ(PerLayer(12, 64), 8u); }
 
-// SwiGLU as well.
+// SwiGLU as well. A product that is computed in parts, as the output is here, takes cuBLASLt no
+// kernel more, because the kernel that adds its parts is the one that takes the next norm.
 TEST(LaunchesTest, ALayerOfMoreRowsIsNine) {
   EXPECT_EQ(PerLayer(17, 64), 9u);
+  EXPECT_EQ(PerLayer(17, 384), 9u) << "both products that end in a residual are in parts";
+  EXPECT_EQ(PerLayer(64, 384), 9u) << "none is, and cuBLASLt may take two kernels for each of them";
   EXPECT_EQ(PerLayer(1, 52), 9u) << "sizes that the kernels of small batches do not serve";
+}
+
+// No norm follows the last layer, where the parts are added all the same.
+TEST(LaunchesTest, PartsOfTheLastLayerAreOneKernelMore) {
+  EXPECT_EQ(EnqueuedByStep(2, 17, 384), EnqueuedByStep(2, 64, 384) + 1);
+}
+
+TEST(LaunchesTest, WhereNoAlgorithmMultipliesInPartsNoProductIs) {
+  EXPECT_EQ(EnqueuedByStep(2, 17, 384, /*tune=*/true), EnqueuedByStep(2, 64, 384) + 1);
+  emulate::refuse_parts = true;
+  EXPECT_EQ(EnqueuedByStep(2, 17, 384, /*tune=*/true), EnqueuedByStep(2, 64, 384));
+  emulate::refuse_parts = false;
 }
 
 // Exact products of the first layer are one kernel too.

@@ -36,6 +36,9 @@ struct Faults {
 };
 inline Faults faults;
 
+// No algorithm multiplies in parts, as long as this is true.
+inline bool refuse_parts = false;
+
 // Whether other processes may map what is allocated from now on.
 inline bool share_memory = false;
 

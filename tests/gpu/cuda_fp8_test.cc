@@ -33,12 +33,7 @@ void ExpectAboutWhatTheCpuSays(const ModelConfig& config) {
   Transcript transcript;
   EXPECT_EQ(Play(stage, config, /*forced=*/false, transcript), "");
   EXPECT_GT(mirror.outputs, 100u);
-  const kernels::PoolView& twin = cpu_pool.view();
-  const kernels::PoolView board = harness.board();
-  Apart scores;
-  for (size_t i = 0; i < twin.geometry.score_board_floats(twin.num_pages); ++i) {
-    scores.Add(board.scores[i], twin.scores[i]);
-  }
+  const Apart scores = CompareBoards(harness.board(), cpu_pool.view());
   EXPECT_GT(scores.numbers, 500u);
   EXPECT_EQ(scores.missing, 0u);
   // Activations are rounded to four significant bits, sixteen times as coarsely as to bf16.

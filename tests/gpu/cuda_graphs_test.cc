@@ -121,6 +121,24 @@ TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
   ExpectSameMemory(with, without);
 }
 
+// Products in parts, and sums that normalise for the next layer.
+TEST(CudaGraphsTest, ProductsInPartsAreTheSame) {
+  ModelConfig config = GpuConfig();
+  config.num_layers = 3;
+  config.ffn = 384;
+  const RandomModel model(config, 14);
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
+  ASSERT_TRUE(with.made().ok() && without.made().ok());
+  DecodeBatch one(with, 20, /*prompt=*/0);
+  DecodeBatch other(without, 20, /*prompt=*/0);
+  for (uint32_t position = 0; position < 4; ++position) {
+    EXPECT_EQ(one.Step(20, position), other.Step(20, position));
+  }
+  EXPECT_EQ(GraphsOf(with.executor()).replayed, 3u);
+  ExpectSameMemory(with, without);
+}
+
 // Buffers that other steps make grow are not read by a graph.
 TEST(CudaGraphsTest, OtherStepsInBetweenChangeNothing) {
   const RandomModel model(GpuConfig(), 9);

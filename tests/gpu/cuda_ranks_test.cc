@@ -71,10 +71,7 @@ TEST_P(CudaRanksTest, SayWhatTheCpuSays) {
         Transcript transcript;
         std::string wrong = Play(both, config, /*forced=*/false, transcript);
         if (!wrong.empty()) return wrong;
-        Apart scores;
-        for (size_t i = 0; i < stage.board.geometry.score_board_floats(setup.pages); ++i) {
-          scores.Add(stage.board.scores[i], cpu_pool.view().scores[i]);
-        }
+        const Apart scores = CompareBoards(stage.board, cpu_pool.view());
         const float mean = mirror.sum / static_cast<float>(mirror.outputs);
         const std::string far =
             absl::StrCat(mirror.outputs, " outputs, log-probabilities ", mirror.largest, " (mean ",

@@ -119,6 +119,12 @@ inline Tensor Dense(void* data, DataType type, uint32_t rows, uint32_t cols) {
   return {data, type, rows, cols, cols};
 }
 
+// Rows of whole 16 bytes and one more of them, in which nothing may be written.
+inline size_t PaddedStride(DataType type, uint32_t cols) {
+  const size_t unit = 16 / BytesOf(type);
+  return (cols + unit - 1) / unit * unit + unit;
+}
+
 // By the type of what is stored.
 class StoredTest : public testing::TestWithParam<DataType> {
  protected:

@@ -14,11 +14,9 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 8},     {1, 101, 40}, {3, 52, 40},   {17, 64, 52},
                             {16, 960, 72}, {65, 40, 33}, {130, 24, 576}};
 
-// Rows of whole 16 bytes and one more of them, in which nothing may be written.
-size_t Stride(DataType type, uint32_t cols) {
-  const size_t unit = 16 / BytesOf(type);
-  return (cols + unit - 1) / unit * unit + unit;
-}
+struct PartSizes {
+  uint32_t rows, n, k, count;
+};
 
 class GpuGemmTest : public StoredTest {
  protected:
@@ -40,8 +38,8 @@ class GpuGemmTest : public StoredTest {
 
   void Expect(const Sizes& sizes, bool accumulate, bool tune) {
     const auto& [rows, n, k] = sizes;
-    const size_t stride = Stride(type(), k);
-    const size_t out_stride = Stride(DataType::kFloat32, n);
+    const size_t stride = PaddedStride(type(), k);
+    const size_t out_stride = PaddedStride(DataType::kFloat32, n);
     const Stored in = Numbers(rows, k, stride);
     const Stored weight = Numbers(n, k, stride);
     const std::vector<float> before = RandomFloats(random_, rows * out_stride);
@@ -95,6 +93,45 @@ TEST_P(GpuGemmTest, SumsInFloat32) {
 
 TEST_P(GpuGemmTest, TunedProductsAreTheSame) {
   for (const bool accumulate : {false, true}) Expect({33, 64, 128}, accumulate, true);
+}
+
+// Each part is the product of a piece of the columns, in numbers beside which there is NaN.
+TEST_P(GpuGemmTest, PartsAreProductsOfPieces) {
+  for (const auto& [rows, n, k, count] :
+       {PartSizes{17, 40, 128, 2}, {33, 64, 192, 3}, {65, 24, 512, 8}, {3, 8, 64, 1}}) {
+    for (const bool tune : {false, true}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << n << " x " << k << " / " << count);
+      const size_t stride = PaddedStride(type(), k);
+      const Stored in = Numbers(rows, k, stride);
+      const Stored weight = Numbers(n, k, stride);
+      const OnDevice<uint16_t> device_in(in);
+      const OnDevice<uint16_t> device_weight(weight);
+      const OnDevice<float> out(std::vector<float>(count * rows * n + 1, -1));
+      const ConstTensor a(device_in.data(), type(), rows, k, stride);
+      const ConstTensor b(device_weight.data(), type(), n, k, stride);
+      const PartialSums parts{out.data(), count, rows, n};
+      if (tune) {
+        ASSERT_TRUE(gemm_->TuneInParts(nullptr, a, b, parts).ok());
+      }
+      const absl::Status status = gemm_->MultiplyInParts(nullptr, a, b, parts);
+      ASSERT_TRUE(status.ok()) << status;
+      const std::vector<float> got = out.Read();
+      ASSERT_EQ(got.back(), -1) << "behind the parts";
+      for (size_t i = 0; i + 1 < got.size(); ++i) {
+        const size_t row = i / n % rows;
+        const size_t first = i / n / rows * (k / count);
+        double want = 0;
+        double size = 0;
+        for (size_t j = first; j < first + k / count; ++j) {
+          const double x = double{Value(type(), in[row * stride + j])} *
+                           Value(type(), weight[i % n * stride + j]);
+          want += x;
+          size += std::fabs(x);
+        }
+        ASSERT_NEAR(got[i], want, size * 1e-5 + 1e-6) << "number " << i;
+      }
+    }
+  }
 }
 
 TEST_P(GpuGemmTest, ResultsAreRoundedToTheStoredType) {
@@ -153,6 +190,23 @@ TEST_P(GpuGemmTest, WhatIsNotServedIsSaid) {
   said(refusal({nullptr, type(), 2, 16, 20}, weight, out), "multiples of 16 bytes");
   said(refusal({nullptr, type(), 2, 16, 8}, weight, out), "multiples of 16 bytes");
   said(refusal({reinterpret_cast<void*>(8), type(), 2, 16, 16}, weight, out), "of 16 bytes");
+}
+
+TEST_P(GpuGemmTest, PartsThatAreNotServedAreNamed) {
+  const auto refused = [&](const ConstTensor& in, const PartialSums& parts, const char* what) {
+    const ConstTensor weight(nullptr, in.type, 8, in.cols, in.stride);
+    const absl::Status status = gemm_->MultiplyInParts(nullptr, in, weight, parts);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(gemm_->TuneInParts(nullptr, in, weight, parts), status);
+    EXPECT_NE(status.message().find(what), std::string::npos) << status;
+  };
+  const ConstTensor in(nullptr, type(), 2, 32, 32);
+  refused(in, {nullptr, 0, 2, 8}, "no 0 equal pieces");
+  refused(in, {nullptr, 3, 2, 8}, "no 3 equal pieces");
+  refused(in, {nullptr, 8, 2, 8}, "no 8 equal pieces of a multiple of 8");
+  refused(in, {nullptr, 2, 3, 8}, "2 rows have no parts of 3 rows");
+  refused(in, {nullptr, 2, 2, 12}, "is not [2, 12]");
+  refused({nullptr, DataType::kE4M3, 2, 32, 32}, {nullptr, 2, 2, 8}, "E4M3");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, GpuGemmTest, kStored, TypeName);

@@ -116,6 +116,15 @@ struct Apart {
   double mean() const { return sum / static_cast<double>(std::max<size_t>(numbers, 1)); }
 };
 
+// The scores of two boards of one geometry.
+inline Apart CompareBoards(const kernels::PoolView& one, const kernels::PoolView& other) {
+  Apart scores;
+  for (size_t i = 0; i < other.geometry.score_board_floats(other.num_pages); ++i) {
+    scores.Add(one.scores[i], other.scores[i]);
+  }
+  return scores;
+}
+
 }  // namespace folio::model::testing
 
 #endif  // FOLIO_TESTS_GPU_MIRROR_EXECUTOR_H_

@@ -30,6 +30,17 @@ class Streaming {
   cudaStream_t stream_ = nullptr;
 };
 
+// A rank's part in sums of ones.
+struct SumOfOnes {
+  NcclGroup& group;
+  const Streaming stream{};
+  const OnDevice<float> values{std::vector<float>(1000, 1)};
+
+  absl::Status operator()() const {
+    return group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
+  }
+};
+
 class NcclGroupTest : public testing::TestWithParam<uint32_t> {
  protected:
   static void SetUpTestSuite() { setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", /*overwrite=*/1); }
@@ -68,6 +79,14 @@ class NcclGroupTest : public testing::TestWithParam<uint32_t> {
     for (std::thread& thread : threads) thread.join();
   }
   void Ready() const { ready_(); }
+  // The first call of its kind connects the ranks.
+  void Connect(const SumOfOnes& sum) const {
+    Ready();
+    const absl::Status first = sum();
+    EXPECT_TRUE(first.ok()) << first;
+    sum.stream.Wait();
+    Ready();
+  }
 
  private:
   std::function<void()> ready_;
@@ -159,17 +178,8 @@ TEST_P(NcclGroupTest, TheLeadersBytesReachAll) {
 
 TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
   OnRanks([&](NcclGroup& group, uint32_t rank) {
-    const Streaming stream;
-    const OnDevice<float> values(std::vector<float>(1000, 1));
-    const auto sum = [&] {
-      return group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
-    };
-    Ready();
-    // The first of its kind connects the ranks.
-    const absl::Status first = sum();
-    EXPECT_TRUE(first.ok()) << first;
-    stream.Wait();
-    Ready();
+    const SumOfOnes sum{group};
+    Connect(sum);
     if (rank == 0) {
       // No other rank calls, so only the abort lets the stream end.
       const absl::Status enqueued = sum();
@@ -177,8 +187,8 @@ TEST_P(NcclGroupTest, AbortEndsWhoWaitsForAPeer) {
     }
     group.Abort(absl::UnavailableError("rank 1 has gone"));
     EXPECT_EQ(group.Health().message(), "rank 1 has gone");
-    EXPECT_EQ(group.Broadcast(values.data(), 4, stream.get()).message(), "rank 1 has gone");
-    stream.Wait();
+    EXPECT_EQ(group.Broadcast(sum.values.data(), 4, sum.stream.get()).message(), "rank 1 has gone");
+    sum.stream.Wait();
   });
 }
 
@@ -218,25 +228,18 @@ TEST_P(NcclGroupTest, RecordedSumsAreTheSame) {
 // The group ends although a graph holds its calls, and the graph's owner is not kept waiting.
 TEST_P(NcclGroupTest, AbortEndsAGraphThatWaitsForAPeer) {
   OnRanks([&](NcclGroup& group, uint32_t rank) {
-    const Streaming stream;
-    const OnDevice<float> values(std::vector<float>(1000, 1));
-    const auto sum = [&] {
-      return group.AllReduce(values.data(), 1000, DataType::kFloat32, stream.get());
-    };
-    Ready();
-    ASSERT_TRUE(sum().ok());
-    stream.Wait();
-    Ready();
-    const auto graph = Graph::Capture(stream.get(), sum);
+    const SumOfOnes sum{group};
+    Connect(sum);
+    const auto graph = Graph::Capture(sum.stream.get(), sum);
     ASSERT_TRUE(graph.ok()) << graph.status();
     Ready();
     if (rank == 0) {
-      ASSERT_TRUE(graph->Launch(stream.get()).ok());
+      ASSERT_TRUE(graph->Launch(sum.stream.get()).ok());
     }
     group.Abort(absl::UnavailableError("rank 1 has gone"));
     EXPECT_EQ(sum().message(), "rank 1 has gone");
     EXPECT_EQ(group.Health().message(), "rank 1 has gone");
-    stream.Wait();
+    sum.stream.Wait();
   });
 }
 

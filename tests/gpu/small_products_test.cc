@@ -21,11 +21,6 @@ constexpr SmallSizes kSizes[] = {{1, 1, 8},    {1, 17, 16},   {3, 16, 64},  {7, 
                                  {8, 33, 576}, {2, 24, 2064}, {5, 18, 4104}};
 constexpr SmallSizes kManyRows[] = {{9, 1, 8}, {12, 35, 72}, {16, 20, 1104}};
 
-size_t PaddedStride(DataType type, uint32_t cols) {
-  const size_t unit = 16 / BytesOf(type);
-  return (cols + unit - 1) / unit * unit + unit;
-}
-
 double Gate(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
 
 // Inputs and weights on the device, and their products in double precision.

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import pytest
-from suite import failover, load, node, places, serve, shape_model, tensor_parallel
+from suite import failover, node, places, serve, shape_model, tensor_parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
@@ -106,29 +106,6 @@ def test_a_manager_that_does_not_start_is_told(tmp_path):
     assert outcome.state == "fail" and "manager ended before it served" in outcome.detail
 
 
-def test_load_measures_streams_of_a_model_of_our_making(tmp_path):
-    shape_model.write(tmp_path / "model", "tiny")
-    said = []
-    cells = "1:200:8:full,3:300:40:paged_eviction/64"
-    options = load.arguments(["--bin", str(BIN), "--model", str(tmp_path / "model"), "--device", "cpu", "--pool", "64MiB",
-                              "--cells", cells, "--worker_flag=--prefill_chunk=64"])  # fmt: skip
-    load.run(options, said.append)
-    assert said[0]["model"] == "model" and said[0]["flags"] == ["--prefill_chunk=64"]
-    assert [one["cell"] for one in said[1:]] == cells.split(",")
-    assert [one["prompt"] for one in said[1:]] == [200, 300], "a lower-case letter is a token"
-    for one in said[1:]:
-        assert 0 < one["ttft_first"] <= one["ttft_last"] <= one["wall"], one
-        assert one["decode_tokens_s"] > 0 and one["prefill_tokens_s"] > 0, one
-
-
-def test_load_tells_which_streams_fail(tmp_path):
-    shape_model.write(tmp_path / "model", "tiny")
-    said = []
-    load.run(load.arguments(["--bin", str(BIN), "--model", str(tmp_path / "model"), "--device", "cpu", "--pool", "64MiB",
-                             "--cells", "2:32:8:paged_eviction/100"]), said.append)  # fmt: skip
-    assert said[1]["failed"] == 2 and "budget_tokens" in said[1]["error"]
-
-
 def test_tokens_may_differ_where_two_are_as_good():
     assert "a tie" in node.compare("full", [1, 2, 3], [5, 0.1, 5], [1, 9, 9])
     with pytest.raises(node.Broken, match="token 1 differs"):
@@ -140,7 +117,7 @@ def test_tokens_may_differ_where_two_are_as_good():
 FLAGS = {
     "models": "tiny", "seconds": 240, "batches": "2,1", "contexts": "64,32", "budgets": "48,0", "steps": 4, "warm_up": 1,
     "prompt": 64, "budget": 48, "paper_input": 32, "paper_output": 48, "paper_sequences": 2, "paper_budgets": "0,48,32",
-    "max_rows": 40, "pool_mib": 2, "copy_mib": 1, "product_side": 32,
+    "max_rows": 40, "pool_mib": 2, "copy_mib": 1, "product_side": 32, "product_rows": "1,8,16,24",
 }  # fmt: skip
 
 
@@ -160,7 +137,7 @@ def test_the_benchmark_runs_emulated():
     assert kinds["device"][0]["name"] == "emulated" and kinds["device"][0]["copy_gb_s"] > 0
     assert len(kinds["prefill"]) == 2 and len(kinds["costs"]) == 1 and len(kinds["paper"]) == 3
     assert len(kinds["peer"]) == 4 and len(kinds["decode"]) == 8
-    assert [one["rows"] for one in kinds["products"]] == [1, 2, 4, 8, 16]
+    assert [one["rows"] for one in kinds["products"]] == [1, 8, 16, 24]
     assert all(one["us"] > 0 and one["cublaslt_us"] > 0 for one in kinds["products"]), kinds["products"]
     states = [one.get("state") for kind in ("prefill", "costs", "paper", "peer", "decode") for one in kinds[kind]]
     assert states.count("as full") == 2, "the smaller context is below the budget"

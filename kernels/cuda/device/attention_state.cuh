@@ -1,6 +1,4 @@
-// This header has attention over 16 tokens at a time by one warp, on tensor cores. The order of a
-// sum is free, so that lanes multiply what they load at once, wherever it would lie in an
-// instruction's tiles. Device code.
+// This header has attention over 16 tokens at a time by one warp, on tensor cores. Device code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_ATTENTION_STATE_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_ATTENTION_STATE_CUH_
 
@@ -10,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/device/numbers.cuh"
+#include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/device/tensor_core.cuh"
 #include "kernels/cuda/types.h"
@@ -30,15 +29,12 @@ struct Part {
   float values[kMostGroup][kHeadDim];
 };
 
-__device__ __forceinline__ uint4 LoadPack(const bf16* from, bool there) {
-  return there ? *reinterpret_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
-}
 __device__ __forceinline__ uint32_t RoundPair(float first, float second) {
   bf16 low;
   bf16 high;
   Store(first, low);
   Store(second, high);
-  return low.bits | uint32_t{high.bits} << 16;
+  return Pair(low, high);
 }
 __device__ __forceinline__ uint32_t Lower(uint32_t first, uint32_t second) {
   return (first & 0xffff) | second << 16;
@@ -108,10 +104,7 @@ struct WarpState {
     for (int tile = 0; tile < 2; ++tile) {
 #pragma unroll
       for (int part = 0; part < kHeadDim / 32; ++part) {
-        const uint4& q = queries.at[0][part];
-        const uint4& k = keys.at[tile][part];
-        MultiplyTiles({q.x, 0, q.y, 0}, {k.x, k.y}, scores[tile]);
-        MultiplyTiles({q.z, 0, q.w, 0}, {k.z, k.w}, scores[tile]);
+        MultiplyPacks(queries.at[0][part], uint4{0, 0, 0, 0}, keys.at[tile][part], scores[tile]);
       }
     }
     const uint32_t lane = threadIdx.x % kWarp;

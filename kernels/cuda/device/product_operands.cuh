@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/device/numbers.cuh"
-#include "kernels/cuda/device/tensor_core.cuh"
+#include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda::device {
@@ -30,17 +30,11 @@ __device__ __forceinline__ uint32_t ColumnOf(uint32_t turn) {
   return ChunkOf<kWarps>(turn) + threadIdx.x % 4 * kLoad;
 }
 
-__device__ __forceinline__ uint32_t Pair(bf16 first, bf16 second) {
-  return first.bits | uint32_t{second.bits} << 16;
-}
 __device__ __forceinline__ uint4 Pairs(const bf16 (&x)[kLoad]) {
   return {Pair(x[0], x[1]), Pair(x[2], x[3]), Pair(x[4], x[5]), Pair(x[6], x[7])};
 }
 
 // Neighbouring numbers of a row, and zeros beyond its end. `cols` is a multiple of kLoad.
-__device__ __forceinline__ uint4 LoadEight(const bf16* row, uint32_t at, uint32_t cols) {
-  return at < cols ? *reinterpret_cast<const uint4*>(row + at) : uint4{0, 0, 0, 0};
-}
 __device__ __forceinline__ void LoadEight(const float* row, uint32_t at, uint32_t cols,
                                           float (&to)[kLoad]) {
   if (at < cols) {
@@ -61,7 +55,7 @@ struct PlainRows {
 
   __device__ __forceinline__ void Load(uint32_t row, uint32_t at, uint4 (&parts)[1],
                                        float& squares) const {
-    parts[0] = row < count ? LoadEight(rows + row * stride, at, cols) : uint4{0, 0, 0, 0};
+    parts[0] = LoadPack(rows + row * stride + at, row < count && at < cols);
   }
 };
 
@@ -112,20 +106,12 @@ struct Weights {
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        at[tile][part / 2][part % 2] =
-            LoadEight(rows[tile][part / 2], column + part % 2 * (kChunk / 2), cols);
+        const uint32_t col = column + part % 2 * (kChunk / 2);
+        at[tile][part / 2][part % 2] = LoadPack(rows[tile][part / 2] + col, col < cols);
       }
     }
   }
 };
-
-// The order of a sum is free, so that a lane multiplies the eight columns that it loads at once,
-// wherever they would lie in the tiles of an instruction.
-__device__ __forceinline__ void MultiplyChunk(const uint4& upper, const uint4& lower,
-                                              const uint4& in, float (&sums)[4]) {
-  MultiplyTiles({upper.x, lower.x, upper.y, lower.y}, {in.x, in.y}, sums);
-  MultiplyTiles({upper.z, lower.z, upper.w, lower.w}, {in.z, in.w}, sums);
-}
 
 }  // namespace folio::kernels::cuda::device
 

@@ -1,7 +1,5 @@
 // A block has the query heads of one KV head of one row, and its warps take the pages in turn. For
-// 16 tokens a warp multiplies queries and keys, and then values and weights. The order of a sum is
-// free, so that lanes multiply what they load at once, wherever it would lie in an instruction's
-// tiles.
+// 16 tokens a warp multiplies queries and keys, and then values and weights.
 #include <algorithm>
 #include <cmath>
 
@@ -42,32 +40,47 @@ size_t CounterBytes(uint32_t processors) {
   return (size_t{kBlocksEach} * processors * sizeof(uint32_t) + 255) / 256 * 256;
 }
 
-// One number of the sum of parts, for a query head. Other blocks have written them.
+// The factors of parts in their sum, and the state of the sum, by query heads.
+struct Shares {
+  float of[kMostGroup][kMostSplits];
+  float most[kMostGroup];
+  float weights[kMostGroup];
+};
+
+// A warp computes the shares of a query head, and a lane those of a part. All threads take part.
 template <int kHeadDim>
-__device__ __forceinline__ void AddParts(const volatile Part<kHeadDim>* parts, uint32_t count,
-                                         uint32_t head, uint32_t at, float& most, float& weights,
-                                         float& value) {
-  most = kNoScore;
-  for (uint32_t i = 0; i < count; ++i) most = fmaxf(most, parts[i].most[head]);
-  weights = 0;
-  value = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const float share = exp2f(parts[i].most[head] - most);
-    weights += parts[i].weights[head] * share;
-    value += parts[i].values[head][at] * share;
+__device__ __forceinline__ void FindShares(const volatile Part<kHeadDim>* parts, uint32_t count,
+                                           uint32_t group, Shares& shares) {
+  static_assert(kWarps <= kWarp && kMostSplits <= kWarp);
+  const uint32_t lane = threadIdx.x % kWarp;
+  for (uint32_t head = threadIdx.x / kWarp; head < group; head += kWarps) {
+    const float most = lane < count ? parts[lane].most[head] : kNoScore;
+    const float largest = device::WarpMax(most);
+    const float share = exp2f(most - largest);
+    const float weights = lane < count ? parts[lane].weights[head] * share : 0.0f;
+    const float sum = device::WarpSum(weights);
+    if (lane < count) shares.of[head][lane] = share;
+    if (lane == 0) {
+      shares.most[head] = largest;
+      shares.weights[head] = sum;
+    }
   }
+  __syncthreads();
 }
 
-// The parts of a block's warps, or of the blocks that share a context, as the result.
-template <int kHeadDim>
-__device__ __forceinline__ void PutSum(const volatile Part<kHeadDim>* parts, uint32_t count,
-                                       uint32_t group, bf16* out) {
+// Adds the parts of a block's warps, or those of the blocks that share a context, which other
+// blocks have written. Calls put(head, i, sum) for each number of each query head.
+template <int kHeadDim, typename Put>
+__device__ __forceinline__ void AddParts(const volatile Part<kHeadDim>* parts, uint32_t count,
+                                         uint32_t group, Shares& shares, const Put& put) {
+  FindShares(parts, count, group, shares);
   for (uint32_t i = threadIdx.x; i < group * kHeadDim; i += kThreads) {
-    float most;
-    float weights;
-    float value;
-    AddParts(parts, count, i / kHeadDim, i % kHeadDim, most, weights, value);
-    device::Store(value / weights, out[i]);
+    const uint32_t head = i / kHeadDim;
+    float sum = 0;
+    for (uint32_t part = 0; part < count; ++part) {
+      sum += parts[part].values[head][i % kHeadDim] * shares.of[head][part];
+    }
+    put(head, i % kHeadDim, sum);
   }
 }
 
@@ -91,6 +104,7 @@ __global__ void __launch_bounds__(kThreads, kHeadDim == 64 ? 4 : 3)
                           uint32_t group, float scale, Part<kHeadDim>* parts, uint32_t* counters,
                           bf16* out, size_t out_stride) {
   __shared__ Part<kHeadDim> warps[kWarps];
+  __shared__ Shares shares;
   device::LetNextKernelStart();
   const uint32_t kv_head = blockIdx.x;
   const uint32_t row = blockIdx.y;
@@ -128,22 +142,20 @@ __global__ void __launch_bounds__(kThreads, kHeadDim == 64 ? 4 : 3)
   state.Store(warps[warp]);
   __syncthreads();
   bf16* to = out + row * out_stride + first_head;
-  if (splits == 1) return PutSum(warps, kWarps, group, to);
+  const auto put_result = [&](uint32_t head, uint32_t i, float sum) {
+    device::Store(sum / shares.weights[head], to[head * kHeadDim + i]);
+  };
+  if (splits == 1) return AddParts(warps, kWarps, group, shares, put_result);
   const size_t of_row = size_t{row} * gridDim.x + kv_head;
-  Part<kHeadDim>* shared = parts + of_row * splits;
-  for (uint32_t i = threadIdx.x; i < group * kHeadDim; i += kThreads) {
-    const uint32_t head = i / kHeadDim;
-    float most;
-    float weights;
-    float value;
-    AddParts<kHeadDim>(warps, kWarps, head, i % kHeadDim, most, weights, value);
-    shared[blockIdx.z].values[head][i % kHeadDim] = value;
-    if (i % kHeadDim == 0) {
-      shared[blockIdx.z].most[head] = most;
-      shared[blockIdx.z].weights[head] = weights;
-    }
+  Part<kHeadDim>* of_blocks = parts + of_row * splits;
+  Part<kHeadDim>& own = of_blocks[blockIdx.z];
+  AddParts(warps, kWarps, group, shares,
+           [&](uint32_t head, uint32_t i, float sum) { own.values[head][i] = sum; });
+  if (threadIdx.x < group) {
+    own.most[threadIdx.x] = shares.most[threadIdx.x];
+    own.weights[threadIdx.x] = shares.weights[threadIdx.x];
   }
-  if (IsLast(counters + of_row, splits)) PutSum(shared, splits, group, to);
+  if (IsLast(counters + of_row, splits)) AddParts(of_blocks, splits, group, shares, put_result);
 }
 
 template <int kHeadDim>
@@ -183,8 +195,7 @@ absl::Status DecodeAttention(Stream stream, ConstTensor q, const DecodeTables& t
   if (!ServesDecodeAttention(shape, pool)) {
     return device::Unserved(
         "attention of decode rows serves bf16 pages of a multiple of 16 tokens, heads of 64 or "
-        "128, "
-        "and up to 8 query heads for a KV head");
+        "128, and up to 8 query heads for a KV head");
   }
   if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
       q.cols != shape.heads * shape.head_dim || out.cols != q.cols || out.rows < q.rows ||

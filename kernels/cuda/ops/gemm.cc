@@ -28,15 +28,23 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// The arguments of a product. With several parts `out` is the first of them.
+struct Arguments {
+  ConstTensor in, weight;
+  Tensor out;
+  bool accumulate = false;
+  uint32_t parts = 1;
+};
+
 // Products with the same Shape use the same algorithm.
 using Shape = std::tuple<uint32_t, uint32_t, uint32_t,  // rows, n, k
                          size_t, size_t, size_t,        // strides of in, weight, out
-                         DataType, DataType, bool>;     // in, out, accumulate
+                         DataType, DataType,            // in, out
+                         bool, uint32_t>;               // accumulate, parts
 
-Shape ShapeOf(const ConstTensor& in, const ConstTensor& weight, const Tensor& out,
-              bool accumulate) {
-  return {in.rows,    weight.rows, in.cols,  in.stride, weight.stride,
-          out.stride, in.type,     out.type, accumulate};
+Shape ShapeOf(const Arguments& a) {
+  return {a.in.rows,    a.weight.rows, a.in.cols,  a.in.stride,  a.weight.stride,
+          a.out.stride, a.in.type,     a.out.type, a.accumulate, a.parts};
 }
 
 class CublasGemm final : public Gemm {
@@ -46,18 +54,23 @@ class CublasGemm final : public Gemm {
 
   absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                         bool accumulate) override;
+  absl::Status MultiplyInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                               PartialSums parts) override;
   absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                     bool accumulate) override;
+  absl::Status TuneInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                           PartialSums parts) override;
 
  private:
   // The product's description and algorithm, made when the shape is new.
-  absl::StatusOr<Product*> Find(const ConstTensor& in, const ConstTensor& weight, const Tensor& out,
-                                bool accumulate);
-  absl::Status Run(Stream stream, const Product& product, const ConstTensor& in,
-                   const ConstTensor& weight, void* out, bool accumulate) const;
+  absl::StatusOr<Product*> Find(const Arguments& arguments);
+  absl::Status Run(Stream stream, const Product& product, const Arguments& arguments) const;
   // Milliseconds of a run, once it is warm.
-  absl::StatusOr<float> Time(Stream stream, const Product& product, const ConstTensor& in,
-                             const ConstTensor& weight, void* out, bool accumulate) const;
+  absl::StatusOr<float> Time(Stream stream, const Product& product,
+                             const Arguments& arguments) const;
+  // These do nothing if there are no rows.
+  absl::Status Multiply(Stream stream, const Arguments& arguments);
+  absl::Status Tune(Stream stream, const Arguments& arguments);
 
   CublasHandle handle_;
   void* workspace_;
@@ -65,12 +78,12 @@ class CublasGemm final : public Gemm {
   std::map<Shape, Product> products_;
 };
 
-absl::StatusOr<Product*> CublasGemm::Find(const ConstTensor& in, const ConstTensor& weight,
-                                          const Tensor& out, bool accumulate) {
-  const Shape shape = ShapeOf(in, weight, out, accumulate);
+absl::StatusOr<Product*> CublasGemm::Find(const Arguments& arguments) {
+  const Shape shape = ShapeOf(arguments);
   const auto known = products_.find(shape);
   if (known != products_.end()) return &known->second;
-  absl::StatusOr<Product> product = DescribeProduct(in, weight, out);
+  const auto& [in, weight, out, accumulate, parts] = arguments;
+  absl::StatusOr<Product> product = DescribeProduct(in, weight, out, parts);
   if (!product.ok()) return product.status();
   Candidates candidates;
   const absl::StatusOr<int> found =
@@ -78,44 +91,53 @@ absl::StatusOr<Product*> CublasGemm::Find(const ConstTensor& in, const ConstTens
   if (!found.ok()) {
     return absl::Status(found.status().code(),
                         absl::StrCat(found.status().message(), ", for [", in.rows, ", ", in.cols,
-                                     "] times [", weight.rows, ", ", weight.cols, "] transposed"));
+                                     "] times [", weight.rows, ", ", weight.cols, "] transposed",
+                                     parts > 1 ? absl::StrCat(" in ", parts, " parts") : ""));
   }
   product->algorithm = candidates[0].algo;
   product->workspace = candidates[0].workspaceSize;
   return &products_.emplace(shape, *std::move(product)).first->second;
 }
 
-absl::Status CublasGemm::Run(Stream stream, const Product& product, const ConstTensor& in,
-                             const ConstTensor& weight, void* out, bool accumulate) const {
+absl::Status CublasGemm::Run(Stream stream, const Product& product,
+                             const Arguments& arguments) const {
+  const auto& [in, weight, out, accumulate, parts] = arguments;
   // They belong to the description, which products of one shape share.
   if (absl::Status status = SetScales(product, in, weight); !status.ok()) return status;
   const float alpha = 1;
   const float beta = accumulate ? 1 : 0;
   return CublasStatus("cuBLASLt did not multiply",
                       cublasLtMatmul(handle_.get(), product.operation.get(), &alpha, weight.data,
-                                     product.weight.get(), in.data, product.in.get(), &beta, out,
-                                     product.out.get(), out, product.out.get(), &product.algorithm,
-                                     workspace_, product.workspace, stream));
+                                     product.weight.get(), in.data, product.in.get(), &beta,
+                                     out.data, product.out.get(), out.data, product.out.get(),
+                                     &product.algorithm, workspace_, product.workspace, stream));
+}
+
+absl::Status CublasGemm::Multiply(Stream stream, const Arguments& arguments) {
+  if (arguments.in.rows == 0) return absl::OkStatus();
+  const absl::StatusOr<Product*> product = Find(arguments);
+  if (!product.ok()) return product.status();
+  return Run(stream, **product, arguments);
 }
 
 absl::Status CublasGemm::Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                                   bool accumulate) {
   if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
-  if (in.rows == 0) return absl::OkStatus();
-  const absl::StatusOr<Product*> product = Find(in, weight, out, accumulate);
-  if (!product.ok()) return product.status();
-  return Run(stream, **product, in, weight, out.data, accumulate);
+  return Multiply(stream, {in, weight, out, accumulate});
 }
 
-absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product, const ConstTensor& in,
-                                       const ConstTensor& weight, void* out,
-                                       bool accumulate) const {
+absl::Status CublasGemm::MultiplyInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                                         PartialSums parts) {
+  if (absl::Status status = CheckGemmInParts(in, weight, parts); !status.ok()) return status;
+  return Multiply(stream, {in, weight, FirstPart(parts), false, parts.count});
+}
+
+absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product,
+                                       const Arguments& arguments) const {
   const Event start;
   const Event end;
   absl::Status status = CudaStatus("cannot record an event", cudaEventRecord(start.get(), stream));
-  for (int i = 0; i < kTimedRuns && status.ok(); ++i) {
-    status = Run(stream, product, in, weight, out, accumulate);
-  }
+  for (int i = 0; i < kTimedRuns && status.ok(); ++i) status = Run(stream, product, arguments);
   status.Update(CudaStatus("cannot record an event", cudaEventRecord(end.get(), stream)));
   status.Update(CudaStatus("a product failed", cudaEventSynchronize(end.get())));
   if (!status.ok()) return status;
@@ -125,15 +147,13 @@ absl::StatusOr<float> CublasGemm::Time(Stream stream, const Product& product, co
   return milliseconds / kTimedRuns;
 }
 
-absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
-                              bool accumulate) {
-  if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
-  if (in.rows == 0) return absl::OkStatus();
-  const absl::StatusOr<Product*> product = Find(in, weight, out, accumulate);
+absl::Status CublasGemm::Tune(Stream stream, const Arguments& arguments) {
+  if (arguments.in.rows == 0) return absl::OkStatus();
+  const absl::StatusOr<Product*> product = Find(arguments);
   if (!product.ok()) return product.status();
   Candidates candidates;
-  const absl::StatusOr<int> found =
-      Propose(handle_.get(), workspace_bytes_, **product, out.type, kCandidates, candidates);
+  const absl::StatusOr<int> found = Propose(handle_.get(), workspace_bytes_, **product,
+                                            arguments.out.type, kCandidates, candidates);
   if (!found.ok()) return found.status();
   float best = std::numeric_limits<float>::infinity();
   Product& tried = **product;
@@ -145,14 +165,13 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
     if (candidates[i].state != CUBLAS_STATUS_SUCCESS) continue;
     tried.algorithm = candidates[i].algo;
     tried.workspace = candidates[i].workspaceSize;
-    // Warms up; some are refused only now.
-    status = Run(stream, tried, in, weight, out.data, accumulate);
+    status = Run(stream, tried, arguments);  // warms up; some are refused only now
     if (absl::IsUnimplemented(status)) {
       refusal = std::exchange(status, absl::OkStatus());
       continue;
     }
     if (!status.ok()) break;
-    const auto time = Time(stream, tried, in, weight, out.data, accumulate);
+    const auto time = Time(stream, tried, arguments);
     status = time.status();
     if (!time.ok() || *time >= best) continue;
     best = *time;
@@ -163,6 +182,18 @@ absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight,
   tried.workspace = workspace;
   const bool none = best == std::numeric_limits<float>::infinity();
   return status.ok() && none ? refusal : status;
+}
+
+absl::Status CublasGemm::Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
+                              bool accumulate) {
+  if (absl::Status status = CheckGemm(in, weight, out, accumulate); !status.ok()) return status;
+  return Tune(stream, {in, weight, out, accumulate});
+}
+
+absl::Status CublasGemm::TuneInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                                     PartialSums parts) {
+  if (absl::Status status = CheckGemmInParts(in, weight, parts); !status.ok()) return status;
+  return Tune(stream, {in, weight, FirstPart(parts), false, parts.count});
 }
 
 }  // namespace

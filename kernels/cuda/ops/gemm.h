@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device_info.h"
+#include "kernels/cuda/ops/partial_sums.h"
 #include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda {
@@ -46,21 +47,33 @@ class Gemm {
   virtual absl::Status Multiply(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                                 bool accumulate) = 0;
 
+  // Part i of in * weight^T, of the i-th of parts.count equal pieces of k columns, by one kernel
+  // that computes all parts. in and weight are bf16 or fp16, k is a multiple of 8 * parts.count and
+  // n one of 4. Otherwise as Multiply.
+  virtual absl::Status MultiplyInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                                       PartialSums parts) = 0;
+
   // Multiplies a few times with each of the likeliest algorithms and keeps the fastest for this
   // shape. Overwrites `out`. Waits for the stream.
   virtual absl::Status Tune(Stream stream, ConstTensor in, ConstTensor weight, Tensor out,
                             bool accumulate) = 0;
+  virtual absl::Status TuneInParts(Stream stream, ConstTensor in, ConstTensor weight,
+                                   PartialSums parts) = 0;
 };
 
 // OK if `device` multiplies E4M3, where `row_scales` is what CheckRowScales says on it.
 // UNIMPLEMENTED names the GPU, what it lacks, and bfloat16 as the way out.
 absl::Status CheckE4M3(const DeviceInfo& device, const absl::Status& row_scales);
 
-// Rows and columns of weights in E4M3 are multiples of this.
-inline constexpr uint32_t kE4M3Multiple = 16;
-
 // The errors of Multiply for its arguments.
 absl::Status CheckGemm(ConstTensor in, ConstTensor weight, const Tensor& out, bool accumulate);
+// The errors of MultiplyInParts likewise.
+absl::Status CheckGemmInParts(ConstTensor in, ConstTensor weight, const PartialSums& parts);
+
+// The first part.
+inline Tensor FirstPart(const PartialSums& parts) {
+  return {parts.data, DataType::kFloat32, parts.rows, parts.cols, parts.cols};
+}
 
 }  // namespace folio::kernels::cuda
 

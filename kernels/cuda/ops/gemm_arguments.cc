@@ -1,5 +1,3 @@
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/cuda/ops/gemm.h"
@@ -9,13 +7,6 @@ namespace {
 
 absl::Status Unserved(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("CUDA products: ", what));
-}
-
-// Rows begin at multiples of 16 bytes and do not overlap.
-bool RowsAreAligned(const ConstTensor& tensor) {
-  constexpr size_t kAlignment = 16;
-  return reinterpret_cast<uintptr_t>(tensor.data) % kAlignment == 0 &&
-         tensor.stride * BytesOf(tensor.type) % kAlignment == 0 && tensor.stride >= tensor.cols;
 }
 
 }  // namespace
@@ -48,6 +39,20 @@ absl::Status CheckGemm(ConstTensor in, ConstTensor weight, const Tensor& out, bo
     return Unserved("rows must begin at multiples of 16 bytes");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckGemmInParts(ConstTensor in, ConstTensor weight, const PartialSums& parts) {
+  // Pieces of a row begin at multiples of 16 bytes, as rows do.
+  constexpr uint32_t kPieceMultiple = 8;
+  if (in.type == DataType::kE4M3) return Unserved("products of E4M3 are not computed in parts");
+  if (parts.count == 0 || in.cols % (parts.count * kPieceMultiple) != 0) {
+    return Unserved(absl::StrCat(in.cols, " columns have no ", parts.count,
+                                 " equal pieces of a multiple of ", kPieceMultiple));
+  }
+  if (parts.rows != in.rows) {
+    return Unserved(absl::StrCat(in.rows, " rows have no parts of ", parts.rows, " rows"));
+  }
+  return CheckGemm(in, weight, FirstPart(parts), /*accumulate=*/false);
 }
 
 absl::Status CheckE4M3(const DeviceInfo& device, const absl::Status& row_scales) {

@@ -27,12 +27,27 @@ cudaDataType_t CudaType(DataType type) {
   return CUDA_R_32F;
 }
 
-absl::Status MakeLayout(const ConstTensor& tensor, uint32_t rows, ProductLayout& layout) {
+// `parts` matrices of the size of `tensor`, whose first numbers are `apart` numbers apart.
+absl::Status MakeLayout(const ConstTensor& tensor, uint32_t parts, size_t apart,
+                        ProductLayout& layout) {
   cublasLtMatrixLayout_t made = nullptr;
-  const cublasStatus_t status = cublasLtMatrixLayoutCreate(
-      &made, CudaType(tensor.type), tensor.cols, rows, static_cast<int64_t>(tensor.stride));
+  cublasStatus_t status = cublasLtMatrixLayoutCreate(
+      &made, CudaType(tensor.type), tensor.cols, tensor.rows, static_cast<int64_t>(tensor.stride));
   layout.reset(made);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+    if (status != CUBLAS_STATUS_SUCCESS) return;
+    status = cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof(value));
+  };
+  if (parts > 1) {
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(parts));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, static_cast<int64_t>(apart));
+  }
   return CublasStatus("cuBLASLt describes no matrix", status);
+}
+
+// Some of the tensor's rows and columns, from the first on.
+ConstTensor Corner(const ConstTensor& tensor, uint32_t rows, uint32_t cols) {
+  return {tensor.data, tensor.type, rows, cols, tensor.stride, tensor.scales};
 }
 
 template <typename T>
@@ -63,8 +78,9 @@ absl::StatusOr<CublasHandle> MakeCublasHandle() {
 }
 
 absl::StatusOr<Product> DescribeProduct(const ConstTensor& in, const ConstTensor& weight,
-                                        const Tensor& out) {
+                                        const Tensor& out, uint32_t parts) {
   Product product;
+  product.parts = parts;
   cublasLtMatmulDesc_t made = nullptr;
   cublasStatus_t status = cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F);
   product.operation.reset(made);
@@ -82,9 +98,11 @@ absl::StatusOr<Product> DescribeProduct(const ConstTensor& in, const ConstTensor
   }
   absl::Status described = CublasStatus("cuBLASLt describes no product", status);
   described.Update(SetScales(product, in, weight));
-  described.Update(MakeLayout(weight, weight.rows, product.weight));
-  described.Update(MakeLayout(in, in.rows, product.in));
-  described.Update(MakeLayout(out, in.rows, product.out));
+  const uint32_t piece = in.cols / parts;
+  described.Update(MakeLayout(Corner(weight, weight.rows, piece), parts, piece, product.weight));
+  described.Update(MakeLayout(Corner(in, in.rows, piece), parts, piece, product.in));
+  described.Update(
+      MakeLayout(Corner(out, in.rows, out.cols), parts, in.rows * out.stride, product.out));
   if (!described.ok()) return described;
   return product;
 }
@@ -108,8 +126,11 @@ absl::StatusOr<int> Propose(cublasLtHandle_t handle, size_t workspace_bytes, con
     status = cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof(value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace_bytes});
-  // Partial sums must not be added in the type of the result, which would round them.
-  if (out != DataType::kFloat32) {
+  // Parts are not to be split once more, which would take a second kernel. Partial sums must not be
+  // added in the type of the result, which would round them.
+  if (product.parts > 1) {
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
+  } else if (out != DataType::kFloat32) {
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }

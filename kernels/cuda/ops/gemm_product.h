@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -39,13 +40,16 @@ absl::StatusOr<CublasHandle> MakeCublasHandle();
 struct Product {
   ProductOperation operation;
   ProductLayout weight, in, out;
+  uint32_t parts = 1;  // see DescribeProduct
   cublasLtMatmulAlgo_t algorithm{};
   size_t workspace = 0;  // bytes that the algorithm wants
 };
 
-// The product of CheckGemm's arguments, with no algorithm yet.
+// The product of CheckGemm's arguments, with no algorithm yet. With several parts it is a batch of
+// them, in which a product has a piece of the columns of `in` and of the weight, and its result
+// lies behind that of the one before.
 absl::StatusOr<Product> DescribeProduct(const ConstTensor& in, const ConstTensor& weight,
-                                        const Tensor& out);
+                                        const Tensor& out, uint32_t parts = 1);
 
 // Has the product take its scales from these rows of E4M3. Does nothing for other types.
 absl::Status SetScales(const Product& product, const ConstTensor& in, const ConstTensor& weight);

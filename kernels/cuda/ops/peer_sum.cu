@@ -35,7 +35,7 @@ __device__ bool AwaitPeer(const volatile uint32_t* at, uint32_t turn,
 }
 
 __global__ void __launch_bounds__(kPeerThreads)
-    SumOverPeersKernel(PeerGroup group, bf16* values, uint32_t packs) {
+    SumOverPeersKernel(const __grid_constant__ PeerGroup group, bf16* values, uint32_t packs) {
   __shared__ uint32_t lost;
   const uint32_t turn = group.turns[blockIdx.x] + 1;
   const uint32_t first = blockIdx.x * kPeerThreads + threadIdx.x;

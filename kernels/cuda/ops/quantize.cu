@@ -46,16 +46,15 @@ __global__ void __launch_bounds__(kQuantizeThreads)
 }  // namespace
 
 absl::Status QuantizeRows(Stream stream, ConstTensor in, Tensor out) {
-  constexpr size_t kMultiple = 16;
   if (out.type != DataType::kE4M3 || out.scales == nullptr || in.cols != out.cols ||
       in.rows > out.rows) {
     return device::Unserved("quantised rows must be E4M3 with scales, of the input's shape");
   }
-  if (in.cols % kMultiple != 0 || in.stride % kMultiple != 0 || out.stride % kMultiple != 0) {
+  if (in.cols % kE4M3Multiple != 0 || in.stride % kE4M3Multiple != 0 ||
+      out.stride % kE4M3Multiple != 0) {
     return device::Unserved(absl::StrCat("rows of ", in.cols, " numbers, ", in.stride, " and ",
-                                         out.stride,
-                                         " apart, are not multiples of 16 as "
-                                         "quantised rows must be"));
+                                         out.stride, " apart, are not multiples of ", kE4M3Multiple,
+                                         " as quantised rows must be"));
   }
   return device::WithStorage(in.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;

@@ -1,11 +1,10 @@
 // One kernel computes all products of few rows. A block has the results of 16 outputs, or of 16
 // gates and their ups, and its warps divide the columns of their weights, so that each
 // multiprocessor has enough loads under way to read memory at its full speed.
-#include <type_traits>
-
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
+#include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/device/product_operands.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/ops/small_products.h"
@@ -23,6 +22,7 @@ constexpr uint32_t kWarps = 8;
 constexpr uint32_t kThreads = kWarps * kWarp;
 constexpr uint32_t kTileOutputs = 16;
 constexpr uint32_t kTileRows = 8;
+
 // Results take the sums of one output, or of a gate and its up, for one row.
 template <typename T>
 struct Stored {
@@ -82,7 +82,7 @@ __device__ __forceinline__ void AddColumns(const Input& in, const bf16* const (&
 #pragma unroll
         for (int k = 0; k < Input::kParts * kTiles; ++k) {
           const auto& tile = weights[i].at[k % kTiles];
-          device::MultiplyChunk(tile[0][half], tile[1][half], x[k / kTiles],
+          device::MultiplyPacks(tile[0][half], tile[1][half], x[k / kTiles],
                                 sums[k % kTiles][row_tile]);
         }
       }
@@ -161,12 +161,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   __syncthreads();
   PutResults(in, parts, first, outputs, result);
-}
-
-bool RowsAreAligned(const ConstTensor& tensor) {
-  constexpr size_t kAlignment = 16;
-  return reinterpret_cast<uintptr_t>(tensor.data) % kAlignment == 0 &&
-         tensor.stride * BytesOf(tensor.type) % kAlignment == 0 && tensor.stride >= tensor.cols;
 }
 
 // `outputs` are the columns of the result.

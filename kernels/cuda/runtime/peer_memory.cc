@@ -101,7 +101,7 @@ absl::StatusOr<PeerMemory> PeerMemory::Open(const PeerHandle& handle) {
     void* data = nullptr;
     const cudaError_t error = cudaIpcOpenMemHandle(&data, ipc, cudaIpcMemLazyEnablePeerAccess);
     if (error != cudaSuccess) return CannotMap("cudaIpcOpenMemHandle", error);
-    return PeerMemory(data, /*mapped=*/true, nullptr);
+    return PeerMemory(data, nullptr);
   }
   const cudaError_t error = cudaDeviceEnablePeerAccess(handle.device, 0);
   if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) {
@@ -114,11 +114,11 @@ absl::StatusOr<PeerMemory> PeerMemory::Open(const PeerHandle& handle) {
   auto kept = block == exported.blocks.end() ? nullptr : block->second.lock();
   if (kept == nullptr) return absl::UnavailableError("the rank has ended");
   void* data = kept->buffer.as<void>();
-  return PeerMemory(data, /*mapped=*/false, std::move(kept));
+  return PeerMemory(data, std::move(kept));
 }
 
 PeerMemory::~PeerMemory() {
-  if (mapped_) cudaIpcCloseMemHandle(data_);
+  if (data_ != nullptr && kept_ == nullptr) cudaIpcCloseMemHandle(data_);
 }
 
 }  // namespace folio::kernels::cuda

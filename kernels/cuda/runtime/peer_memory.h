@@ -40,9 +40,7 @@ class PeerMemory {
  public:
   PeerMemory() = default;
   PeerMemory(PeerMemory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        mapped_(std::exchange(other.mapped_, false)),
-        kept_(std::move(other.kept_)) {}
+      : data_(std::exchange(other.data_, nullptr)), kept_(std::move(other.kept_)) {}
   PeerMemory& operator=(PeerMemory&&) = delete;
   ~PeerMemory();
 
@@ -53,12 +51,10 @@ class PeerMemory {
   void* data() const { return data_; }
 
  private:
-  PeerMemory(void* data, bool mapped, std::shared_ptr<PeerBlock> kept)
-      : data_(data), mapped_(mapped), kept_(std::move(kept)) {}
+  PeerMemory(void* data, std::shared_ptr<PeerBlock> kept) : data_(data), kept_(std::move(kept)) {}
 
   void* data_ = nullptr;
-  bool mapped_ = false;              // by this
-  std::shared_ptr<PeerBlock> kept_;  // of this process
+  std::shared_ptr<PeerBlock> kept_;  // null for memory of another process, which this unmaps
 };
 
 }  // namespace folio::kernels::cuda

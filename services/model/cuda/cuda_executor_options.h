@@ -17,8 +17,8 @@ struct CudaExecutorOptions {
   // Choose the algorithms of products by trying them when the executor is made. Otherwise
   // cuBLASLt's heuristic chooses, which is slower and the same each time.
   bool tune = true;
-  // Serve rows that decode and products of few rows by kernels of our own. Otherwise FlashInfer and
-  // cuBLASLt serve all steps.
+  // Serve rows that decode and products of few rows by kernels of our own, and add parts of
+  // products by one. Otherwise FlashInfer and cuBLASLt serve all steps.
   bool decode_kernels = true;
   // Set for one rank of a group. The model and the pool are then the rank's shard, and all ranks
   // enqueue the same steps in the same order. Only the leader samples and fills outputs. Null for a

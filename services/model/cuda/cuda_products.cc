@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "kernels/cuda/ops/ops.h"
+#include "kernels/cuda/ops/partial_sums.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
 #include "services/model/cuda/decode_shapes.h"
+#include "services/runtime/logging.h"
 
 namespace folio::model {
 namespace {
@@ -30,8 +32,9 @@ CudaProducts::CudaProducts(const DeviceWeights& weights, cuda::Stream stream,
     : weights_(weights),
       max_rows_(options.max_rows),
       max_logit_rows_(options.max_logit_rows),
-      max_small_rows_(options.small_kernels && ServesSmallProducts(weights) ? cuda::kMaxSmallRows
-                                                                            : 0),
+      max_small_rows_(options.own_kernels && ServesSmallProducts(weights) ? cuda::kMaxSmallRows
+                                                                          : 0),
+      processors_(options.processors),
       stream_(stream),
       communicator_(options.communicator) {}
 
@@ -39,7 +42,9 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, cuda::Stream stream,
     const CudaProductsOptions& options) {
   std::unique_ptr<CudaProducts> made(new CudaProducts(weights, stream, options));
-  if (absl::Status status = made->Allocate(memory); !status.ok()) return status;
+  absl::Status status = cuda::RunAll(
+      {[&] { return made->Allocate(memory); }, [&] { return made->AllocateParts(memory); }});
+  if (!status.ok()) return status;
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();
   made->gemm_ = *std::move(gemm);
@@ -75,6 +80,25 @@ absl::Status CudaProducts::Allocate(cuda::DeviceMemory& memory) {
   return absl::OkStatus();
 }
 
+absl::Status CudaProducts::AllocateParts(cuda::DeviceMemory& memory) {
+  const DeviceLayerWeights& w = weights_.layers.front();
+  uint32_t most = 0;
+  for (uint32_t rows = 1; rows <= std::min(max_rows_, cuda::kMaxRowsInParts); ++rows) {
+    const uint32_t parts = std::max(Parts(rows, w.out), Parts(rows, w.down));
+    if (parts > 1) most = std::max(most, parts * rows);
+  }
+  if (most == 0) return absl::OkStatus();
+  auto parts = memory.Allocate(size_t{most} * config().hidden * sizeof(float), "parts of products");
+  if (!parts.ok()) return parts.status();
+  parts_ = *std::move(parts);
+  return absl::OkStatus();
+}
+
+uint32_t CudaProducts::Parts(uint32_t rows, const ConstTensor& weight) const {
+  if (!in_parts_ || max_small_rows_ == 0 || IsSmall(rows) || communicator_ != nullptr) return 1;
+  return cuda::PartsOfProduct(rows, weight.rows, weight.cols, processors_);
+}
+
 absl::Status CudaProducts::Multiply(const Tensor& in, const ConstTensor& weight, const Tensor& out,
                                     bool accumulate) {
   return gemm_->Multiply(stream_, in, weight, out, accumulate);
@@ -98,6 +122,12 @@ absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qk
     };
     const auto tune_sum = [&](const Activations& in, const ConstTensor& weight) {
       if (IsSmall(rows)) return absl::OkStatus();
+      if (const cuda::PartialSums parts = PartsOf(rows, weight); parts.count > 1) {
+        absl::Status tuned = gemm_->TuneInParts(stream_, in.Rows(rows), weight, parts);
+        if (!absl::IsUnimplemented(tuned)) return tuned;
+        log::Info("no product is computed in parts", {{"reason", tuned.message()}});
+        in_parts_ = false;
+      }
       if (communicator_ == nullptr) return tune(in, weight, hidden, true);
       return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
     };
@@ -129,10 +159,14 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
     return cuda::SmallProduct(stream_, in, w.qkv, w.qkv_bias, qkv);
   }
   const bool small = IsSmall(hidden.rows);
+  const bool is_normed = layer > 0 && Parts(hidden.rows, weights_.layers[layer - 1].down) > 1;
   const Tensor normed = normed_.Rows(hidden.rows);
   const Tensor loss = loss_.Rows(hidden.rows);
   return cuda::RunAll(
-      {[&] { return Norm(hidden, w.attention_norm, /*missing=*/layer > 0); },
+      {[&] {
+         return is_normed ? absl::OkStatus()
+                          : Norm(hidden, w.attention_norm, /*missing=*/layer > 0);
+       },
        [&] {
          return small ? cuda::SmallProduct(stream_, {normed}, w.qkv, w.qkv_bias, qkv)
                       : Multiply(normed, w.qkv, qkv);
@@ -155,13 +189,16 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
 
 absl::Status CudaProducts::AddAttended(uint32_t layer, const Tensor& attended,
                                        const Tensor& hidden) {
-  return AddProduct(attended, weights_.layers[layer].out, hidden);
+  const DeviceLayerWeights& w = weights_.layers[layer];
+  return AddProduct(attended, w.out, w.ffn_norm, hidden);
 }
 
 absl::Status CudaProducts::AddFeedForward(uint32_t layer, const Tensor& hidden) {
   const DeviceLayerWeights& w = weights_.layers[layer];
+  const bool is_last = layer + 1 == config().num_layers;
+  const float* next_norm = is_last ? nullptr : weights_.layers[layer + 1].attention_norm;
   absl::Status status = GateUp(w, hidden);
-  return status.ok() ? AddProduct(ffn_.Rows(hidden.rows), w.down, hidden) : status;
+  return status.ok() ? AddProduct(ffn_.Rows(hidden.rows), w.down, next_norm, hidden) : status;
 }
 
 absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tensor& hidden) {
@@ -170,7 +207,9 @@ absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tenso
     return cuda::SmallSwiGlu(stream_, {hidden, weights.ffn_norm, config().norm_eps},
                              weights.gate_up, ffn);
   }
-  absl::Status status = Norm(hidden, weights.ffn_norm, /*missing=*/true);
+  const bool is_normed = Parts(hidden.rows, weights.out) > 1;
+  absl::Status status =
+      is_normed ? absl::OkStatus() : Norm(hidden, weights.ffn_norm, /*missing=*/true);
   if (!status.ok()) return status;
   const Tensor normed = normed_.Rows(hidden.rows);
   if (IsSmall(hidden.rows)) return cuda::SmallSwiGlu(stream_, {normed}, weights.gate_up, ffn);
@@ -180,7 +219,13 @@ absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tenso
 }
 
 absl::Status CudaProducts::AddProduct(const Tensor& in, const ConstTensor& weight,
-                                      const Tensor& hidden) {
+                                      const float* norm, const Tensor& hidden) {
+  if (const cuda::PartialSums parts = PartsOf(in.rows, weight); parts.count > 1) {
+    absl::Status status = gemm_->MultiplyInParts(stream_, in, weight, parts);
+    if (!status.ok()) return status;
+    return cuda::AddPartsRmsNorm(stream_, parts, hidden, norm, config().norm_eps,
+                                 normed_.Rows(in.rows));
+  }
   const bool small = IsSmall(in.rows);
   if (communicator_ == nullptr) {
     return small ? cuda::AddSmallProduct(stream_, {in}, weight, hidden)

@@ -1,7 +1,9 @@
 // CudaProducts enqueues a model's matrix products on a GPU, with the norms in front of them and
 // what is done with their results. Steps of few rows take the time in which weights are read. They
 // go through kernels that do all of this at once (kernels/cuda/ops/small_products.h). Others go
-// through cuBLASLt and a kernel for each of the rest.
+// through cuBLASLt and a kernel for each of the rest. Up to some 128 rows cuBLASLt computes the
+// products that end in a residual in parts, and one kernel adds these, the residual and the next
+// norm (kernels/cuda/ops/partial_sums.h).
 //
 // Hidden states are float32 [rows, hidden], and other inputs of products are bf16.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_PRODUCTS_H_
@@ -26,9 +28,11 @@ namespace folio::model {
 struct CudaProductsOptions {
   uint32_t max_rows = 0;                     // of a step
   uint32_t max_logit_rows = 0;               // of which logits are computed at once
+  uint32_t processors = 0;                   // the GPU's number of multiprocessors
   CudaCommunicator* communicator = nullptr;  // null for a worker of one rank
-  // Compute steps of few rows by kernels of their own. Benchmarks compare both.
-  bool small_kernels = true;
+  // Compute steps of few rows by kernels of their own, and add the parts of products. Benchmarks
+  // compare both.
+  bool own_kernels = true;
 };
 
 // Not thread-safe.
@@ -44,6 +48,9 @@ class CudaProducts {
   // states, queries with keys and values, and attended values of max_rows rows. Waits.
   absl::Status Tune(const Activations& hidden, const Activations& qkv, const Activations& attended);
 
+  // The calls of a step are Qkv, AddAttended and AddFeedForward of each layer in turn, since a call
+  // may leave the state normalised for the next one.
+  //
   // The layer's queries, keys and values, float32. A sum of ranks that is still missing from
   // `hidden` is added to it.
   absl::Status Qkv(uint32_t layer, const kernels::cuda::Tensor& hidden,
@@ -64,6 +71,7 @@ class CudaProducts {
   CudaProducts(const DeviceWeights& weights, kernels::cuda::Stream stream,
                const CudaProductsOptions& options);
   absl::Status Allocate(kernels::cuda::DeviceMemory& memory);
+  absl::Status AllocateParts(kernels::cuda::DeviceMemory& memory);
 
   const ModelConfig& config() const { return weights_.config; }
   // Whether the layers' products of so many rows are computed by kernels of our own, and whether
@@ -72,30 +80,37 @@ class CudaProducts {
   bool NormsInside(uint32_t rows) const {
     return IsSmall(rows) && rows <= kernels::cuda::kMaxNormedRows && communicator_ == nullptr;
   }
+  // In how many parts a product that ends in a residual is computed. With more than one the state
+  // is normalised for the next product as well.
+  uint32_t Parts(uint32_t rows, const kernels::cuda::ConstTensor& weight) const;
+  kernels::cuda::PartialSums PartsOf(uint32_t rows,
+                                     const kernels::cuda::ConstTensor& weight) const {
+    return {parts_.as<float>(), Parts(rows, weight), rows, weight.rows};
+  }
   // Adds what is missing from `hidden`, and normalises it into normed_.
   absl::Status Norm(const kernels::cuda::Tensor& hidden, const float* weight, bool missing);
-  absl::Status SmallQkv(uint32_t layer, const kernels::cuda::Tensor& hidden,
-                        const kernels::cuda::Tensor& qkv);
   // silu(gate) * up of the normalised state, in ffn_.
   absl::Status GateUp(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& hidden);
+  // hidden += in * weight^T. `norm` is that of the next product, and null behind the last layer.
   absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
-                          const kernels::cuda::Tensor& hidden);
+                          const float* norm, const kernels::cuda::Tensor& hidden);
   absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
                         const kernels::cuda::Tensor& out, bool accumulate = false);
 
   const DeviceWeights& weights_;
-  const uint32_t max_rows_, max_logit_rows_, max_small_rows_;
+  const uint32_t max_rows_, max_logit_rows_, max_small_rows_, processors_;
   const kernels::cuda::Stream stream_;
   CudaCommunicator* const communicator_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;
   const QuantizingGemm* quantizing_ = nullptr;  // the same, if layers have weights in E4M3
 
-  Activations normed_;   // [max_rows, hidden]
-  Activations loss_;     // [max_rows, hidden]
-  Activations gate_up_;  // [max_rows, 2 ffn]
-  Activations ffn_;      // [max_rows, ffn]
-  Activations logits_;   // float32 [max_logit_rows, outputs]
-  kernels::cuda::DeviceBuffer gemm_space_;
+  Activations normed_;    // [max_rows, hidden]
+  Activations loss_;      // [max_rows, hidden]
+  Activations gate_up_;   // [max_rows, 2 ffn]
+  Activations ffn_;       // [max_rows, ffn]
+  Activations logits_;    // float32 [max_logit_rows, outputs]
+  bool in_parts_ = true;  // until cuBLASLt has no algorithm for one of the products
+  kernels::cuda::DeviceBuffer gemm_space_, parts_;
 };
 
 }  // namespace folio::model

@@ -1,7 +1,6 @@
 #include "services/model/cuda/cuda_transformer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "kernels/cuda/ops/decode_attention.h"
@@ -53,8 +52,9 @@ absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
   auto products = CudaProducts::Make(weights, memory, stream,
                                      {.max_rows = max_rows,
                                       .max_logit_rows = kMaxLogitRows,
+                                      .processors = processors,
                                       .communicator = communicator,
-                                      .small_kernels = decode_kernels});
+                                      .own_kernels = decode_kernels});
   if (!products.ok()) return products.status();
   made->products_ = *std::move(products);
   return made;
@@ -88,16 +88,11 @@ absl::Status CudaTransformer::Allocate(bool decode_kernels) {
 }
 
 absl::Status CudaTransformer::AllocateDecodeSpace() {
-  const size_t bytes = cuda::DecodeAttentionBytes(shape_, processors_);
-  auto space = memory_.Allocate(bytes, "parts of attention of decode rows");
+  auto space = memory_.Allocate(cuda::DecodeAttentionBytes(shape_, processors_),
+                                "parts of attention of decode rows");
   if (!space.ok()) return space.status();
-  const auto zeros = cuda::PinnedBuffer::Allocate(bytes, "the same");
-  if (!zeros.ok()) return zeros.status();
-  std::memset(zeros->as<void>(), 0, bytes);
   decode_space_ = *std::move(space);
-  return cuda::RunAll(
-      {[&] { return cuda::CopyToDevice(stream_, decode_space_.as<>(), zeros->as<>(), bytes); },
-       [&] { return cuda::WaitFor(stream_); }});
+  return cuda::Zero(decode_space_);
 }
 
 // Each run is one row, which sees all of its context.

@@ -25,9 +25,20 @@ class QuantizingGemm final : public kernels::cuda::Gemm {
   absl::Status Multiply(kernels::cuda::Stream stream, kernels::cuda::ConstTensor in,
                         kernels::cuda::ConstTensor weight, kernels::cuda::Tensor out,
                         bool accumulate) override;
+  absl::Status MultiplyInParts(kernels::cuda::Stream stream, kernels::cuda::ConstTensor in,
+                               kernels::cuda::ConstTensor weight,
+                               kernels::cuda::PartialSums parts) override {
+    return gemm_->MultiplyInParts(stream, in, weight, parts);
+  }
   absl::Status Tune(kernels::cuda::Stream stream, kernels::cuda::ConstTensor in,
                     kernels::cuda::ConstTensor weight, kernels::cuda::Tensor out,
                     bool accumulate) override;
+
+  absl::Status TuneInParts(kernels::cuda::Stream stream, kernels::cuda::ConstTensor in,
+                           kernels::cuda::ConstTensor weight,
+                           kernels::cuda::PartialSums parts) override {
+    return gemm_->TuneInParts(stream, in, weight, parts);
+  }
 
   // The codes of `in` lie there after it was multiplied by a weight in E4M3, until the next such
   // product.

@@ -21,6 +21,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 #define threadIdx (::folio::emulate::place.thread)
 #define blockIdx (::folio::emulate::place.block)

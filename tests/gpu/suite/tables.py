@@ -244,10 +244,11 @@ def attention(results):
 
 def products(results):
     lines = [
-        "## Products of small batches, of the copy's bandwidth; to reach: 80 % with one row",
+        "## Products of decode steps, of the copy's bandwidth; to reach: 80 % with one row",
         "",
-        "The products of all layers of a decode step, with norms, SwiGLU and residuals, as one CUDA graph: by the kernels of small",
-        "batches, and by cuBLASLt with kernels for the rest.",
+        "The products of all layers of a decode step, with norms, SwiGLU and residuals, as one CUDA graph: as the worker computes",
+        "them by default, and by cuBLASLt with a kernel for each of the rest. Kernels of small batches serve up to 16 rows. Up to",
+        "some 128 rows, cuBLASLt computes two of a layer's products in parts, and one kernel adds these, the residual and the norm.",
         "",
     ]
     body = []
