@@ -11,13 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-absl::Status Unsupported(const std::string& where, absl::string_view field, const json& value,
-                         absl::string_view known) {
-  return absl::UnimplementedError(absl::StrCat(
-      where, ": ", field, ": ", value.dump(-1, ' ', false, json::error_handler_t::replace),
-      " is not supported (", known, ")"));
-}
-
 absl::StatusOr<const Family*> ReadFamily(const JsonFields& fields, const std::string& where) {
   const json* names = fields.Find("architectures");
   if (names == nullptr) {

@@ -26,17 +26,12 @@ class QuantizationFields {
     for (const json& each : served) {
       if (value == each) return *this;
     }
-    status_.Update(absl::UnimplementedError(absl::StrCat(
-        where_, ": ", field, ": ", Text(value), " is not supported (only ", Text(served), ")")));
+    status_.Update(Unsupported(where_, field, value, absl::StrCat("only ", served.dump())));
     return *this;
   }
   const absl::Status& status() const { return status_; }
 
  private:
-  static std::string Text(const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
-  }
-
   const json& fields_;
   const std::string where_;
   absl::Status status_;

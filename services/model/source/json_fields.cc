@@ -65,6 +65,13 @@ absl::StatusOr<json> ReadJsonObject(const std::string& path) {
   return ParseJsonObject((*file)->text(), path);
 }
 
+absl::Status Unsupported(const std::string& where, absl::string_view field, const json& value,
+                         absl::string_view known) {
+  return absl::UnimplementedError(absl::StrCat(
+      where, ": ", field, ": ", value.dump(-1, ' ', false, json::error_handler_t::replace),
+      " is not supported (", known, ")"));
+}
+
 const json* JsonFields::Find(const char* key) const {
   const auto found = object_.find(key);
   return found == object_.end() || found->is_null() ? nullptr : &*found;

@@ -27,6 +27,10 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(absl::string_view text, const std
 // Reads and parses a file. NOT_FOUND when there is none.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
+// UNIMPLEMENTED names the field, its value, and what is `known` instead.
+absl::Status Unsupported(const std::string& where, absl::string_view field,
+                         const nlohmann::json& value, absl::string_view known);
+
 class JsonFields {
  public:
   // Both live longer than this. `where` is put in front of every message.
