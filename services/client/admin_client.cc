@@ -2,12 +2,30 @@
 
 #include <grpcpp/support/sync_stream.h>
 
+#include <functional>
+#include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/client/channel.h"
 
 namespace folio::client {
+namespace {
+
+// A server without Admin answers as one whose version lacks the call. Its health tells them apart.
+absl::Status ExplainUnimplemented(const Endpoint& endpoint, absl::Status status,
+                                  const CallOptions& options) {
+  if (!absl::IsUnimplemented(status)) return status;
+  const auto health = CheckHealth(endpoint, options, folio::v1::Admin::service_full_name());
+  if (!absl::IsNotFound(health.status())) return status;
+  return absl::UnimplementedError(
+      absl::StrCat("the ", endpoint.name,
+                   " serves no Admin at this address; give one of --admin_listen of folio-manager, "
+                   "or of --listen where it has no --admin_listen"));
+}
+
+}  // namespace
 
 class AdminClient::State {
  public:
@@ -15,6 +33,17 @@ class AdminClient::State {
 
   explicit State(Endpoint to)
       : endpoint(std::move(to)), stub(folio::v1::Admin::NewStub(endpoint.channel)) {}
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(void (Callbacks::*method)(grpc::ClientContext*, const Request*,
+                                                          Response*,
+                                                          std::function<void(grpc::Status)>),
+                                const std::type_identity_t<Request>& request,
+                                const CallOptions& options) const {
+    auto response = CallUnary(endpoint, stub->async(), method, request, options);
+    if (response.ok()) return response;
+    return ExplainUnimplemented(endpoint, response.status(), options);
+  }
 
   const Endpoint endpoint;
   const std::unique_ptr<folio::v1::Admin::Stub> stub;
@@ -24,10 +53,10 @@ class EventStream::State {
  public:
   State(Endpoint endpoint, folio::v1::Admin::Stub& stub,
         const folio::v1::WatchEventsRequest& request, const CallOptions& options)
-      : endpoint_(std::move(endpoint)) {
-    Prepare(options, &context_);
+      : endpoint_(std::move(endpoint)), options_(options) {
+    Prepare(options_, &context_);
     reader_ = stub.WatchEvents(&context_, request);
-    running_.emplace(options.cancellation, &context_);
+    running_.emplace(options_.cancellation, &context_);
   }
 
   ~State() {
@@ -41,7 +70,7 @@ class EventStream::State {
     if (ended_) return std::nullopt;
     folio::v1::WatchEventsResponse response;
     if (reader_->Read(&response)) return response;
-    status_ = FromGrpc(endpoint_, reader_->Finish());
+    status_ = ExplainUnimplemented(endpoint_, FromGrpc(endpoint_, reader_->Finish()), options_);
     running_.reset();
     ended_ = true;
     return std::nullopt;
@@ -52,6 +81,7 @@ class EventStream::State {
 
  private:
   const Endpoint endpoint_;
+  const CallOptions options_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReader<folio::v1::WatchEventsResponse>> reader_;
   std::optional<RunningCall> running_;
@@ -80,39 +110,33 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(absl::string_v
 }
 
 absl::StatusOr<folio::v1::ListPoolsResponse> AdminClient::ListPools(const CallOptions& options) {
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListPools,
-                   folio::v1::ListPoolsRequest(), options);
+  return state_->Call(&State::Callbacks::ListPools, folio::v1::ListPoolsRequest(), options);
 }
 
 absl::StatusOr<folio::v1::ListSequencesResponse> AdminClient::ListSequences(
     const CallOptions& options) {
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListSequences,
-                   folio::v1::ListSequencesRequest(), options);
+  return state_->Call(&State::Callbacks::ListSequences, folio::v1::ListSequencesRequest(), options);
 }
 
 absl::StatusOr<folio::v1::GetSequenceResponse> AdminClient::GetSequence(
     uint64_t sequence_id, const CallOptions& options) {
   folio::v1::GetSequenceRequest request;
   request.set_sequence_id(sequence_id);
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetSequence, request,
-                   options);
+  return state_->Call(&State::Callbacks::GetSequence, request, options);
 }
 
 absl::StatusOr<folio::v1::ExplainEvictionResponse> AdminClient::ExplainEviction(
     const folio::v1::ExplainEvictionRequest& request, const CallOptions& options) {
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ExplainEviction,
-                   request, options);
+  return state_->Call(&State::Callbacks::ExplainEviction, request, options);
 }
 
 absl::StatusOr<folio::v1::GetManagerResponse> AdminClient::GetManager(const CallOptions& options) {
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::GetManager,
-                   folio::v1::GetManagerRequest(), options);
+  return state_->Call(&State::Callbacks::GetManager, folio::v1::GetManagerRequest(), options);
 }
 
 absl::StatusOr<folio::v1::ListWorkersResponse> AdminClient::ListWorkers(
     const CallOptions& options) {
-  return CallUnary(state_->endpoint, state_->stub->async(), &State::Callbacks::ListWorkers,
-                   folio::v1::ListWorkersRequest(), options);
+  return state_->Call(&State::Callbacks::ListWorkers, folio::v1::ListWorkersRequest(), options);
 }
 
 EventStream AdminClient::WatchEvents(const folio::v1::WatchEventsRequest& request,

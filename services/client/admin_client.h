@@ -46,6 +46,7 @@ class EventStream {
 class AdminClient {
  public:
   // `address` is "unix:/path" or "host:port". UNAVAILABLE names it and says why nothing answers.
+  // Calls to an address that is for workers alone end with UNIMPLEMENTED, which says so.
   static absl::StatusOr<std::unique_ptr<AdminClient>> Connect(absl::string_view address,
                                                               const ConnectOptions& options = {});
   ~AdminClient();

@@ -41,12 +41,14 @@ absl::Status SetKeepalive(absl::Duration keepalive, grpc::ChannelArguments* argu
 }
 
 grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
-                   grpc::health::v1::HealthCheckResponse* response) {
+                   grpc::health::v1::HealthCheckResponse* response,
+                   absl::string_view service = "") {
   auto stub = grpc::health::v1::Health::NewStub(endpoint.channel);
   grpc::ClientContext context;
   Prepare(options, &context);
   context.set_wait_for_ready(wait_for_server);
-  const grpc::health::v1::HealthCheckRequest request;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(std::string(service));
   absl::Notification done;
   grpc::Status status;
   stub->async()->Check(&context, &request, response, [&](grpc::Status result) {
@@ -135,9 +137,11 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   }
 }
 
-absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options) {
+absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options,
+                                 absl::string_view service) {
   grpc::health::v1::HealthCheckResponse response;
-  const grpc::Status status = Check(endpoint, options, /*wait_for_server=*/false, &response);
+  const grpc::Status status =
+      Check(endpoint, options, /*wait_for_server=*/false, &response, service);
   if (!status.ok()) return FromGrpc(endpoint, status);
   return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
 }

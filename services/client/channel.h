@@ -39,8 +39,10 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
 // The server's code and words. The address is added if the words are not the server's.
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status);
 
-// True if the server's health is SERVING.
-absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options);
+// True if the server's health is SERVING, or that of one of its services, such as "folio.v1.Admin".
+// NOT_FOUND if it does not have the service.
+absl::StatusOr<bool> CheckHealth(const Endpoint& endpoint, const CallOptions& options,
+                                 absl::string_view service = "");
 
 // Runs one unary call to its end. `start` begins it with gRPC's callback interface.
 absl::Status Call(

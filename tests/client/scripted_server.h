@@ -49,6 +49,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
     builder.RegisterService(static_cast<folio::v1::Inference::Service*>(this));
     builder.RegisterService(static_cast<folio::v1::Admin::Service*>(this));
     server_ = builder.BuildAndStart();
+    server_->GetHealthCheckService()->SetServingStatus(folio::v1::Admin::service_full_name(), true);
   }
   ~ScriptedServer() override { Stop(); }
 
@@ -67,9 +68,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   folio::v1::GenerateRequest generate_request() const { return Locked(generate_request_); }
   folio::v1::ScoreRequest score_request() const { return Locked(score_request_); }
   folio::v1::WatchEventsRequest watch_request() const { return Locked(watch_request_); }
-  std::vector<folio::v1::GenerateRequest> generate_requests() const {
-    return Locked(generate_requests_);
-  }
+  auto generate_requests() const { return Locked(generate_requests_); }
 
  private:
   template <typename T>

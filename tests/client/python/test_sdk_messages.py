@@ -128,6 +128,19 @@ def test_layer_budgets_and_a_single_stop(server, client):
     assert list(request.cache.layer_budget_tokens) == [64, 32] and list(request.stop) == ["end"]
 
 
+@pytest.mark.parametrize("layers, number", [(None, 0), ("per_layer", 1), ("shared", 2)])
+def test_layers_choose_by_themselves_or_together(server, client, layers, number):
+    assert sent(server, client, policy="key_diff", budget=64, layers=layers).cache.layers == number
+
+
+def test_shares_of_the_budget(server, client):
+    cache = sent(server, client, policy="key_diff", budget=64, prompt_share=0.9, protect_ends=0.4, segments=64).cache
+    shares = folio.messages.read(cache)
+    assert (shares.prompt_share, shares.protect_ends, shares.segments) == (0.9, 0.4, 64)
+    plain = sent(server, client, policy="full", prompt_share=0, protect_ends=0, segments=1).cache
+    assert (plain.prompt_share, plain.protect_ends) == (0, 0)
+
+
 def test_chats_of_dicts_and_of_pairs(server, client):
     turns = [("system", "Be brief."), ("user", "Hi")]
     sent(server, client, prompt=None, chat=turns)

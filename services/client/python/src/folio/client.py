@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from folio import checks, requests
 from folio.generation import AsyncGeneration, Generation
 from folio.managing import ManagerCalls
 from folio.messages import read
-from folio.policies import Policy
-from folio.requests import ChatTurn
+from folio.requests import CacheArguments, ChatTurn
 from folio.results import Eviction, Model, ScoreResult, Tokens
 from folio.server import Server, Workers, check_address, default_address, never_connected
 from folio.v1 import admin_pb2_grpc, inference_pb2, inference_pb2_grpc
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in typing from Python 3.11 on
 
 
 class Client(ManagerCalls):
     """A client of one worker, and of its manager. Thread-safe, and calls run in parallel.
 
     `address` is the worker's, written "unix:/path" or "host:port". None takes $FOLIO_ADDRESS, or the socket where
-    folio-worker listens by default. `manager` is the manager's, with $FOLIO_MANAGER_ADDRESS. `timeout` is the default
-    of all calls in seconds, and None waits forever. A call that cannot have had an effect is tried again up to
-    `retries` times. If a generation loses its worker, others are asked for `resume` seconds (0: none) to continue it,
-    or to begin it if nothing had come: those at `standby`, which have the same manager, and a new one at `address`. If
-    the worker hangs this needs some seconds more than --lease_ttl and --kill_fenced_after of the manager (10 each). A
-    server is lost if it leaves a ping unanswered, which a running call sends every `keepalive` seconds (0: never).
+    folio-worker listens by default. `manager` is the manager's, with $FOLIO_MANAGER_ADDRESS, and one of its
+    --admin_listen if it has that flag. `timeout` is the default of all calls in seconds, and None waits forever. A
+    call that cannot have had an effect is tried again up to `retries` times. If a generation loses its worker, others
+    are asked for `resume` seconds (0: none) to continue it, or to begin it if nothing had come: those at `standby`,
+    which have the same manager, and a new one at `address`. If the worker hangs this needs some seconds more than
+    --lease_ttl and --kill_fenced_after of the manager (10 each). A server is lost if it leaves a ping unanswered,
+    which a running call sends every `keepalive` seconds (0: never).
 
     Nothing is sent until the first call. Leaving the `with` block, or `close`, ends running calls. Errors are
     `folio.FolioError`s. Arguments that cannot be right raise a ValueError or TypeError that names them.
@@ -90,15 +94,6 @@ class Client(ManagerCalls):
         *,
         tokens: Iterable[int] | None = None,
         chat: Iterable[ChatTurn] | None = None,
-        policy: Policy | str | None = None,
-        budget: int | float | None = None,
-        sink_tokens: int | None = None,
-        recent_tokens: int | None = None,
-        eviction_mode: str | None = None,
-        schedule: str | None = None,
-        layer_budgets: Sequence[int] | None = None,
-        compaction: str | None = None,
-        compaction_stride: int | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -113,6 +108,7 @@ class Client(ManagerCalls):
         priority: int = 0,
         tenant: str = "",
         timeout: float | None = None,
+        **cache: Unpack[CacheArguments],
     ) -> Generation:
         """Continues a prompt (text, token ids, or a chat in the model's template), piece by piece.
 
@@ -127,6 +123,10 @@ class Client(ManagerCalls):
         compaction       of a prompt over its budget, "whole" at its end, or "streamed" also during prefill, so that
                          the cache never holds more than budget and stride. None is "whole" where the pool has room.
         compaction_stride   is the prompt tokens between two streamed compactions. None is 512.
+        layers           choose "per_layer" (None), or "shared": once for all layers, by the mean of their rankings.
+        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9, None is 0.
+        protect_ends     of the budget, that stays at each end of the prompt. At most 0.4, None is 0.
+        segments         of the text, that keep a part of their tokens each. At most 64, None is 1.
         max_tokens       is the most new tokens. None is 256, or the rest of the context.
         stop             ends the text before the first of these strings.
         temperature, top_k, top_p, min_p, seed   choose tokens. Temperature 0 always takes the likeliest.
@@ -137,11 +137,9 @@ class Client(ManagerCalls):
         tenant           names the party that asks. Tenants take turns when requests wait.
         timeout          limits the whole call in seconds. None is the client's.
         """
-        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
-        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            cache,
+            requests.cache_of("generate", cache),
             requests.sampling_message(temperature, top_k, top_p, min_p, seed),
             max_tokens=max_tokens,
             stop=stop,
@@ -160,15 +158,6 @@ class Client(ManagerCalls):
         *,
         tokens: Iterable[int] | None = None,
         chat: Iterable[ChatTurn] | None = None,
-        policy: Policy | str | None = None,
-        budget: int | float | None = None,
-        sink_tokens: int | None = None,
-        recent_tokens: int | None = None,
-        eviction_mode: str | None = None,
-        schedule: str | None = None,
-        layer_budgets: Sequence[int] | None = None,
-        compaction: str | None = None,
-        compaction_stride: int | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -183,13 +172,12 @@ class Client(ManagerCalls):
         priority: int = 0,
         tenant: str = "",
         timeout: float | None = None,
+        **cache: Unpack[CacheArguments],
     ) -> AsyncGeneration:
         """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
-        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
-        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            cache,
+            requests.cache_of("agenerate", cache),
             requests.sampling_message(temperature, top_k, top_p, min_p, seed),
             max_tokens=max_tokens,
             stop=stop,
@@ -210,26 +198,16 @@ class Client(ManagerCalls):
         chat: Iterable[ChatTurn] | None = None,
         continuation: str | None = None,
         continuation_tokens: Iterable[int] | None = None,
-        policy: Policy | str | None = None,
-        budget: int | float | None = None,
-        sink_tokens: int | None = None,
-        recent_tokens: int | None = None,
-        eviction_mode: str | None = None,
-        schedule: str | None = None,
-        layer_budgets: Sequence[int] | None = None,
-        compaction: str | None = None,
-        compaction_stride: int | None = None,
         top_logprobs: int = 0,
         report_evictions: bool = False,
         label: str = "",
         priority: int = 0,
         tenant: str = "",
         timeout: float | None = None,
+        **cache: Unpack[CacheArguments],
     ) -> ScoreResult:
         """Log-probabilities of a given continuation, fed token by token with the same compaction and evictions
         as `generate`. `top_logprobs` adds that many of the likeliest tokens at each place."""
-        when = (eviction_mode, schedule, layer_budgets, compaction, compaction_stride)
-        cache = requests.cache_message(policy, budget, sink_tokens, recent_tokens, *when)
         request = requests.score_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
             requests.input_message(
@@ -237,7 +215,7 @@ class Client(ManagerCalls):
                 text="continuation",
                 tokens="continuation_tokens",
             ),
-            cache,
+            requests.cache_of("score", cache),
             top_logprobs=top_logprobs,
             report_evictions=report_evictions,
             label=label,

@@ -60,7 +60,8 @@ class Aborted(FolioError):
 
 
 class Unimplemented(FolioError):
-    """The server is older than this client, or is another kind of server."""
+    """The server is older than this client, or is another kind of server. A manager that has --admin_listen answers
+    operators' calls at those addresses alone."""
 
 
 class PermissionDenied(FolioError):

@@ -82,12 +82,25 @@ class ManagerCalls:
         recent_tokens: int | None = None,
         schedule: str | None = None,
         layer_budgets: Sequence[int] | None = None,
+        layers: str | None = None,
+        prompt_share: float | None = None,
+        protect_ends: float | None = None,
+        segments: int | None = None,
         timeout: float | None = None,
     ) -> Explanation:
         """A dry run of a decision, which lists what would leave the cache now, with scores. Without cache
         arguments it is the decision of the sequence's own policy."""
         cache = requests.cache_message(
-            policy, budget, sink_tokens, recent_tokens, schedule=schedule, layer_budgets=layer_budgets
+            policy,
+            budget,
+            sink_tokens,
+            recent_tokens,
+            schedule=schedule,
+            layer_budgets=layer_budgets,
+            layers=layers,
+            prompt_share=prompt_share,
+            protect_ends=protect_ends,
+            segments=segments,
         )
         request = requests.explain_message(sequence_id, cache)
         found: Explanation = read(self._manager.call("ExplainEviction", request, self._seconds(timeout)))

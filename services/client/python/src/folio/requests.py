@@ -6,7 +6,7 @@ The server checks everything that depends on it (page size, context length, voca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Union
+from typing import TypedDict, Union
 
 from folio import checks
 from folio.policies import Full, Policy, policy as parse_policy, to_message
@@ -16,6 +16,7 @@ ChatTurn = Union[Mapping[str, str], tuple[str, str]]
 """{"role": ..., "content": ...}, or the two as a pair."""
 
 SCHEDULES = {"uniform": types_pb2.BUDGET_SCHEDULE_UNIFORM, "pyramid": types_pb2.BUDGET_SCHEDULE_PYRAMID}
+LAYERS = {"per_layer": types_pb2.LAYERS_PER_LAYER, "shared": types_pb2.LAYERS_SHARED}
 COMPACTIONS = {"whole": types_pb2.COMPACTION_WHOLE, "streamed": types_pb2.COMPACTION_STREAMED}
 MODES = {"pipelined": types_pb2.EVICTION_MODE_PIPELINED, "synchronous": types_pb2.EVICTION_MODE_SYNCHRONOUS}
 
@@ -66,6 +67,24 @@ def _fill_budget(cache: types_pb2.CacheOptions, budget: object) -> None:
         cache.budget_share = checks.real("budget", budget, 0.0, 1.0, above=True)
 
 
+class CacheArguments(TypedDict, total=False):
+    """How much of a sequence stays in the cache, as `Client.generate` describes it."""
+
+    policy: Policy | str | None
+    budget: int | float | None
+    sink_tokens: int | None
+    recent_tokens: int | None
+    eviction_mode: str | None
+    schedule: str | None
+    layer_budgets: Sequence[int] | None
+    compaction: str | None
+    compaction_stride: int | None
+    layers: str | None
+    prompt_share: float | None
+    protect_ends: float | None
+    segments: int | None
+
+
 def cache_message(
     policy: Policy | str | None = None,
     budget: int | float | None = None,
@@ -76,6 +95,10 @@ def cache_message(
     layer_budgets: Sequence[int] | None = None,
     compaction: str | None = None,
     compaction_stride: int | None = None,
+    layers: str | None = None,
+    prompt_share: float | None = None,
+    protect_ends: float | None = None,
+    segments: int | None = None,
 ) -> types_pb2.CacheOptions:
     """The message of the cache arguments."""
     cache = types_pb2.CacheOptions()
@@ -102,6 +125,16 @@ def cache_message(
         cache.eviction_mode = checks.choice("eviction_mode", eviction_mode, MODES)  # type: ignore[assignment]
     if compaction is not None:
         cache.compaction = checks.choice("compaction", compaction, COMPACTIONS)  # type: ignore[assignment]
+    if layers is not None:
+        cache.layers = checks.choice("layers", layers, LAYERS)  # type: ignore[assignment]
+        if layers == "shared" and (layer_budgets is not None or schedule not in (None, "uniform")):
+            raise ValueError('layers="shared" needs one budget for all layers, without layer_budgets or schedule')
+    if prompt_share is not None:
+        cache.prompt_share = checks.real("prompt_share", prompt_share, 0.0, 0.9)
+    if protect_ends is not None:
+        cache.protect_ends = checks.real("protect_ends", protect_ends, 0.0, 0.4)
+    if segments is not None:
+        cache.segments = checks.integer("segments", segments, least=1, most=64)
     if compaction_stride is not None:
         if compaction != "streamed":
             raise ValueError('compaction_stride is for compaction="streamed"')
@@ -109,7 +142,18 @@ def cache_message(
     if isinstance(chosen, Full):
         _refuse_with_full(budget=budget, layer_budgets=layer_budgets, schedule=schedule)
         _refuse_with_full(sink_tokens=sink_tokens or None, recent_tokens=recent_tokens or None)
+        _refuse_with_full(layers=None if layers == "per_layer" else layers)
+        _refuse_with_full(prompt_share=prompt_share or None, protect_ends=protect_ends or None)
+        _refuse_with_full(segments=None if segments == 1 else segments)
     return cache
+
+
+def cache_of(call: str, arguments: CacheArguments) -> types_pb2.CacheOptions:
+    """The message of the cache arguments of `call`, whose other arguments have names of their own."""
+    for name in arguments:
+        if name not in CacheArguments.__annotations__:
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+    return cache_message(**arguments)
 
 
 def _refuse_with_full(**arguments: object) -> None:

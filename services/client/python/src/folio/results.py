@@ -28,9 +28,14 @@ class CacheOptions:
     eviction_mode: str
     compaction: str = "unspecified"
     compaction_stride_tokens: int = 0
+    layers: str = "unspecified"
+    prompt_share: float = 0.0
+    protect_ends: float = 0.0
+    segments: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budget_share", short_float(self.budget_share))
+        for name in ("budget_share", "prompt_share", "protect_ends"):
+            object.__setattr__(self, name, short_float(getattr(self, name)))
 
 
 @of("Candidate")
