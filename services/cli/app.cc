@@ -27,11 +27,13 @@ client::ConnectOptions ConnectWithin(absl::Duration timeout) {
 }
 
 void AddGlobalOptions(CLI::App& app, Context& context) {
-  app.add_option("--address", context.address,
-                 "Address of the process that the command talks to: unix:/path or host:port.\n"
-                 "Default: worker $FOLIO_ADDRESS or " +
-                     DefaultWorkerAddress() + ",\n         manager $FOLIO_MANAGER_ADDRESS or " +
-                     DefaultManagerAddress());
+  app.add_option(
+      "--address", context.address,
+      "Address of the process that the command talks to: unix:/path or host:port.\n"
+      "Default: worker $FOLIO_ADDRESS or " +
+          DefaultWorkerAddress() + ",\n         manager $FOLIO_MANAGER_ADDRESS or " +
+          DefaultManagerAddress() +
+          "\nA manager that has --admin_listen serves folioctl at those addresses alone");
   app.add_option_function<std::string>(
          "--output", [&context](const std::string& format) { context.json = format == "json"; },
          "table, or json (the protocol's messages, one event per line for generate, chat and "

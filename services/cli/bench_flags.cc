@@ -44,8 +44,13 @@ absl::StatusOr<load::Choice> ParseChoice(const std::string& text, const CacheFla
   }
   CacheFlags flags = cache.With(choice.name);
   const bool own_budget = flags.policy != choice.name;
-  // In a mix, --budget is for the policies that evict.
-  if (flags.policy == "full" && !own_budget) flags.budget.clear();
+  // In a mix, these are for the policies that evict.
+  if (flags.policy == "full" && !own_budget) {
+    flags.budget.clear();
+    flags.layers = "per_layer";
+    flags.prompt_share = flags.protect_ends = 0;
+    flags.segments = 1;
+  }
   auto proto = flags.ToProto();
   if (!proto.ok()) return UsageError(absl::StrCat("--policy ", proto.status().message()));
   choice.cache = *std::move(proto);

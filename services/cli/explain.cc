@@ -115,7 +115,8 @@ void AddExplain(CLI::App& root, Context& context) {
   command->callback([flags, command, &context] {
     // Without any of these flags the sequence's own settings apply.
     bool own = true;
-    for (const char* name : {"--policy", "--budget", "--schedule", "--sink", "--recent"}) {
+    for (const char* name : {"--policy", "--budget", "--schedule", "--sink", "--recent", "--layers",
+                             "--prompt_share", "--protect_ends", "--segments"}) {
       own = own && command->count(name) == 0;
     }
     context.action = [flags, own, &context] { return Explain(*flags, own, context); };

@@ -105,6 +105,14 @@ std::string DescribeCache(const folio::v1::CacheOptions& cache) {
   if (cache.compaction() == folio::v1::COMPACTION_STREAMED) {
     absl::StrAppend(&text, ", compacted every ", cache.compaction_stride_tokens(), " tokens");
   }
+  if (cache.layers() == folio::v1::LAYERS_SHARED) absl::StrAppend(&text, ", shared by all layers");
+  if (cache.prompt_share() > 0) {
+    absl::StrAppend(&text, ", prompt's share ", cache.prompt_share());
+  }
+  if (cache.protect_ends() > 0) {
+    absl::StrAppend(&text, ", ends of the prompt ", cache.protect_ends());
+  }
+  if (cache.segments() > 1) absl::StrAppend(&text, ", ", cache.segments(), " segments");
   const bool synchronous = cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;
   return absl::StrCat(text, synchronous ? ", synchronous" : ", pipelined");
 }

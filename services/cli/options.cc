@@ -87,8 +87,34 @@ void CacheFlags::Add(CLI::App& command) {
       .add_option("--compaction_stride", compaction_stride,
                   "Prompt tokens between two streamed compactions (default: 512)")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option(
+          "--layers", layers,
+          "Layers choose the tokens that go per_layer (each by itself), or shared (once for\n"
+          "all of them, by the mean of their rankings)")
+      ->check(CLI::IsMember({"per_layer", "shared"}))
+      ->capture_default_str();
+  AddShares(command);
   command.add_option("--mode", mode, "When evictions take effect: pipelined or synchronous")
       ->check(CLI::IsMember({"pipelined", "synchronous"}))
+      ->capture_default_str();
+}
+
+void CacheFlags::AddShares(CLI::App& command) {
+  command
+      .add_option("--prompt_share", prompt_share,
+                  "Share of the budget that generation leaves to the prompt (at most 0.9)")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  command
+      .add_option("--protect_ends", protect_ends,
+                  "Share of the budget that stays at each end of the prompt (at most 0.4)")
+      ->check(CLI::Range(0.0, 0.4))
+      ->capture_default_str();
+  command
+      .add_option("--segments", segments,
+                  "Stretches of the text that keep a part of their tokens each (at most 64)")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
 }
 
@@ -104,6 +130,10 @@ absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
   if (compaction == "whole") cache.set_compaction(folio::v1::COMPACTION_WHOLE);
   if (compaction == "streamed") cache.set_compaction(folio::v1::COMPACTION_STREAMED);
   if (compaction_stride.has_value()) cache.set_compaction_stride_tokens(*compaction_stride);
+  if (layers == "shared") cache.set_layers(folio::v1::LAYERS_SHARED);
+  cache.set_prompt_share(prompt_share);
+  cache.set_protect_ends(protect_ends);
+  if (segments > 1) cache.set_segments(segments);
   cache.set_eviction_mode(mode == "synchronous" ? folio::v1::EVICTION_MODE_SYNCHRONOUS
                                                 : folio::v1::EVICTION_MODE_PIPELINED);
   return cache;

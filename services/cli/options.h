@@ -15,7 +15,8 @@
 
 namespace folio::cli {
 
-// --policy, --budget, --schedule, --sink, --recent, --compaction, --compaction_stride, --mode.
+// --policy, --budget, --schedule, --sink, --recent, --compaction, --compaction_stride, --layers,
+// --prompt_share, --protect_ends, --segments, --mode.
 struct CacheFlags {
   std::string policy = "full";
   std::string budget;  // tokens, a share of the prompt, or a list of tokens for each layer
@@ -23,6 +24,10 @@ struct CacheFlags {
   std::optional<uint32_t> sink, recent;
   std::string compaction = "automatic";
   std::optional<uint32_t> compaction_stride;
+  std::string layers = "per_layer";
+  float prompt_share = 0;
+  float protect_ends = 0;
+  uint32_t segments = 1;
   std::string mode = "pipelined";
 
   void Add(CLI::App& command);
@@ -32,6 +37,9 @@ struct CacheFlags {
   // The same flags with the policy and the budget of "POLICY:BUDGET", or with the policy of
   // "POLICY" alone. A policy may contain a colon itself.
   CacheFlags With(const std::string& text) const;
+
+ private:
+  void AddShares(CLI::App& command);
 };
 
 // --temperature, --top_k, --top_p, --min_p, --seed.

@@ -64,6 +64,14 @@ TEST(Format, CacheOptions) {
   cache.set_recent_tokens(32);
   cache.set_eviction_mode(folio::v1::EVICTION_MODE_SYNCHRONOUS);
   EXPECT_EQ(DescribeCache(cache), "paged_eviction, budget 256, sink 16, recent 32, synchronous");
+  cache.set_layers(folio::v1::LAYERS_SHARED);
+  cache.set_prompt_share(0.5F);
+  cache.set_protect_ends(0.25F);
+  cache.set_segments(8);
+  EXPECT_EQ(DescribeCache(cache),
+            "paged_eviction, budget 256, sink 16, recent 32, shared by all layers, prompt's share "
+            "0.5, ends of the "
+            "prompt 0.25, 8 segments, synchronous");
   EXPECT_EQ(DescribeCache(client::StreamingLlm(64)), "streaming_llm, budget 64, pipelined");
 }
 

@@ -51,12 +51,20 @@ TEST(Options, BudgetsAreTokensOrAShareOrAListOfLayers) {
   flags.policy = "kv_crush:key_diff,share=0.5";
   flags.budget = "0.25";
   flags.schedule = "pyramid";
+  flags.layers = "shared";
+  flags.prompt_share = 0.5F;
+  flags.protect_ends = 0.25F;
+  flags.segments = 8;
   auto cache = flags.ToProto();
   ASSERT_TRUE(cache.ok()) << cache.status();
   EXPECT_TRUE(cache->policy().kv_crush().has_key_diff());
   EXPECT_EQ(cache->budget_share(), 0.25F);
   EXPECT_EQ(cache->budget_tokens(), 0);
   EXPECT_EQ(cache->budget_schedule(), folio::v1::BUDGET_SCHEDULE_PYRAMID);
+  EXPECT_EQ(cache->layers(), folio::v1::LAYERS_SHARED);
+  EXPECT_EQ(cache->prompt_share(), 0.5F);
+  EXPECT_EQ(cache->protect_ends(), 0.25F);
+  EXPECT_EQ(cache->segments(), 8);
   flags.budget = "64,32";
   EXPECT_THAT(flags.ToProto()->layer_budget_tokens(), ElementsAre(64, 32));
   for (const char* wrong : {"many", "64,", "64,x", "-5", "1.5", "nan"}) {

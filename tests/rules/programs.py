@@ -4,6 +4,7 @@ Nothing need be built. tests/e2e/test_docs_commands.py compares the flags with t
 """
 
 import ast
+import collections
 import functools
 import json
 import re
@@ -42,7 +43,9 @@ def client_flags():
         return set(re.findall(r'(?:add_(?:option|flag|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
 
     text = "\n".join(path.read_text() for path in sorted((ROOT / "services/cli").glob("*.cc")))
-    groups = {match[1]: own(body) for match, body in bodies(text, r"^void (\w+)Flags::Add\(")}
+    groups = collections.defaultdict(set)
+    for match, body in bodies(text, r"^void (\w+)Flags::Add\w*\("):
+        groups[match[1]] |= own(body)
     (every,) = ({"help"} | own(body) for _, body in bodies(text, r"^void AddGlobalOptions\("))
     found = {"": every}
     for _, body in bodies(text, r"^void Add\w+\(CLI::App& root"):
