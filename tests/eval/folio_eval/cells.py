@@ -17,6 +17,10 @@ class Setting:
     recent: int | None = None
     schedule: str | None = None
     compaction: str | None = None
+    layers: str | None = None
+    prompt_share: float | None = None
+    protect_ends: float | None = None
+    segments: int | None = None
 
     def arguments(self, salt):
         """For the client's calls. `random` draws anew for each `salt` unless its seed is given."""
@@ -32,15 +36,20 @@ class Setting:
             "schedule": self.schedule,
             "compaction": compaction or None,
             "compaction_stride": int(stride) if stride else None,
+            **{name: getattr(self, name) for name in ("layers", "prompt_share", "protect_ends", "segments")},
             "eviction_mode": "synchronous",
         }
 
     @property
     def series(self):
         """The setting but for its budget, as people read it: one line of a plot."""
-        extras = [f"{name} {value}" for name, value in
-                  (("sink", self.sink), ("recent", self.recent), ("", self.schedule), ("", self.compaction)) if value is not None]  # fmt: skip
-        return ", ".join([self.policy, *(extra.strip() for extra in extras)])
+        own = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        extras = [
+            value if name in ("schedule", "compaction") else f"{name.replace('_', ' ')} {value}"
+            for name, value in own.items()
+            if name not in ("policy", "budget")
+        ]
+        return ", ".join([self.policy, *extras])
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -79,17 +88,19 @@ def parse_compaction(text):
     return text
 
 
-def grid(tasks, policies, budgets, lengths, seeds, sinks=(None,), recents=(None,), schedules=(None,), compactions=(None,)):
+def grid(tasks, policies, budgets, lengths, seeds, **others):
     """The cells, those that belong together next to each other: what is interrupted has whole comparisons first.
 
-    `full` takes no budget, so that it comes once; policies in any spelling become the one of the SDK.
+    `others` are lists of values for other fields of a Setting. `full` takes none of them and no budget, so that it comes
+    once; policies in any spelling become the one of the SDK.
     """
     names = list(dict.fromkeys(str(folio.policy(text)) for text in policies))
     settings = [Setting(FULL)] if FULL in names else []
-    others = [name for name in names if name != FULL]
-    if others and not budgets:
-        raise ValueError(f"{others[0]} needs a budget")
-    settings += [Setting(*values) for values in itertools.product(others, budgets, sinks, recents, schedules, compactions)]
+    evicting = [name for name in names if name != FULL]
+    if evicting and not budgets:
+        raise ValueError(f"{evicting[0]} needs a budget")
+    for policy, budget, *values in itertools.product(evicting, budgets, *others.values()):
+        settings.append(Setting(policy, budget, **dict(zip(others, values, strict=True))))
     return [
         Cell(task, length, setting, seed)
         for seed, task, length, setting in itertools.product(seeds, tasks, lengths, settings)

@@ -15,6 +15,8 @@ from folio_eval.store import ResultsError, Store
 from folio_eval.subject import Subject
 
 INTERRUPTED = 130
+# Settings of the cache that are lists of values to try, beside policies and budgets.
+OTHERS = ("sink", "recent", "schedule", "compaction", "layers", "prompt_share", "protect_ends", "segments")
 
 
 def listed(convert=str):
@@ -83,6 +85,10 @@ def parser():
     run.add_argument("--schedule", type=listed(), default=[None], help="uniform, pyramid (the manager's default)")
     run.add_argument("--compaction", type=compactions, default=[None],
                      help="when prompts are compacted: whole,streamed,streamed:128 (the manager's choice)")  # fmt: skip
+    run.add_argument("--layers", type=listed(), default=[None], help="per_layer, shared (the manager's default)")
+    run.add_argument("--prompt-share", type=listed(float), default=[None], help="prompt_share to try (0)")
+    run.add_argument("--protect-ends", type=listed(float), default=[None], help="protect_ends to try (0)")
+    run.add_argument("--segments", type=listed(int), default=[None], help="segments to try (1)")
     run.add_argument("--maps", type=listed(), help="tasks to keep maps of resident positions of (the first one)")
     run.add_argument("--jobs", type=int, default=4, help="requests in flight (4)")
     run.add_argument("--out", required=True, help="results, a JSON line per cell; what it holds is not done again")
@@ -100,7 +106,7 @@ def parser():
     report.add_argument("--out", required=True, help="folder for report.html and the plots")
     report.add_argument("--title", default="What eviction costs")
     compare = commands.add_parser("compare", help="is one policy better than another by more than the interval?")
-    compare.add_argument("better", help="a policy, policy@budget, or policy/compaction such as key_diff/streamed:128")
+    compare.add_argument("better", help="such as key_diff+layers=shared/streamed:128@256, of which the policy is enough")
     compare.add_argument("than", help="another")
     compare.add_argument("results", nargs="+")
     commands.add_parser("tasks", help="list the tasks")
@@ -114,10 +120,8 @@ def node_of(options):
 
 
 def run(options):
-    wanted = cells.grid(
-        options.tasks, options.policies, options.budgets, options.lengths, options.seeds,
-        options.sink, options.recent, options.schedule, options.compaction,
-    )  # fmt: skip
+    others = {name: getattr(options, name) for name in OTHERS}
+    wanted = cells.grid(options.tasks, options.policies, options.budgets, options.lengths, options.seeds, **others)
     for name in options.tasks:
         tasks.find(name)
     results = Store(options.out)

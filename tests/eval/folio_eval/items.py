@@ -11,13 +11,15 @@ class Item:
     forced: tuple[int, ...]
     answer: tuple[int, ...]
     parts: tuple[tuple[int, int], ...]  # spans of the answer that are judged, each right or wrong as a whole
+    names: tuple[str, ...] = ()  # of the parts, where each is also reported by itself
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A judged piece of an answer; a plain string between values is not judged."""
+    """A judged piece of an answer; a plain string between values is not judged. One with a name is also reported alone."""
 
     text: str
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Question:
     question: str
     lead: str
     answer: tuple  # of str and Value
+    gap: str = "\n\n"  # between the text and the question
 
 
 def spell(subject, answer):
@@ -42,13 +45,30 @@ def spell(subject, answer):
     return tuple(ids), tuple(parts)
 
 
+def names_of(answer):
+    """The names of the values of an answer, for Item.names; either all have one or none has."""
+    return tuple(piece.name for piece in answer if isinstance(piece, Value) and piece.name)
+
+
 def ask_after(subject, length, question, blind):
     """The question at the end of a prompt of `length` tokens or a little less; `blind`: the prompt is the context
     alone, and the question is decoded, after the cache was compacted."""
     before, between = subject.turns[:2]
     answer, parts = spell(subject, question.answer)
-    tail = f"\n\n{question.question}{between}{question.lead}"
+    tail = f"{question.gap}{question.question}{between}{question.lead}"
     forced = subject.ids(tail) if blind else ()
     room = min(length, subject.context - len(forced) - len(answer))
     prompt = subject.fit(room, lambda units: before + question.context(units) + ("" if blind else tail))
-    return Item(tuple(prompt), tuple(forced), answer, parts)
+    return Item(tuple(prompt), tuple(forced), answer, parts, names_of(question.answer))
+
+
+def continue_text(subject, length, context, tail, answer, blind):
+    """A text of `length` tokens or a little less that the model continues itself, without a chat around it.
+
+    `context(units)` is the text with that much filler, and `tail` its end, which is decoded if `blind`.
+    """
+    ids, parts = spell(subject, answer)
+    forced = subject.ids(tail) if blind else ()
+    room = min(length, subject.context - len(forced) - len(ids))
+    prompt = subject.fit(room, lambda units: context(units) + ("" if blind else tail))
+    return Item(tuple(prompt), tuple(forced), ids, parts, names_of(answer))

@@ -7,15 +7,29 @@ TOP = 20  # the most candidates that a worker reports
 
 def judge(item, logprobs, tops):
     """{"score", "exact", "nll"} of a scored item: the share of its parts whose every token the model itself would have
-    chosen, whether all parts are, and nats per judged token."""
+    chosen, whether all parts are, and nats per judged token. A part with a name gives "score.NAME" and "nll.NAME" too."""
     start = len(item.forced)
-    right, nats, tokens = 0, 0.0, 0
+    right, nats, tokens = [], [], []
     for begin, end in item.parts:
         places = range(start + begin, start + end)
-        right += all(tops[at][0].token == item.answer[at - start] for at in places)
-        nats -= sum(logprobs[at] for at in places)
-        tokens += end - begin
-    return {"score": right / len(item.parts), "exact": float(right == len(item.parts)), "nll": nats / tokens}
+        right.append(all(tops[at][0].token == item.answer[at - start] for at in places))
+        nats.append(-sum(logprobs[at] for at in places))
+        tokens.append(end - begin)
+    values = {"score": sum(right) / len(right), "exact": float(all(right)), "nll": sum(nats) / sum(tokens)}
+    for at, name in enumerate(item.names):
+        values |= {part_of("score", name): float(right[at]), part_of("nll", name): nats[at] / tokens[at]}
+    return values
+
+
+def part_of(measure, name):
+    """The name of a measure of one part of the answers."""
+    return f"{measure}.{name}"
+
+
+def split(measure):
+    """(measure, name of the part or "") of the name of a measure."""
+    kind, _, name = measure.partition(".")
+    return kind, name
 
 
 def known(top, token, logprob):

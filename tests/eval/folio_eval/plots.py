@@ -1,6 +1,6 @@
 """The report's pictures, as PNG. Each function gives None where the results have nothing for it."""
 
-from folio_eval import look
+from folio_eval import look, measures
 from folio_eval.cells import FULL
 
 PARETO = "decode_rate"
@@ -76,13 +76,33 @@ def against_budget(results, length, measure):
             _panel(one, results, length, lambda setting: results.estimate(name, length, setting, measure))
         else:
             _panel(one, results, length, lambda setting: results.mean(length, setting, measure))
-        one.set_title(name)
-        if measure == "score":
-            one.set_ylim(-0.03, 1.03)
-        elif measure == "kl" or (measure == "nll" and name != "perplexity"):
-            one.set_ylim(bottom=0)  # nats of prose hardly move, far above 0
-        one.set_xlabel("budget, tokens per layer")
-        one.set_ylabel(look.LABELS.get(measure, measure))
+        _label(one, name, measure)
+    look.legend_below(figure, axes)
+    return look.png(figure)
+
+
+def _label(axes, title, measure):
+    axes.set_title(title)
+    if measure == "score":
+        axes.set_ylim(-0.03, 1.03)
+    elif measure == "kl" or (measure == "nll" and not title.endswith("perplexity")):
+        axes.set_ylim(bottom=0)  # nats of prose hardly move, far above 0
+    axes.set_xlabel("budget, tokens per layer")
+    axes.set_ylabel(look.LABELS.get(measure, measure))
+
+
+def parts_against_budget(results, length, measure):
+    """A panel for each named part of the answers."""
+    parts = [
+        (task, part) for task, part in results.parts(measure)
+        if any(results.values(task, length, one, part) for one in results.settings())
+    ]  # fmt: skip
+    if not parts:
+        return None
+    figure, axes = look.panels(len(parts))
+    for one, (task, part) in zip(axes, parts):
+        _panel(one, results, length, lambda setting: results.estimate(task, length, setting, part))
+        _label(one, f"{task}, {measures.split(part)[1]}", measure)
     look.legend_below(figure, axes)
     return look.png(figure)
 

@@ -18,16 +18,16 @@ SLOT = re.compile(r"(\b[Aa] )?\{(\w+)\}")
 
 @functools.cache
 def _data():
-    """({slot: words}, [sentences of a theme])."""
-    slots, themes = {}, []
+    """({slot: words}, {theme: its sentences})."""
+    slots, themes = {}, {}
     for line in DATA.read_text().splitlines():
         if line.startswith("@"):
             name, words = line[1:].split(" ", 1)
             slots[name] = words.split("|")
         elif line.startswith("=="):
-            themes.append([])
+            sentences = themes[line[2:].strip()] = []
         elif line and not line.startswith("#"):
-            themes[-1].append(line)
+            sentences.append(line)
     return slots, themes
 
 
@@ -56,9 +56,19 @@ def sentences(seed):
     rng = random.Random(f"prose {seed}")
     slots, themes = _data()
     for turn in itertools.count():
-        for paragraph in _deal(rng, themes):
+        for paragraph in _deal(rng, list(themes.values())):
             fixed = {slot: rng.choice(slots[slot]) for slot in FIXED}
             for at, sentence in enumerate(paragraph):
                 if turn and "{" not in sentence:
                     sentence = f"{rng.choice(slots['opening'])} {sentence[0].lower()}{sentence[1:]}"
                 yield _fill(rng, sentence, slots, fixed) + ("\n\n" if at == len(paragraph) - 1 else " ")
+
+
+def patterns():
+    """{theme: its sentences that have slots}."""
+    return {theme: [sentence for sentence in sentences if "{" in sentence] for theme, sentences in _data()[1].items()}
+
+
+def filled(rng, pattern):
+    """A sentence of a pattern, its slots filled at random."""
+    return _fill(rng, pattern, _data()[0], {})

@@ -4,7 +4,7 @@ import base64
 import html
 import pathlib
 
-from folio_eval import plots, tables
+from folio_eval import measures, plots, tables
 from folio_eval.look import LABELS
 from folio_eval.summary import Results
 
@@ -89,14 +89,28 @@ def _measures(page, results, length):
         page.picture(f"{measure}-{length}", plots.against_budget(results, length, measure), f"{measure} against budget")
         for at, budget in enumerate(results.budgets() or [None]):
             page.folded(f"Table: budget {budget}", tables.by_task(results, length, budget, measure), at == 0)
-    for measure in results.measures() - {"score", "nll", "kl", "exact", plots.PARETO}:
+    shown = {"score", "nll", "kl", "exact", plots.PARETO}
+    for measure in sorted(one for one in results.measures() - shown if not measures.split(one)[1]):
         page.picture(f"{measure}-{length}", plots.against_budget(results, length, measure), f"{measure} against budget")
+
+
+def _parts(page, results, length):
+    """Answers whose parts have names: each part by itself."""
+    for measure in ("score", "nll"):
+        picture = plots.parts_against_budget(results, length, measure)
+        if picture is None:
+            continue
+        page.add(f"<h3>{html.escape(LABELS[measure])}, part by part</h3>")
+        page.picture(f"{measure}-parts-{length}", picture, f"{measure} of each part against budget")
+        for at, budget in enumerate(results.budgets() or [None]):
+            page.folded(f"Table: budget {budget}", tables.by_part(results, length, budget, measure), at == 0)
 
 
 def _sections(page, results):
     for length in results.lengths():
         page.section(f"{length} tokens")
         _measures(page, results, length)
+        _parts(page, results, length)
         page.add("<h3>Against each other</h3>")
         page.words(
             "Difference from the policy named above the column, prompt by prompt, as mean over the tasks. Green: better "

@@ -11,7 +11,10 @@ from folio_eval import store as lines
 from folio_eval.asking import Asker, Place
 from folio_eval.tasks import find
 
-WEIGHTS = {"long_generation": 6000, "long_generation_prompt": 6000, "perplexity": 1600, "decode_speed": 6000}
+WEIGHTS = {
+    **dict.fromkeys(("long_generation", "long_generation_prompt", "three_facts", "dialogue_decoded", "decode_speed"), 6000),
+    **dict.fromkeys(("perplexity", "novel_perplexity", "speeches_perplexity"), 1600),
+}
 
 
 @dataclasses.dataclass

@@ -15,7 +15,7 @@ import pathlib
 
 from folio_eval.cells import Cell, Setting
 
-SETTING = ("policy", "budget", "sink", "recent", "schedule", "compaction")
+SETTING = tuple(field.name for field in dataclasses.fields(Setting))
 
 
 class ResultsError(Exception):

@@ -2,7 +2,7 @@
 
 import functools
 
-from folio_eval import stats
+from folio_eval import measures, stats
 from folio_eval.cells import FULL
 from folio_eval.store import cell_of, gather, read_lines
 
@@ -36,6 +36,11 @@ class Results:
 
     def measures(self):
         return set(self._column(3, None))
+
+    def parts(self, measure):
+        """[(task, its measure of one named part)] of what has answers with named parts."""
+        found = dict.fromkeys((key[0], key[3]) for key in self._values)
+        return [(task, name) for task, name in found if name != measure and measures.split(name)[0] == measure]
 
     def most_prompts(self):
         """Of a cell over all seeds."""
@@ -100,4 +105,5 @@ def verdict(estimate, measure):
     """"better", "worse", or "" where the interval holds 0."""
     if estimate is None or not estimate.sure:
         return ""
-    return "better" if (estimate.mean > 0) == HIGH_IS_GOOD.get(measure, True) else "worse"
+    high = HIGH_IS_GOOD.get(measures.split(measure)[0], True)
+    return "better" if (estimate.mean > 0) == high else "worse"

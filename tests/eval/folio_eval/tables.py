@@ -2,6 +2,7 @@
 
 import html
 
+from folio_eval import measures
 from folio_eval.cells import FULL
 from folio_eval.summary import verdict
 
@@ -47,6 +48,18 @@ def by_task(results, length, budget, measure):
             cells = [_cell(estimate, digits=2 if measure == "score" else 3) for estimate in estimates]
             rows.append([_label(series), *cells, *([_cell(results.mean(length, setting, measure))] if with_mean else [])])
     return _table(["policy", *tasks, *(["mean of the tasks"] if with_mean else [])], rows)
+
+
+def by_part(results, length, budget, measure):
+    """Policies down, the named parts of the answers across."""
+    parts = results.parts(measure)
+    rows = []
+    for series in results.series():
+        setting = results.setting(series, budget)
+        estimates = [results.estimate(task, length, setting, part) if setting else None for task, part in parts]
+        if any(estimates):
+            rows.append([_label(series), *(_cell(estimate, digits=2 if measure == "score" else 3) for estimate in estimates)])
+    return _table(["policy", *(f"{task}, {measures.split(part)[1]}" for task, part in parts)], rows)
 
 
 def differences(results, length, budget):

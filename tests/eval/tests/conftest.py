@@ -1,5 +1,7 @@
 """The package and the SDK on the path; a model that answers without a server."""
 
+import functools
+import itertools
 import os
 import pathlib
 import re
@@ -19,7 +21,7 @@ class Words:
         self._ids = {}
 
     def ids(self, text):
-        pieces = re.findall(r"<\w+>|\d| ?[^\W\d]+|\s|[^\w\s]", text)
+        pieces = re.findall(r"<\w+>|\d| ?[^\W\d]+| {4}|\s|[^\w\s]", text)
         assert "".join(pieces).replace("_", "") == text.replace("_", ""), "every character belongs to a piece"
         return tuple(self._ids.setdefault(piece, len(self._ids)) for piece in pieces)
 
@@ -43,6 +45,32 @@ class FakeClient:
         if chat is not None:
             text = "".join(f"<{role}>{words}<end>" for role, words in chat) + "<assistant>"
         return types.SimpleNamespace(ids=self.words.ids(text), text=text)
+
+
+@functools.cache
+def made_up_text():
+    """Prose in which names come, thrice each and far from one another, as a text of texts.sh has them."""
+    from folio_eval import prose
+
+    sentences, names = prose.sentences(0), ("Abelwick", "Dorrigan", "Hollister", "Quillfeather", "Tamberline")
+    parts = []
+    for name in names * 3:
+        for _ in range(3):
+            parts += [f"At last came {name} with a lamp. ", *itertools.islice(sentences, 8)]
+        parts += itertools.islice(sentences, 100)
+    return "".join(parts)
+
+
+@pytest.fixture(autouse=True)
+def no_download(monkeypatch):
+    """No test fetches a text, except one that asks for it."""
+    from folio_eval import texts
+    from folio_eval.tasks import find
+
+    find.cache_clear()
+    monkeypatch.setattr(texts, "read", lambda name: made_up_text())
+    yield
+    find.cache_clear()
 
 
 @pytest.fixture

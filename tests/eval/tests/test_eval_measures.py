@@ -26,6 +26,16 @@ def test_an_answer_is_judged_part_by_part():
     assert (got["score"], got["exact"]) == (0.5, 0.0), "one wrong token spoils its part, not the other"
 
 
+def test_a_part_with_a_name_is_also_reported_alone():
+    item = Item((0,), (9,), (1, 2, 5, 3), ((0, 2), (3, 4)), ("early", "late"))
+    got = measures.judge(item, [-9.0, -0.5, -1.0, -9.0, -0.3], tops(9, 1, 7, 5, 3))
+    assert got == {
+        "score": 0.5, "exact": 0.0, "nll": pytest.approx(0.6), "score.early": 0.0, "nll.early": pytest.approx(0.75),
+        "score.late": 1.0, "nll.late": pytest.approx(0.3),
+    }  # fmt: skip
+    assert measures.split("nll.early") == ("nll", "early") and measures.split("nll") == ("nll", "")
+
+
 def test_divergence_of_distributions_that_are_known_whole():
     p = {1: math.log(0.5), 2: math.log(0.5)}
     q = {1: math.log(0.25), 2: math.log(0.75)}

@@ -104,6 +104,39 @@ def test_compare_takes_a_compaction(tmp_path, capsys):
     assert "'partly' must be whole, streamed" in capsys.readouterr().err
 
 
+def test_compare_takes_other_settings(tmp_path, capsys):
+    path = tmp_path / "results.jsonl"
+    rows = [row for row in lines() if row["policy"] == "key_diff" and row["task"] != "decode_speed" and "error" not in row]
+    with open(path, "w") as file:
+        for others, worse in (({}, 0), ({"layers": "shared"}, 1), ({"layers": "shared", "prompt_share": 0.25}, 2)):
+            for row in rows:
+                nll = [value + worse for value in row["measures"]["nll"]]
+                file.write(json.dumps({**row, **others, "measures": {**row["measures"], "nll": nll}}) + "\n")
+    assert cli.main(["compare", "key_diff+layers=shared+prompt_share=0.25", "key_diff+layers=none", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "key_diff, layers shared, prompt share 0.25 @ 128 minus key_diff @ 128" in said and said.count(" minus ") == 2
+    assert re.search(r"needle_prose +nll +\+2\.000 .* WORSE", said)
+    assert cli.main(["compare", "key_diff+layer=shared", "key_diff", str(path)]) == 1
+    assert "+layer=shared must be +FIELD=VALUE with one of sink, recent" in capsys.readouterr().err
+
+
+def test_named_parts_are_told_apart(tmp_path, capsys):
+    path, out = tmp_path / "results.jsonl", tmp_path / "report"
+    with open(path, "w") as file:
+        for policy, early, late in (("key_diff", 1.0, 0.0), ("random", 0.0, 1.0)):
+            values = {"score": [0.5] * 8, "score.early": [early] * 8, "score.late": [late] * 8, "nll.early": [early] * 8}
+            line = {"task": "three_facts", "length": 256, "policy": policy, "budget": 128, "seed": 0, "first": 0}
+            file.write(json.dumps({**line, "measures": values}) + "\n")
+    assert cli.main(["compare", "key_diff", "random", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"three_facts, early +score +\+1\.000 .* better", said)
+    assert re.search(r"three_facts, late +score +-1\.000 .* WORSE", said)
+    assert re.search(r"three_facts, early +nll +\+1\.000 .* WORSE", said)
+    assert cli.main(["report", str(path), "--out", str(out)]) == 0
+    assert {file.name for file in out.glob("*parts*.png")} == {"score-parts-256.png", "nll-parts-256.png"}
+    assert "<th>three_facts, early</th><th>three_facts, late</th>" in (out / "report.html").read_text()
+
+
 def test_results_may_be_packed(tmp_path, path):
     import gzip
 

@@ -169,13 +169,13 @@ def test_the_grid():
 
 
 def test_compactions_are_settings(tmp_path):
-    wanted = grid(["a"], ["full", "key_diff"], [64], [1024], [0], compactions=["whole", "streamed", "streamed:128"])
+    wanted = grid(["a"], ["full", "key_diff"], [64], [1024], [0], compaction=["whole", "streamed", "streamed:128"])
     settings = [cell.setting for cell in wanted]
     assert [one.series for one in settings] == ["full", "key_diff, whole", "key_diff, streamed", "key_diff, streamed:128"]
     asked = [(one.arguments(0)["compaction"], one.arguments(0)["compaction_stride"]) for one in settings]
     assert asked == [(None, None), ("whole", None), ("streamed", None), ("streamed", 128)]
     assert all({"compaction", "compaction_stride"} <= set(one.arguments(0)) for one in settings)
-    wanted = grid(["needle_4"], ["key_diff"], [64], [1024], [0], compactions=["whole", "streamed:128"])
+    wanted = grid(["needle_4"], ["key_diff"], [64], [1024], [0], compaction=["whole", "streamed:128"])
     go(tmp_path / "results.jsonl", Answers(), wanted=wanted)
     assert set(gather(read_lines(tmp_path / "results.jsonl"))) == set(wanted), "the file tells them apart"
 

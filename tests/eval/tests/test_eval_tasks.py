@@ -1,5 +1,6 @@
 """Prompts repeat from their seed, have the length they should, and hold what they ask for."""
 
+import ast
 import itertools
 import random
 import re
@@ -59,7 +60,8 @@ def test_both_forms_ask_the_same_and_blind_asks_after_the_prompt(client, subject
     assert aware.forced == () and spans(client, aware) == spans(client, blind)
     question = client.words.text(blind.forced)
     assert client.words.text(aware.prompt).endswith(question)
-    assert "<end><assistant>" in question and "?" not in client.words.text(blind.prompt)
+    assert "?" not in client.words.text(blind.prompt)
+    assert name in ("code_completion", "few_shot") or "<end><assistant>" in question
 
 
 def test_needles_are_spread_over_the_text(client, subject):
@@ -112,10 +114,41 @@ def test_long_generation_hides_the_needle_in_what_is_decoded(client, subject):
     assert f"is{number}." in client.words.text(item.prompt)
 
 
-def test_perplexity_goes_on_where_the_prompt_ended(client, subject):
-    item = make(subject, "perplexity", 1024)
+def test_the_examples_tell_the_label(client, subject):
+    for index in range(5):
+        item = make(subject, "few_shot", index=index)
+        (label,) = spans(client, item)
+        *shown, (asked, _) = re.findall(r"Text: (.*)\nLabel:(?: (\w+))?", client.words.text(item.prompt))
+        labels = {}
+        for text, given in shown:
+            labels.setdefault(given, []).append(set(text.split()))
+        assert len(labels) == 5 and min(map(len, labels.values())) >= 3
+        words = set(asked.split())
+        alike = {given: max(len(words & other) for other in texts) for given, texts in labels.items()}
+        assert max(alike, key=alike.get) == label.strip(), "the examples have its pattern"
+
+
+def test_the_code_defines_what_its_last_line_repeats(client, subject):
+    for index in range(6):
+        item = make(subject, "code_completion", index=index)
+        text, answer = client.words.text(item.prompt), client.words.text(item.answer)
+        module, _, tail = text.rpartition("# ")
+        ast.parse(module)
+        if index % 2:
+            name = re.search(r"^def (\w+)\($", tail, re.M)[1]
+            assert re.findall(rf"def {name}\((.*)\):", module) == [answer] and len(item.parts) == 3
+        else:
+            name = re.search(r"^(\w+) =$", tail, re.M)[1]
+            assert re.findall(rf"^{name} =(.*)$", module, re.M) == [answer] and len(item.parts) == 1
+
+
+@pytest.mark.parametrize("name", ["perplexity", "novel_perplexity"])
+def test_perplexity_goes_on_where_the_prompt_ended(client, subject, name):
+    item = make(subject, name, 1024)
     assert len(item.prompt) == 1024 and item.parts == ((0, 256),)
-    longer = make(subject, "perplexity", 1280)
+    if name != "perplexity":
+        return  # a longer stretch begins elsewhere in the text
+    longer = make(subject, name, 1280)
     assert longer.prompt == item.prompt + item.answer
 
 

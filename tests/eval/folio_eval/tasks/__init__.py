@@ -8,7 +8,11 @@ wants; `exclusive`, when nothing may run beside it; `records`, how many prompts 
 
 import functools
 
+from folio_eval.tasks.books import Cloze, TextPerplexity
+from folio_eval.tasks.completion import CodeCompletion
+from folio_eval.tasks.conversations import Dialogue, ThreeFacts
 from folio_eval.tasks.files import LmEval, LongBench, Ruler
+from folio_eval.tasks.labels import FewShot
 from folio_eval.tasks.needles import Needle
 from folio_eval.tasks.speed import DecodeSpeed
 from folio_eval.tasks.streams import LongGeneration, Perplexity
@@ -27,7 +31,16 @@ TASKS = {
     "kv_retrieval": KeyValue,
     "long_generation": LongGeneration,
     "long_generation_prompt": lambda: LongGeneration(in_prompt=True),
+    "three_facts": ThreeFacts,
+    "dialogue": Dialogue,
+    "dialogue_decoded": lambda: Dialogue(decoded=True),
+    "few_shot": FewShot,
+    "code_completion": CodeCompletion,
     "perplexity": Perplexity,
+    "novel_perplexity": lambda: TextPerplexity("novel"),
+    "speeches_perplexity": lambda: TextPerplexity("speeches"),
+    "novel_cloze": lambda: Cloze("novel"),
+    "speeches_cloze": lambda: Cloze("speeches"),
     "decode_speed": DecodeSpeed,
 }
 FILES = {"longbench": LongBench, "ruler": Ruler, "lm_eval": LmEval}

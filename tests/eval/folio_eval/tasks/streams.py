@@ -57,12 +57,17 @@ class Perplexity:
 
     def item(self, subject, rng, length, index, blind):
         length = min(length, subject.context - TAIL)
-        source, text, ids = prose.sentences(rng.random()), "", ()
-        while len(ids) < length + TAIL:
-            text += "".join(itertools.islice(source, 2 + (length + TAIL - len(ids)) // 16))
-            ids = subject.ids(text.rstrip())
+        ids = self.stretch(subject, rng, length + TAIL)
         tail = tuple(ids[length : length + TAIL])
         return Item(tuple(ids[:length]), (), tail, ((0, TAIL),))
+
+    def stretch(self, subject, rng, least):
+        """The ids of a text, of which there are `least` or more."""
+        source, text, ids = prose.sentences(rng.random()), "", ()
+        while len(ids) < least:
+            text += "".join(itertools.islice(source, 2 + (least - len(ids)) // 16))
+            ids = subject.ids(text.rstrip())
+        return ids
 
     def measure(self, asker, item, setting, place, report):
         """Nats per token, and the mean divergence from the full cache at the same places."""
