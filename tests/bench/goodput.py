@@ -40,7 +40,7 @@ from stubs import inference_pb2, inference_pb2_grpc, types_pb2  # noqa: E402
 MIXES = ("short", "mixed")
 CHANNELS = 8  # the clients share connections, so that the machine's own limits do not decide
 ENOUGH_POOL, SMALL_POOL, LEAST_PEAK = "64MiB", "24MiB", 0.6
-MIXED_MOST = (64, 200, 800)
+MIXED_PROMPTS, MIXED_MOST = (20, 60, 150, 400), (64, 200, 800)
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds before a refused client asks again
 
 Case = collections.namedtuple("Case", "mix clients most pool")  # `most` is max_tokens, None in the mix that has several
@@ -105,8 +105,8 @@ def ends_of(answers):
     return dict(collections.Counter(answer.end for answer in answers))
 
 
-def mixed_prompt(source):
-    ids = [1000 + source.randrange(20000) for _ in range(source.choice((20, 60, 150, 400)))]
+def mixed_prompt(source, lengths=MIXED_PROMPTS):
+    ids = [1000 + source.randrange(20000) for _ in range(source.choice(lengths))]
     return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=ids))
 
 
