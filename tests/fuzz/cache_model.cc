@@ -9,7 +9,7 @@ namespace folio::cache {
 namespace {
 
 constexpr auto kOk = absl::StatusCode::kOk;
-constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+constexpr auto kNotAllowed = absl::StatusCode::kFailedPrecondition;
 
 }  // namespace
 
@@ -72,11 +72,11 @@ uint64_t CacheModel::Count(PageState state) const {
 
 absl::StatusCode CacheModel::ExpectHeld(WorkerId worker, SequenceId id, LeaseEpoch lease) const {
   const auto w = workers.find(worker);
-  if (w != workers.end() && w->second == WorkerState::kFenced) return kRefused;
+  if (w != workers.end() && w->second == WorkerState::kFenced) return kNotAllowed;
   const auto s = sequences.find(id);
   if (s == sequences.end()) return absl::StatusCode::kNotFound;
   const bool held = !s->second.orphaned.has_value() && s->second.worker == worker;
-  return held && lease == s->second.lease ? kOk : kRefused;
+  return held && lease == s->second.lease ? kOk : kNotAllowed;
 }
 
 absl::StatusCode CacheModel::ExpectCommit(const CommitRequest& request) const {
@@ -96,7 +96,7 @@ absl::StatusCode CacheModel::ExpectCommit(const CommitRequest& request) const {
   } else {
     fits = fits && record_fits && DecodeCommitFits(s, request);
   }
-  return fits ? kOk : kRefused;
+  return fits ? kOk : kNotAllowed;
 }
 
 bool CacheModel::DecodeCommitFits(const ModelSequence& s, const CommitRequest& request) const {
@@ -111,7 +111,7 @@ absl::StatusCode CacheModel::ExpectAck(WorkerId worker, SequenceId id, LeaseEpoc
   const absl::StatusCode held = ExpectHeld(worker, id, lease);
   if (held != kOk) return held;
   const ModelSequence& s = sequences.at(id);
-  return !s.parked && s.plan.has_value() && s.plan->epoch == plan.value() ? kOk : kRefused;
+  return !s.parked && s.plan.has_value() && s.plan->epoch == plan.value() ? kOk : kNotAllowed;
 }
 
 absl::StatusCode CacheModel::ExpectClose(WorkerId worker, SequenceId id, LeaseEpoch lease) const {

@@ -6,7 +6,7 @@
 namespace folio::wire {
 namespace {
 
-constexpr uint32_t kLayers = 2;
+constexpr uint32_t kTwoLayers = 2;
 
 void AddPage(v1::LayerPages* pages, uint32_t page) {
   pages->add_pages(page);
@@ -25,21 +25,21 @@ v1::SessionReply WithGrant() {
 TEST(SessionMalformed, ListsOfDifferentLengthEmptyTheGrantAndNotTheOthers) {
   v1::SessionReply reply = WithGrant();
   *reply.add_granted() = reply.granted(0);
-  ASSERT_EQ(FromProto(reply, kLayers).granted[0].pages.size(), kLayers);
+  ASSERT_EQ(FromProto(reply, kTwoLayers).granted[0].pages.size(), kTwoLayers);
   reply.mutable_granted(0)->mutable_layers(1)->add_pages(5);
-  const SessionReply read = FromProto(reply, kLayers);
+  const SessionReply read = FromProto(reply, kTwoLayers);
   EXPECT_EQ(read.granted[0].sequence, SequenceId(7));
   EXPECT_TRUE(read.granted[0].pages.empty());
-  EXPECT_EQ(read.granted[1].pages.size(), kLayers);
+  EXPECT_EQ(read.granted[1].pages.size(), kTwoLayers);
   reply.mutable_granted(0)->mutable_layers(1)->clear_pages();  // one that is shorter
-  EXPECT_TRUE(FromProto(reply, kLayers).granted[0].pages.empty());
+  EXPECT_TRUE(FromProto(reply, kTwoLayers).granted[0].pages.empty());
 }
 
 TEST(SessionMalformed, AnotherNumberOfLayersEmptiesTheList) {
   v1::SessionReply reply = WithGrant();
   v1::OpenResult* opened = reply.add_opened();
   *opened->mutable_layers() = reply.granted(0).layers();
-  EXPECT_EQ(FromProto(reply, kLayers).opened[0].pages.size(), kLayers);
+  EXPECT_EQ(FromProto(reply, kTwoLayers).opened[0].pages.size(), kTwoLayers);
   for (const uint32_t layers : {0U, 1U, 3U}) {
     EXPECT_TRUE(FromProto(reply, layers).granted[0].pages.empty()) << layers;
     EXPECT_TRUE(FromProto(reply, layers).opened[0].pages.empty()) << layers;
@@ -49,19 +49,19 @@ TEST(SessionMalformed, AnotherNumberOfLayersEmptiesTheList) {
 TEST(SessionMalformed, AClaimedLayerNeedsPairsOfPositionsAndPagesOfOneLength) {
   v1::SessionReply reply;
   v1::ClaimResult* claimed = reply.add_claimed();
-  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+  for (uint32_t layer = 0; layer < kTwoLayers; ++layer) {
     v1::ClaimResult::Layer* table = claimed->add_layers();
     AddPage(table->mutable_pages(), layer);
     table->add_runs(0);
     table->add_runs(4);
   }
-  EXPECT_EQ(FromProto(reply, kLayers).claimed[0].layers.size(), kLayers);
+  EXPECT_EQ(FromProto(reply, kTwoLayers).claimed[0].layers.size(), kTwoLayers);
   claimed->mutable_layers(0)->add_runs(9);
-  EXPECT_TRUE(FromProto(reply, kLayers).claimed[0].layers.empty());
+  EXPECT_TRUE(FromProto(reply, kTwoLayers).claimed[0].layers.empty());
   claimed->mutable_layers(0)->add_runs(10);
-  EXPECT_EQ(FromProto(reply, kLayers).claimed[0].layers.size(), kLayers);
+  EXPECT_EQ(FromProto(reply, kTwoLayers).claimed[0].layers.size(), kTwoLayers);
   claimed->mutable_layers(1)->mutable_pages()->add_generations(1);
-  EXPECT_TRUE(FromProto(reply, kLayers).claimed[0].layers.empty());
+  EXPECT_TRUE(FromProto(reply, kTwoLayers).claimed[0].layers.empty());
 }
 
 TEST(SessionMalformed, ACompactionOfAnotherNumberOfLayersIsEmpty) {
@@ -69,9 +69,9 @@ TEST(SessionMalformed, ACompactionOfAnotherNumberOfLayersIsEmpty) {
   v1::CompactPlan* compact = reply.add_plans()->mutable_compact();
   compact->add_layers()->add_keep(1);
   compact->add_layers()->set_spare_pages(2);
-  const SessionReply read = FromProto(reply, kLayers);
+  const SessionReply read = FromProto(reply, kTwoLayers);
   ASSERT_TRUE(std::holds_alternative<CompactAction>(read.plans[0].action));
-  EXPECT_EQ(std::get<CompactAction>(read.plans[0].action).keep.size(), kLayers);
+  EXPECT_EQ(std::get<CompactAction>(read.plans[0].action).keep.size(), kTwoLayers);
   for (const uint32_t layers : {1U, 3U}) {
     const SessionReply refused = FromProto(reply, layers);
     EXPECT_EQ(std::get<CompactAction>(refused.plans[0].action), CompactAction{});
@@ -81,7 +81,7 @@ TEST(SessionMalformed, ACompactionOfAnotherNumberOfLayersIsEmpty) {
 DropAction ReadDrop(const v1::EvictionPlan& plan) {
   v1::SessionReply reply;
   *reply.add_plans() = plan;
-  return std::get<DropAction>(FromProto(reply, kLayers).plans[0].action);
+  return std::get<DropAction>(FromProto(reply, kTwoLayers).plans[0].action);
 }
 
 TEST(SessionMalformed, ADropNamesEachLayerOnceWithOneBlock) {
@@ -93,7 +93,7 @@ TEST(SessionMalformed, ADropNamesEachLayerOnceWithOneBlock) {
   drop->add_layer(1);
   EXPECT_EQ(ReadDrop(plan).block,
             (std::vector<std::optional<BlockIndex>>{std::nullopt, BlockIndex(3)}));
-  drop->set_layer(0, kLayers);  // one too many
+  drop->set_layer(0, kTwoLayers);  // one too many
   EXPECT_TRUE(ReadDrop(plan).block.empty());
   drop->set_layer(0, 1);
   drop->add_layer(1);  // again
@@ -116,7 +116,7 @@ TEST(SessionMalformed, NumbersOfALaterVersionAreNotTakenForOthers) {
   for (const int number : {static_cast<int>(kNumScoreKinds), 255, 256, 257, 1 << 20, -1}) {
     opened->mutable_scores()->set_kind(static_cast<v1::ScoreKind>(number));
     opened->mutable_scores()->set_time(static_cast<v1::ScoreTime>(number + 256));
-    const ScoreNeed need = FromProto(reply, kLayers).opened[0].scores;
+    const ScoreNeed need = FromProto(reply, kTwoLayers).opened[0].scores;
     EXPECT_FALSE(IsKnown(need.kind)) << number;
     EXPECT_GT(static_cast<int>(need.time), static_cast<int>(ScoreTime::kPageFill)) << number;
   }
@@ -132,7 +132,7 @@ TEST(SessionMalformed, AFailedResultCarriesNothingElse) {
   opened->set_code(8);
   opened->set_message("full");
   opened->set_sequence_id(9);
-  const OpenResult read = FromProto(reply, kLayers).opened[0];
+  const OpenResult read = FromProto(reply, kTwoLayers).opened[0];
   EXPECT_EQ(read.status, absl::ResourceExhaustedError("full"));
   EXPECT_EQ(read.request_tag, 4U);
   EXPECT_EQ(read.sequence, SequenceId(0));
