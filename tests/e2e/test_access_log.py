@@ -104,6 +104,12 @@ def test_the_manager_tells_who_got_the_pool_and_who_asked(tiny_model):
         assert found["GetSequenceRequest"]["result"].startswith("NOT_FOUND") and "77" in found["GetSequenceRequest"]["result"]
 
 
+def test_admin_calls_only_read():
+    """A call that changes something would have a line of level info that says who made it."""
+    names = admin_pb2.DESCRIPTOR.services_by_name["Admin"].methods_by_name
+    assert names and all(name.startswith(("List", "Get", "Explain", "Watch")) for name in names), list(names)
+
+
 def test_admin_calls_are_not_told_by_default(tiny_model):
     with Node(pool="8MiB") as node:
         node.start_worker(model=tiny_model)

@@ -175,6 +175,7 @@ def test_a_parked_sequence_outlives_its_worker(node):
     assert computed >= 40  # the prompt of the parked one
 
 
+@pytest.mark.long
 def test_the_priority_of_a_request_decides_who_gives_way(node):
     node.start_worker()
 

@@ -39,8 +39,11 @@ def stall_the_worker(node, name):
 
 @pytest.mark.parametrize(
     "stalls, flags, rounds",
-    [(stall_the_manager, [], 4), (stall_the_worker, [], 2), (stall_the_manager, ["--tp=2"], 1)],
-    ids=["manager", "worker", "manager of two ranks"],
+    [
+        pytest.param(stall_the_manager, [], 4, id="manager"),
+        pytest.param(stall_the_worker, [], 2, id="worker"),
+        pytest.param(stall_the_manager, ["--tp=2"], 1, id="manager of two ranks", marks=pytest.mark.long),
+    ],
 )
 def test_nothing_is_lost(stalls, flags, rounds):
     with Node(pool="256MiB", lease="2s", manager_flags=["--orphan_ttl=1h"]) as node:

@@ -66,6 +66,7 @@ def test_two_decide_what_the_cpu_does(pair, tiny_cpu, policy):
     pair.assert_all_free()
 
 
+@pytest.mark.long
 def test_four_share_kv_heads(tiny_model, tiny_cpu):
     """Two ranks to a KV head: each has half of its queries, and scores are of all."""
     with GpuNode("cuda:0,cuda:1,cuda:2,cuda:3", environment={"FAKE_GPU_COUNT": "4"}) as node:
@@ -78,7 +79,7 @@ def test_four_share_kv_heads(tiny_model, tiny_cpu):
         node.assert_alive()
 
 
-@pytest.mark.parametrize("victim", ["leader", "other"])
+@pytest.mark.parametrize("victim", ["other", pytest.param("leader", marks=pytest.mark.long)])
 def test_a_killed_rank_s_sequences_go_on_at_another_group(tiny_model, victim):
     with GpuNode("cuda:0,cuda:1") as node:
         first, second = start(node, "first", tiny_model), start(node, "second", tiny_model)

@@ -33,7 +33,7 @@ def case(name, policy):
     return next(one for one in CASES if one.name == name and one.policy == policy)
 
 
-@pytest.mark.parametrize("compute", ["float32", "bfloat16"])
+@pytest.mark.parametrize("compute", [pytest.param("float32", marks=pytest.mark.long), "bfloat16"])
 def test_same_numbers_as_the_gguf(request, compute):
     gguf = request.getfixturevalue(compute).stub
     with Node() as node:

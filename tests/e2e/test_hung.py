@@ -54,7 +54,7 @@ def health_until_the_end(node, name):
     return rest
 
 
-@pytest.mark.parametrize("flags", [[], ["--tp=2"]], ids=["one rank", "two ranks"])
+@pytest.mark.parametrize("flags", [pytest.param([], id="one rank"), pytest.param(["--tp=2"], id="two ranks", marks=pytest.mark.long)])
 def test_a_worker_whose_step_loop_hangs_ends_itself(flags):
     with Node(pool="512MiB") as node:
         node.start_worker("first", flags=[*flags, "--step_timeout=3s"])

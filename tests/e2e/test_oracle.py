@@ -1,5 +1,9 @@
-"""Generations of the independent float32 reference, through the real processes, synchronous."""
+"""Generations of the independent float32 reference, through the real processes, synchronous.
 
+In float32 a long prompt takes half a minute of two cores, so two cases have one there. FOLIO_LONG_TESTS=1 gives all of them theirs.
+"""
+
+import os
 import statistics
 from dataclasses import dataclass
 
@@ -23,18 +27,29 @@ class ByCase:
         return self.crush if case.crush else self.scores if case.scored else self.position
 
 
-def each(cases):
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
+def pytest_generate_tests(metafunc):
+    if "case" in metafunc.fixturenames:
+        chosen = metafunc.cls.cases
+        if metafunc.function.__name__ == "test_dropped_pages":
+            chosen = [case for case in chosen if case.drops and case.chooses_pages]
+        if metafunc.function.__name__ == "test_free_greedy":
+            chosen = free(chosen, metafunc.cls.gap)
+        metafunc.parametrize("case", chosen, ids=lambda case: case.id)
 
 
-def free(gap):
+def free(cases, gap):
     """The cases of which a free run can be compared: the first step is not a tie."""
-    return [case for case in CASES if case.certain(gap(case))]
+    return [case for case in cases if case.certain(gap(case))]
+
+
+def is_quick(case):
+    """Those of a short prompt, and two of a long one: with and without KVCrush."""
+    if case.name == "needles":
+        return bool(case.crush)
+    return case.name != "long_prose" or case.id == "long_prose-paged_eviction-256"
 
 
 LEAST_STEPS = 36  # are compared in every case
-ALL = each(CASES)
-CHOOSING = each([case for case in CASES if case.drops and case.chooses_pages])
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +76,15 @@ def test_the_oracle_holds_what_is_compared():
 class Oracle:
     """The comparisons; subclasses say on which arithmetic and how close."""
 
-    @ALL
     def test_logprobs(self, judge, case):
         errors = judge.logprob_errors(case)
-        if case.crush:
-            assert statistics.mean(errors) <= self.mean_crushed, (statistics.mean(errors), errors)
-        elif case.evicts:
-            assert statistics.mean(errors) <= self.mean_evicted and max(errors) <= self.worst_evicted, errors
-        else:
-            self.check_whole(case, errors)
+        if not case.evicts:
+            return self.check_whole(case, errors)
+        mean, worst = (
+            (self.mean_crushed, self.worst_crushed) if case.crush else (self.mean_evicted, self.worst_evicted)
+        )
+        assert statistics.mean(errors) <= mean and max(errors) <= worst, (statistics.mean(errors), errors)
 
-    @ALL
     def test_evictions(self, judge, case):
         for layer, share in judge.kept_shares(case).items():
             least = self.kept_crushed if case.crush and layer > 0 else self.kept
@@ -95,7 +108,6 @@ class Oracle:
         for layer, distance in judge.kept_distances(case).items():
             assert distance <= self.crushed_distance, f"layer {layer}: kept tokens are {distance:.2f} away on average"
 
-    @ALL
     def test_forced_greedy(self, judge, case):
         """Each step by itself, after the oracle's own tokens, so that a tie does not end the comparison."""
         compared = sum(gap >= self.gap_forced(case) for gap in case.top2_gap)
@@ -104,7 +116,6 @@ class Oracle:
         assert len(misses) <= self.misses(case), misses
         assert not [gap for _, gap in misses if gap >= self.gap_sure(case)], misses
 
-    @CHOOSING
     def test_dropped_pages(self, judge, twin, case):
         """A page that is not the cheapest is dropped only where the two are worth as good as the same."""
         distances = judge.drop_distances(twin, case)
@@ -116,14 +127,14 @@ class Oracle:
     def test_dropped_pages_agree(self, judge):
         """The oracle's own pages may hold other tokens, so they may differ by more than ties."""
         total, same, different = 0, 0, []
-        for case in CASES:
+        for case in self.cases:
             for (step, blocks), (_, expected) in zip(judge.drops(case), case.drops, strict=True):
                 total += len(expected)
                 same += sum(a == b for a, b in zip(blocks, expected, strict=True))
                 different += [
                     (case.id, step, layer, a, b) for layer, (a, b) in enumerate(zip(blocks, expected)) if a != b
                 ]
-        assert total >= 900
+        assert total >= self.least_drops
         assert same / total >= self.same_pages, f"{same} of {total}: {different}"
 
     def check_free(self, judge, case):
@@ -132,14 +143,18 @@ class Oracle:
 
 
 class TestFloat32(Oracle):
+    cases = CASES if os.environ.get("FOLIO_LONG_TESTS") else [case for case in CASES if is_quick(case)]
+    least_drops = 900
     # K and V are stored in bfloat16. Where a value lies between two of its neighbours, another order of
     # float32 sums picks the other one, and later layers see it. How far that moves each value was measured
     # on a twin of the model (tests/oracle/twin.py): what stays in place is held to the oracle's 0.01, what
     # moves to six of its own standard deviations; 6 cover every one of the twin's orders.
     whole, deviations, worst_whole = 0.01, 6, 0.15
+    # Measured: 0.011 on average and 0.27 at worst; with KVCrush 0.06 and 0.33.
     mean_evicted, worst_evicted = 0.05, 0.5
+    mean_crushed, worst_crushed = 0.15, 1
     kept = 0.99
-    kept_crushed, crushed_distance, mean_crushed = 0.75, 5, 0.15
+    kept_crushed, crushed_distance = 0.75, 5
     gap = ByCase(0.02, 0.05, 0.25)
     gap_forced, gap_sure, misses = gap, gap, ByCase(0, 0, 0)
     # Measured: 0.015 of the spread of the pages' scores. The pages hold bfloat16 here too.
@@ -161,23 +176,26 @@ class TestFloat32(Oracle):
         # Orders of the twin are up to 1.8 apart from the oracle.
         assert statistics.mean(errors) <= min(self.whole, 2.5 * statistics.mean(spread)), errors
 
-    @each(free(gap))
     def test_free_greedy(self, judge, case):
         self.check_free(judge, case)
 
 
 class TestBfloat16(Oracle):
+    cases = CASES
+    least_drops = 1800
     mean_whole = 0.1
-    mean_evicted, worst_evicted = 0.1, float("inf")
+    # Measured: 0.074 on average and 1.13 at worst, where a score chooses another token; with KVCrush 0.14 and 1.13.
+    mean_evicted, worst_evicted = 0.1, 2.5
+    mean_crushed, worst_crushed = 0.25, 2.5
     kept = 0.95
-    kept_crushed, crushed_distance, mean_crushed = 0.7, 9, 0.25
+    kept_crushed, crushed_distance = 0.7, 9
     gap = ByCase(0.25, 0.25, 0.5)
     # Measured, after the oracle's own tokens: no step of those without scores differs from a gap of 0.06 on. Where
     # scores choose, one step of a case does at most, at 0.42 and once at 1.6. With KVCrush one does at 0.38, and
     # on a processor of another kind, which adds in another order, a second one at 0.56.
     gap_forced, gap_sure, misses = ByCase(0.25, 0.25, 0.25), ByCase(0.25, 2, 2), ByCase(0, 2, 2)
-    # Measured: 0.017 of the spread of the pages' scores, 5 % of a case's decisions, and 96 % as the oracle.
-    tie, ties, same_pages = 0.03, 0.1, 0.94
+    # Measured: 0.042 of the spread of the pages' scores, 5 % of a case's decisions, and 96 % as the oracle.
+    tie, ties, same_pages = 0.06, 0.1, 0.94
 
     @pytest.fixture(scope="class")
     def judge(self, bfloat16):
@@ -186,6 +204,5 @@ class TestBfloat16(Oracle):
     def check_whole(self, case, errors):
         assert statistics.mean(errors) <= self.mean_whole, errors
 
-    @each(free(gap))
     def test_free_greedy(self, judge, case):
         self.check_free(judge, case)

@@ -188,6 +188,7 @@ def test_one_gets_it_and_only_with_the_token(node):
     assert loser.code() == grpc.StatusCode.UNAVAILABLE and "whose lease is live" in loser.details()
 
 
+@pytest.mark.long
 def test_another_group_of_ranks_goes_on(node):
     first, second = (node.start_worker(name, flags=["--tp=2"]) for name in ("first", "second"))
     requests = [asking("paged_eviction", 64), asking(temperature=0.8, seed=7), asking("query_diff", 96)]

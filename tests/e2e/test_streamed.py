@@ -69,7 +69,7 @@ def alone(chunked):
     return {policy: ask(chunked.stubs[512], PROSE[:500], seeded(policy)) for policy in POLICIES}
 
 
-@pytest.mark.parametrize("size", [64, 200])
+@pytest.mark.parametrize("size", [pytest.param(64, marks=pytest.mark.long), 200])
 def test_chunks_do_not_matter(chunked, alone, size):
     for policy in POLICIES:
         answer = ask(chunked.stubs[size], PROSE[:500], seeded(policy))

@@ -36,7 +36,7 @@ def run_together(node, stub, ranks=1):
     return worker("folio:prompt_tokens_total") - before
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_answers_are_the_same_and_no_token_is_computed_again(node, ranks):
     stub = node.start_worker(flags=[f"--tp={ranks}", *ENDPOINT])
     assert run_together(node, stub, ranks) == PROMPTS

@@ -34,7 +34,7 @@ def scored(stub):
     return [token.logprob for token in response.tokens]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_ranks_say_what_one_worker_says(float32, ranks):
     with Node(pool="256MiB") as node:
         stub = node.start_worker(compute="float32", flags=[f"--tp={ranks}"])

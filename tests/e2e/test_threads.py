@@ -56,7 +56,7 @@ def alone():
         yield answers(node.start_worker(flags=["--threads=1"]))
 
 
-@pytest.mark.parametrize("flags", [["--threads=2"], ["--threads=3", "--prefill_chunk=100"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [["--threads=3", "--prefill_chunk=100"], pytest.param(["--threads=2"], marks=pytest.mark.long)], ids=" ".join)
 def test_a_seed_repeats_on_any_number_of_threads(alone, flags):
     with Node() as node:
         assert answers(node.start_worker(flags=flags)) == alone

