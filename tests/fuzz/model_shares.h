@@ -4,6 +4,7 @@
 #define FOLIO_TESTS_FUZZ_MODEL_SHARES_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <variant>
 #include <vector>
@@ -16,7 +17,7 @@ namespace folio::cache {
 // Tokens of a share of a layer's budget.
 inline uint64_t ShareTokens(const ModelSequence& s, size_t at, float share, uint32_t page) {
   if (share == 0) return 0;
-  const auto pages = static_cast<uint64_t>(double{share} * s.budget(at) / page + 0.5);
+  const auto pages = static_cast<uint64_t>(std::lround(double{share} * s.budget(at) / page));
   return std::max<uint64_t>(pages, 1) * page;
 }
 
