@@ -94,16 +94,27 @@ streamed() {
   done
 }
 
+# One decision for all layers, quotas for stretches of the text, and a share for the prompt: each alone, and together.
+together() {
+  list=query_diff,key_diff,paged_eviction,random
+  for task in needle_4_prose:blind perplexity; do
+    run together --tasks "$task" --lengths 1024 --seeds 1 --budgets 256 --policies "$list" --layers per_layer,shared --segments 1,8
+  done
+  set -- --tasks long_generation_prompt --lengths 256 --seeds 1 --budgets 512 --policies query_diff,paged_eviction,random
+  run together "$@" --layers per_layer,shared
+  run together "$@" --layers per_layer,shared --prompt-share 0.25
+}
+
 # Decode speed of four streams; nothing else may run on the machine.
 speed() {
   run speed --tasks decode_speed --lengths 1024 --seeds 1 --budgets 256,512 --policies \
     full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose streamed speed
+[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose streamed together speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | crush | decode | prose | streamed | speed) "$stage" ;;
+    protected | share | policies | confirm | crush | decode | prose | streamed | together | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
