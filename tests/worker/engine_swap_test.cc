@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "services/cache/inspector.h"
 #include "tests/worker/engine_harness.h"
 #include "tests/worker/lost_while_parked.h"
@@ -55,14 +56,21 @@ class EngineSwap : public ::testing::TestWithParam<int> {
   // Returns how many tokens of prompts were computed.
   static uint64_t RunTogether(EngineHarness& harness, const std::vector<Ask>& asks,
                               Traffic* traffic) {
-    harness.link().observer = [&harness, traffic](const SessionRequest& request,
-                                                  const SessionReply& reply) {
+    // The step loop waits in it until all have asked. One that asks late may have to give its pages
+    // back in its prompt, which is computed again.
+    const auto asked = std::make_shared<absl::Notification>();
+    harness.link().observer = [&harness, traffic, asked](const SessionRequest& request,
+                                                         const SessionReply& reply) {
+      for (const OpenSequence& open : request.open) {
+        if (open.prompt.size() > kProbe) asked->WaitForNotification();
+      }
       harness.ScribbleOnFreePages();
       traffic->Note(request, reply);
     };
     harness.Start();
     std::vector<Recorder> recorders(asks.size());
     for (size_t i = 0; i < asks.size(); ++i) harness.Push(Make(asks[i]), &recorders[i]);
+    asked->Notify();
     for (size_t i = 0; i < asks.size(); ++i) {
       EXPECT_TRUE(recorders[i].Wait());
       const auto alone = Alone(asks[i]);
