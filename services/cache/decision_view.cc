@@ -51,10 +51,21 @@ DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
   return input;
 }
 
-void DecisionView::AddShares(const policy::CacheConfig& cache, const BlockTable& table,
+void DecisionView::AddShares(const policy::CacheConfig& cache, DecisionInput& input) const {
+  if (cache.shares == policy::Shares{}) return;
+  for (size_t index = 0; index < input.layers.size(); ++index) {
+    DecisionInput::Layer& layer = input.layers[index];
+    if (input.shared && index > 0) {
+      layer.limits = input.layers[0].limits;
+      layer.stretch_ends = input.layers[0].stretch_ends;
+    } else {
+      AddShares(cache.shares, record_.layers[index], layer);
+    }
+  }
+}
+
+void DecisionView::AddShares(const policy::Shares& shares, const BlockTable& table,
                              DecisionInput::Layer& layer) const {
-  const policy::Shares& shares = cache.shares;
-  if (shares == policy::Shares{}) return;
   const uint32_t page_tokens = record_.geometry.page_tokens;
   layer.limits = layer.compacts
                      ? policy::CompactionLimits(layer.limits, shares, page_tokens)
@@ -77,7 +88,6 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
   view.tokens = tokens;
   view.compacts = compacts;
   view.limits = cache.limits(layer);
-  AddShares(cache, table, view);
   if (!policy.needs_scores()) return view;
   view.scored = ScoredTokens(table, tokens, policy.scores.time);
   const uint32_t pages = record_.geometry.pages_for(tokens.value());
@@ -124,6 +134,7 @@ DecisionInput DecisionView::Snapshot(std::vector<policy::KeptScores> kept) const
       layer.over = record_.OverBudget(index);
     }
   }
+  AddShares(record_.cache, input);
   return input;
 }
 
@@ -155,6 +166,7 @@ absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& ca
     const bool compacts = full > uint64_t{cache.layer_budget(layer).value()} + page_tokens;
     input.layers.push_back(MakeLayer(cache, layer, resident, compacts));
   }
+  AddShares(cache, input);
   return input;
 }
 

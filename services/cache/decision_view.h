@@ -42,8 +42,10 @@ class DecisionView {
   // One layer with its first `tokens`, without the pages of the first `kept_blocks`.
   DecisionInput::Layer MakeLayer(const policy::CacheConfig& cache, size_t layer, TokenCount tokens,
                                  bool compacts, uint32_t kept_blocks = 0) const;
-  // Adds what the shares of the budget ask for to the layer's limits, and its stretches.
-  void AddShares(const policy::CacheConfig& cache, const BlockTable& table,
+  // Adds what the shares of the budget ask for to the layers' limits, and their stretches. Layers
+  // that decide together have the same ones.
+  void AddShares(const policy::CacheConfig& cache, DecisionInput& input) const;
+  void AddShares(const policy::Shares& shares, const BlockTable& table,
                  DecisionInput::Layer& layer) const;
   // Adds the parts that only a compaction needs.
   void AddCompaction(size_t index, DecisionInput::Layer& layer) const;
