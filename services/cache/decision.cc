@@ -59,7 +59,7 @@ std::optional<BlockIndex> SelectBlock(DecisionInput& input, policy::LayerGroup s
   FOLIO_CHECK(first_token >= layer.limits.sink.value());
   FOLIO_CHECK(first_token + input.page_tokens + layer.limits.recent.value() <=
               layer.tokens.value());
-  FOLIO_CHECK(block.value() < layer.limits.held.begin || block.value() >= layer.limits.held.end);
+  FOLIO_CHECK(!layer.limits.held.contains(block.value()));
   return block;
 }
 

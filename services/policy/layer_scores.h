@@ -56,6 +56,8 @@ using LayerGroup = absl::Span<const LayerScores>;
 struct BlockRange {
   uint32_t begin = 0;
   uint32_t end = 0;
+
+  bool contains(uint32_t block) const { return begin <= block && block < end; }
 };
 
 // Limits are what every policy must respect in a layer. Counts are multiples of the page.

@@ -16,10 +16,6 @@ uint32_t Quota(uint32_t count, size_t stretches) {
   return static_cast<uint32_t>(uint64_t{count} * 3 / 4 / stretches);
 }
 
-bool IsHeld(const Limits& limits, uint32_t block) {
-  return block >= limits.held.begin && block < limits.held.end;
-}
-
 // Calls `use(begin, end)` with the blocks of `range` in each stretch. A block belongs to the
 // stretch of its first token.
 template <typename Use>
@@ -64,7 +60,7 @@ void HoldBlocks(const LayerScores& layer, const Limits& limits, BlockRange range
                 std::vector<float>& numbers) {
   uint32_t free = 0;
   for (uint32_t block = range.begin; block < range.end; ++block) {
-    const bool held = IsHeld(limits, block);
+    const bool held = limits.held.contains(block);
     free += held ? 0 : 1;
     numbers[block] = held ? kKept : std::min(numbers[block], std::numeric_limits<float>::max());
   }
@@ -75,7 +71,7 @@ void HoldBlocks(const LayerScores& layer, const Limits& limits, BlockRange range
   const uint32_t quota = Quota(stay - std::min(stay, others), layer.stretch_ends.size());
   const auto within = [&](uint32_t begin, uint32_t end) {
     uint32_t own = 0;
-    for (uint32_t block = begin; block < end; ++block) own += IsHeld(limits, block) ? 0 : 1;
+    for (uint32_t block = begin; block < end; ++block) own += limits.held.contains(block) ? 0 : 1;
     return own <= quota ? own : 0;
   };
   uint32_t kept = 0;

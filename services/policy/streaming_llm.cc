@@ -25,8 +25,7 @@ BlockIndex StreamingLlm::SelectDecode(LayerGroup layers, const Limits& limits,
                                       absl::Span<KeptScores> /*kept*/) const {
   const uint32_t blocks = layers[0].tokens.value() / layers[0].page_tokens;
   const uint32_t oldest = Candidates(blocks, layers[0].page_tokens, limits).begin;
-  const bool held = oldest >= limits.held.begin && oldest < limits.held.end;
-  return BlockIndex(held ? limits.held.end : oldest);
+  return BlockIndex(limits.held.contains(oldest) ? limits.held.end : oldest);
 }
 
 }  // namespace folio::policy
