@@ -108,6 +108,8 @@ class Coordinator {
 
   ScoreBoard board() const;
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // FAILED_PRECONDITION for a fenced worker, which says more than that its sequences are gone.
+  absl::Status RenewLease(WorkerId worker, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The sequence, if `worker` may change it now. Renews the worker's lease.
   absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch,
                                      SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

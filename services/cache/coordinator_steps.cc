@@ -33,11 +33,14 @@ absl::StatusOr<Sequence*> Coordinator::FindOf(WorkerId worker, SequenceId id,
   return *found;
 }
 
+absl::Status Coordinator::RenewLease(WorkerId worker, SteadyTime now) {
+  absl::Status lease = leases_.Renew(worker, now);
+  return absl::IsFailedPrecondition(lease) ? lease : absl::OkStatus();
+}
+
 absl::StatusOr<Sequence*> Coordinator::FindHeld(WorkerId worker, SequenceId id,
                                                 LeaseEpoch lease_epoch, SteadyTime now) {
-  // A fenced worker's sequences are gone, and that it was fenced is the more useful answer.
-  absl::Status lease = leases_.Renew(worker, now);
-  if (absl::IsFailedPrecondition(lease)) return lease;
+  if (absl::Status lease = RenewLease(worker, now); !lease.ok()) return lease;
   return FindOf(worker, id, lease_epoch);
 }
 
@@ -151,9 +154,7 @@ bool Coordinator::OneStep::BeginDecision(Sequence& sequence) {
 void Coordinator::OneStep::Apply(absl::Span<const AckPlan> acks,
                                  absl::Span<const CommitTokens> commits) {
   absl::MutexLock lock(&c_.mu_);
-  // A fenced worker's sequences are gone, and that it was fenced is the more useful answer.
-  const absl::Status lease = c_.leases_.Renew(worker_, now_);
-  if (absl::IsFailedPrecondition(lease)) {
+  if (const absl::Status lease = c_.RenewLease(worker_, now_); !lease.ok()) {
     outcomes_.assign(acks.size() + commits.size(), lease);
     return;
   }
