@@ -45,30 +45,28 @@ def spell(subject, answer):
     return tuple(ids), tuple(parts)
 
 
-def names_of(answer):
-    """The names of the values of an answer, for Item.names; either all have one or none has."""
-    return tuple(piece.name for piece in answer if isinstance(piece, Value) and piece.name)
+def fitted(subject, length, text, forced, answer):
+    """The item whose prompt is `text(units)`, of `length` tokens or a little less, with as much filler as fits. `forced`
+    are the tokens behind it, and `answer` the strings and values behind those."""
+    ids, parts = spell(subject, answer)
+    prompt = subject.fit(min(length, subject.context - len(forced) - len(ids)), text)
+    # Either all values have a name or none has.
+    names = tuple(piece.name for piece in answer if isinstance(piece, Value) and piece.name)
+    return Item(tuple(prompt), tuple(forced), ids, parts, names)
 
 
 def ask_after(subject, length, question, blind):
     """The question at the end of a prompt of `length` tokens or a little less; `blind`: the prompt is the context
     alone, and the question is decoded, after the cache was compacted."""
     before, between = subject.turns[:2]
-    answer, parts = spell(subject, question.answer)
     tail = f"{question.gap}{question.question}{between}{question.lead}"
-    forced = subject.ids(tail) if blind else ()
-    room = min(length, subject.context - len(forced) - len(answer))
-    prompt = subject.fit(room, lambda units: before + question.context(units) + ("" if blind else tail))
-    return Item(tuple(prompt), tuple(forced), answer, parts, names_of(question.answer))
+    return continue_text(subject, length, lambda units: before + question.context(units), tail, question.answer, blind)
 
 
 def continue_text(subject, length, context, tail, answer, blind):
-    """A text of `length` tokens or a little less that the model continues itself, without a chat around it.
+    """A text of `length` tokens or a little less that the model continues.
 
     `context(units)` is the text with that much filler, and `tail` its end, which is decoded if `blind`.
     """
-    ids, parts = spell(subject, answer)
     forced = subject.ids(tail) if blind else ()
-    room = min(length, subject.context - len(forced) - len(ids))
-    prompt = subject.fit(room, lambda units: context(units) + ("" if blind else tail))
-    return Item(tuple(prompt), tuple(forced), ids, parts, names_of(answer))
+    return fitted(subject, length, lambda units: context(units) + ("" if blind else tail), forced, answer)

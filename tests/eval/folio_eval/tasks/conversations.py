@@ -1,8 +1,8 @@
 """Facts told at several places of a conversation and asked for at its end: each is a part of the answer with a name."""
 
-from folio_eval.items import Item, Question, Value, ask_after, names_of, spell
+from folio_eval.items import Question, Value, ask_after, fitted
 from folio_eval.tasks.needles import THINGS, Filler, hidden, mix
-from folio_eval.tasks.streams import DECODED
+from folio_eval.tasks.streams import DECODED, writing_on
 
 FACT = "The special magic number for {} is"
 TURNS = 6
@@ -49,7 +49,7 @@ class ThreeFacts:
     PLACES = (0.1, 0.8)  # of the decoded tokens
 
     def item(self, subject, rng, length, index, blind):
-        before, between, after, last = subject.turns
+        _, _, after, last = subject.turns
         facts = draw(rng, len(self.PARTS))
         deep, shift = rng.random(), rng.random() / 20
         order = rng.sample(range(len(facts)), len(facts))
@@ -58,13 +58,11 @@ class ThreeFacts:
         told = [(place + shift, hidden(*fact)) for place, fact in zip(self.PLACES, facts[1:])]
         decoded = subject.fit(DECODED, lambda units: mix(prose(units), told))
         forced = (*decoded, *subject.ids(f"{after}{listing([facts[at] for at in order])}{last}{lead}"))
-        ids, parts = spell(subject, answer)
-        prompt = subject.fit(
-            min(length, subject.context - len(forced) - len(ids)),
-            lambda units: f"{before}Read these notes.\n\n{mix(notes(units), [(deep, hidden(*facts[0]))])}"
-            f"\n\nNow go on writing, at length.{between}",
-        )
-        return Item(tuple(prompt), forced, ids, parts, names_of(answer))
+
+        def text(units):
+            return writing_on(subject.turns, mix(notes(units), [(deep, hidden(*facts[0]))]))
+
+        return fitted(subject, length, text, forced, answer)
 
 
 class Dialogue:
@@ -112,7 +110,4 @@ class Dialogue:
             DECODED, lambda units: joined(subject.turns, ["", "I see.", *words(units, 1)]).removeprefix(between)
         )
         forced = (*decoded, *subject.ids(f"{after}{asked}{last}{lead}"))
-        ids, parts = spell(subject, answer)
-        room = min(length, subject.context - len(forced) - len(ids))
-        prompt = subject.fit(room, lambda units: f"{before}{told(0, units)}{between}")
-        return Item(tuple(prompt), forced, ids, parts, names_of(answer))
+        return fitted(subject, length, lambda units: f"{before}{told(0, units)}{between}", forced, answer)

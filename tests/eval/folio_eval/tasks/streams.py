@@ -5,12 +5,17 @@ import itertools
 from folio_eval import measures, prose
 from folio_eval.asking import Outcome, seconds_of
 from folio_eval.cells import FULL, Setting
-from folio_eval.items import Item, Value, spell
+from folio_eval.items import Item, Value, fitted
 from folio_eval.tasks.needles import THINGS, Filler, hidden, mix
 
 DECODED = 1000  # tokens between the prompt and the question
 NEEDLE_WITHIN = 96  # decoded tokens, in which the needle comes
 TAIL = 256
+
+
+def writing_on(turns, notes):
+    """A prompt that has the model go on writing behind these notes. `turns` are Subject.turns."""
+    return f"{turns[0]}Read these notes.\n\n{notes}\n\nNow go on writing, at length.{turns[1]}"
 
 
 class LongGeneration:
@@ -25,11 +30,10 @@ class LongGeneration:
         self.in_prompt = in_prompt
 
     def item(self, subject, rng, length, index, blind):
-        before, between, after, last = subject.turns
+        _, _, after, last = subject.turns
         key, number = rng.choice(THINGS), str(rng.randrange(10000, 100000))
         deep, seeds = rng.random(), (rng.random(), rng.random())
         question = f"{after}What is the special magic number for {key}?{last}The special magic number for {key} is"
-        answer, parts = spell(subject, (Value(f" {number}"),))
 
         def written(units):
             text = Filler("prose", seeds[0])(units)
@@ -42,12 +46,8 @@ class LongGeneration:
         forced = (*decoded, *subject.ids(question))
         filler = Filler("prose", seeds[1])
         needles = [(deep, hidden(key, number))] if self.in_prompt else []
-        prompt = subject.fit(
-            min(length, subject.context - len(forced) - len(answer)),
-            lambda units: f"{before}Read these notes.\n\n{mix(filler(units), needles)}\n\nNow go on writing, at length."
-            + between,
-        )
-        return Item(tuple(prompt), forced, answer, parts)
+        answer = (Value(f" {number}"),)
+        return fitted(subject, length, lambda units: writing_on(subject.turns, mix(filler(units), needles)), forced, answer)
 
 
 class Perplexity:
