@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from folio import requests
 from folio.events import AsyncEvents, Events, events_message
 from folio.inspection import Device, Explanation, Manager, Pool, SequenceInfo, SequenceTables, Worker
 from folio.messages import read
 from folio.policies import Policy
+from folio.requests import DecisionArguments
 from folio.server import Server
 from folio.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in typing from Python 3.11 on
 
 
 class ManagerCalls:
@@ -78,30 +83,12 @@ class ManagerCalls:
         policy: Policy | str | None = None,
         budget: int | float | None = None,
         *,
-        sink_tokens: int | None = None,
-        recent_tokens: int | None = None,
-        schedule: str | None = None,
-        layer_budgets: Sequence[int] | None = None,
-        layers: str | None = None,
-        prompt_share: float | None = None,
-        protect_ends: float | None = None,
-        segments: int | None = None,
         timeout: float | None = None,
+        **cache: Unpack[DecisionArguments],
     ) -> Explanation:
         """A dry run of a decision, which lists what would leave the cache now, with scores. Without cache
-        arguments it is the decision of the sequence's own policy."""
-        cache = requests.cache_message(
-            policy,
-            budget,
-            sink_tokens,
-            recent_tokens,
-            schedule=schedule,
-            layer_budgets=layer_budgets,
-            layers=layers,
-            prompt_share=prompt_share,
-            protect_ends=protect_ends,
-            segments=segments,
-        )
-        request = requests.explain_message(sequence_id, cache)
+        arguments, which are those of `generate`, it is the decision of the sequence's own policy."""
+        requests.check_names("explain", cache, DecisionArguments)
+        request = requests.explain_message(sequence_id, requests.cache_message(policy, budget, **cache))
         found: Explanation = read(self._manager.call("ExplainEviction", request, self._seconds(timeout)))
         return found

@@ -67,22 +67,27 @@ def _fill_budget(cache: types_pb2.CacheOptions, budget: object) -> None:
         cache.budget_share = checks.real("budget", budget, 0.0, 1.0, above=True)
 
 
-class CacheArguments(TypedDict, total=False):
-    """How much of a sequence stays in the cache, as `Client.generate` describes it."""
+class DecisionArguments(TypedDict, total=False):
+    """Those of CacheArguments that a single decision depends on, without its policy and budget."""
 
-    policy: Policy | str | None
-    budget: int | float | None
     sink_tokens: int | None
     recent_tokens: int | None
-    eviction_mode: str | None
     schedule: str | None
     layer_budgets: Sequence[int] | None
-    compaction: str | None
-    compaction_stride: int | None
     layers: str | None
     prompt_share: float | None
     protect_ends: float | None
     segments: int | None
+
+
+class CacheArguments(DecisionArguments, total=False):
+    """How much of a sequence stays in the cache, as `Client.generate` describes it."""
+
+    policy: Policy | str | None
+    budget: int | float | None
+    eviction_mode: str | None
+    compaction: str | None
+    compaction_stride: int | None
 
 
 def cache_message(
@@ -148,11 +153,16 @@ def cache_message(
     return cache
 
 
-def cache_of(call: str, arguments: CacheArguments) -> types_pb2.CacheOptions:
-    """The message of the cache arguments of `call`, whose other arguments have names of their own."""
+def check_names(call: str, arguments: Mapping[str, object], known: type) -> None:
+    """The arguments of `call` that have no names of their own are those of `known`, a TypedDict."""
     for name in arguments:
-        if name not in CacheArguments.__annotations__:
+        if name not in known.__annotations__:
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+
+
+def cache_of(call: str, arguments: CacheArguments) -> types_pb2.CacheOptions:
+    """The message of the cache arguments of `call`."""
+    check_names(call, arguments, CacheArguments)
     return cache_message(**arguments)
 
 
