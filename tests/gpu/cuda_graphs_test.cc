@@ -104,21 +104,25 @@ TEST(CudaGraphsTest, BatchesOfAllSizesAreTheSame) {
   EXPECT_EQ(GraphsOf(with.executor()).recorded, 5u);  // of 1, 2, 4, 8 and 12 rows
 }
 
+// Steps of `size` rows, with and without graphs.
+void ExpectTheSame(const RandomModel& model, uint32_t size, uint32_t steps) {
+  CudaHarness with(model, Options(true));
+  CudaHarness without(model, Options(false));
+  ASSERT_TRUE(with.made().ok() && without.made().ok());
+  DecodeBatch one(with, size, /*prompt=*/0);
+  DecodeBatch other(without, size, /*prompt=*/0);
+  for (uint32_t position = 0; position < steps; ++position) {
+    EXPECT_EQ(one.Step(size, position), other.Step(size, position));
+  }
+  EXPECT_EQ(GraphsOf(with.executor()).replayed, steps - 1);
+  ExpectSameMemory(with, without);
+}
+
 // More rows than one product of logits has.
 TEST(CudaGraphsTest, LargeBatchesAreTheSame) {
   ModelConfig config = GpuConfig();
   config.num_layers = 1;
-  const RandomModel model(config, 13);
-  CudaHarness with(model, Options(true));
-  CudaHarness without(model, Options(false));
-  ASSERT_TRUE(with.made().ok() && without.made().ok());
-  DecodeBatch one(with, 130, /*prompt=*/0);
-  DecodeBatch other(without, 130, /*prompt=*/0);
-  for (uint32_t position = 0; position < 3; ++position) {
-    EXPECT_EQ(one.Step(130, position), other.Step(130, position));
-  }
-  EXPECT_EQ(GraphsOf(with.executor()).replayed, 2u);
-  ExpectSameMemory(with, without);
+  ExpectTheSame(RandomModel(config, 13), 130, 3);
 }
 
 // Products in parts, and sums that normalise for the next layer.
@@ -126,17 +130,7 @@ TEST(CudaGraphsTest, ProductsInPartsAreTheSame) {
   ModelConfig config = GpuConfig();
   config.num_layers = 3;
   config.ffn = 384;
-  const RandomModel model(config, 14);
-  CudaHarness with(model, Options(true));
-  CudaHarness without(model, Options(false));
-  ASSERT_TRUE(with.made().ok() && without.made().ok());
-  DecodeBatch one(with, 20, /*prompt=*/0);
-  DecodeBatch other(without, 20, /*prompt=*/0);
-  for (uint32_t position = 0; position < 4; ++position) {
-    EXPECT_EQ(one.Step(20, position), other.Step(20, position));
-  }
-  EXPECT_EQ(GraphsOf(with.executor()).replayed, 3u);
-  ExpectSameMemory(with, without);
+  ExpectTheSame(RandomModel(config, 14), 20, 4);
 }
 
 // Buffers that other steps make grow are not read by a graph.
