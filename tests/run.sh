@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds Release into build/ and runs every test: C++ (ctest) and Python (pytest).
+# Sets up, builds Release into build/ and runs the tests: C++ (ctest) and Python (pytest). Python tests that are marked long
+# run if FOLIO_LONG_TESTS is set.
 # Non-zero when anything fails, and when a test was skipped that tests/allowed_skips.txt does not
 # list. FOLIO_CACHE chooses where the reference model and the Python environment live (default
 # ~/.cache/folio).
