@@ -220,7 +220,8 @@ def measure(options, record, failed):
         say(f"crowd: {json.dumps(record['crowd'])}")
     # A stream holds at most its tokens, the page that they grow into, and the page ahead.
     pages = len(WORKERS) * options.max_batch * pool.layout.num_layers * (KEPT // pool.layout.page_tokens + 2)
-    with daemons(options, 100 * options.max_batch, failed, pool=pages * pool.page_bytes) as node:
+    everyone = (1 + TIMES_MORE) * len(WORKERS) * options.max_batch
+    with daemons(options, everyone, failed, pool=pages * pool.page_bytes) as node:
         rows = record["full_pool"] = asyncio.run(full_pool(node, options, failed))
         record["slower_percent"]["full pool"] = slower(rows, 1, failed)
         record["full_pool_parked"] = preemptions(node)
