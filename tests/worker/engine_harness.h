@@ -83,7 +83,7 @@ class EngineHarness {
   Engine& engine() { return *engine_; }
   const StepGauge& gauge() const { return gauge_; }
 
-  // Starts the step loop. Before it, `link().observer` may be set and requests pushed.
+  // Starts the step loop. Before it, `link().observer` may be set. Requests are refused until then.
   void Start();
   std::shared_ptr<Submission> Push(SequenceRequest request, Recorder* recorder);
   // Pushes and waits.
