@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Many streams for a long time against one manager and two workers, with connections beside them that only cost.
 
-  tests/bench/load.py --model FILE [--pool 6GiB] [--max_batch 32] [--streams 500] [--minutes 10] [--window 30] OUT.json
+  tests/bench/load.py --model FILE [--pool 6GiB] [--max_batch 32] [--streams 500] [--minutes 10] [--window 30]
+                      [--only windows|load] OUT.json
 
 With --max_batch places in each worker, so that twice as many streams run:
   calm         these streams alone, three times: before, between and after the next two
@@ -10,7 +11,7 @@ With --max_batch places in each worker, so that twice as many streams run:
   crowd        as many clients at once, each with one request, until the last one is answered
 With places for all of them, and a pool that has room for the streams alone:
   full pool    ten times more clients wait for pages, beside the same streams, again between two calm windows
-With places for all of --streams, for --minutes:
+With places for all of --streams, for --minutes from when they have 256 tokens each on average:
   load         a client that has its answer asks again, beside as many idle and mute connections. Prompts are short and
                answers long, so that nearly all of them decode at any time
 
@@ -212,16 +213,16 @@ def daemons(options, max_batch, failed, pool=None):
             failed.append(str(error))
 
 
-def measure(options, record, failed):
+def small_batches(options, record, failed):
     with daemons(options, options.max_batch, failed) as node:
         rows = record["windows"] = asyncio.run(windows(node, options, failed))
-        pool = node.pool()
         record["slower_percent"] = {rows[at]["part"]: slower(rows, at, failed) for at in (1, 3)}
         if parked := preemptions(node):
             failed.append(f"windows: the pool ran dry {parked} times, so they do not compare; give a larger --pool")
         say(f"slower by percent: {record['slower_percent']}")
         record["crowd"] = asyncio.run(crowd(node, options, failed))
         say(f"crowd: {json.dumps(record['crowd'])}")
+        pool = node.pool()
     # A stream holds at most its tokens, the page that they grow into, and the page ahead.
     pages = len(WORKERS) * options.max_batch * pool.layout.num_layers * (KEPT // pool.layout.page_tokens + 2)
     everyone = (1 + TIMES_MORE) * len(WORKERS) * options.max_batch
@@ -230,9 +231,15 @@ def measure(options, record, failed):
         record["slower_percent"]["full pool"] = slower(rows, 1, failed)
         record["full_pool_parked"] = preemptions(node)
         say(f"slower by percent: {record['slower_percent']}, parked {record['full_pool_parked']}")
+
+
+def large_batches(options, record, failed):
     with daemons(options, -(-options.streams // len(WORKERS)), failed) as node:
         record["load"] = {**asyncio.run(load(node, options, failed)), "preemptions": preemptions(node)}
         say(f"load: {json.dumps(record['load'])}")
+
+
+PARTS = {"windows": small_batches, "load": large_batches}
 
 
 def main():
@@ -243,14 +250,17 @@ def main():
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--window", type=float, default=30)
+    parser.add_argument("--only", choices=PARTS, help="the windows and the crowd, or the load (default: both)")
     parser.add_argument("out", type=pathlib.Path)
     options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    given = {key: value for key, value in vars(options).items() if key not in ("model", "out")}
+    given = {key: value for key, value in vars(options).items() if key not in ("model", "only", "out")}
     record = {"date": datetime.date.today().isoformat(), "program": program(), **given, "missed": (failed := [])}
     try:
-        measure(options, record, failed)
+        for part, measure in PARTS.items():
+            if options.only in (None, part):
+                measure(options, record, failed)
     finally:
         options.out.write_text(json.dumps(record, indent=1) + "\n")
     if failed:
