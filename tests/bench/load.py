@@ -29,6 +29,7 @@ import asyncio
 import contextlib
 import datetime
 import json
+import os
 import pathlib
 import random
 import resource
@@ -264,7 +265,11 @@ def main():
     finally:
         options.out.write_text(json.dumps(record, indent=1) + "\n")
     if failed:
-        sys.exit("\n".join(["bounds that were missed:", *failed]))
+        print("\n".join(["bounds that were missed:", *failed]), file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # gRPC's poller has been seen to wait forever for the event loop of the load, which has ended.
+    os._exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
