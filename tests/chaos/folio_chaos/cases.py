@@ -14,6 +14,8 @@ from stubs import inference_pb2, types_pb2
 WORDS = range(3, 300)
 
 TENANTS = ("", "north", "south")
+# As many as have no divisor in common with the tenants, so that each tenant has requests of both priorities.
+PRIORITIES = (0, 0, 0, 1)
 
 # Policy, budget (0: none), prompt and answer in tokens at least and at most, and other arguments of the SDK's `generate`.
 _EVICTING = dict(prompt=(120, 420), answer=(60, 240))
@@ -41,6 +43,11 @@ SHAPES: list[tuple[str, dict[str, Any]]] = [
     ("random", dict(budget=64, **_EVICTING)),
     ("paged_eviction", dict(budget=96, compaction="streamed", prompt=(800, 1000), answer=(60, 120))),
     ("key_diff", dict(budget=128, compaction="streamed", compaction_stride=64, prompt=(500, 700), answer=(100, 200))),
+    ("paged_eviction", dict(budget=96, layers="shared", **_EVICTING)),
+    ("kv_crush", dict(budget=128, layers="shared", prompt_share=0.25, **_EVICTING)),
+    ("query_diff", dict(budget=160, layers="shared", segments=4, prompt_share=0.5, **_EVICTING)),
+    ("key_diff", dict(budget=128, segments=3, protect_ends=0.2, **_EVICTING)),
+    ("random", dict(budget=96, layers="shared", compaction="streamed", prompt=(500, 700), answer=(60, 120))),
 ]
 
 
@@ -61,14 +68,15 @@ class Case:
         return self.request.report_evictions
 
 
-_CACHE = ("schedule", "compaction", "compaction_stride")
+_CACHE = ("schedule", "compaction", "compaction_stride", "layers", "prompt_share", "protect_ends", "segments")
 
 
-def make_case(name, policy, prompt, most, budget=0, report_evictions=False, tenant="", **rest):
+def make_case(name, policy, prompt, most, budget=0, report_evictions=False, tenant="", priority=0, **rest):
     """`rest` is of the cache and of the sampling. Eviction is synchronous, so that an answer repeats to the token."""
     cache = dict(policy=policy, eviction_mode="synchronous", budget=budget or None)
     cache |= {key: rest.pop(key) for key in _CACHE if key in rest}
     asking = dict(max_tokens=most, ignore_eos=True, report_evictions=report_evictions, label=name, tenant=tenant)
+    asking["priority"] = priority
     sampling = {"temperature": 1.0, **rest}
     request = inference_pb2.GenerateRequest(
         input=tokens(prompt),
@@ -89,6 +97,7 @@ def make_cases(seed):
         prompt = [chance.choice(WORDS) for _ in range(chance.randint(*shape["prompt"]))]
         most = chance.randint(*shape["answer"])
         given = {"seed": chance.randrange(1 << 32), "tenant": TENANTS[number % len(TENANTS)], **rest}
+        given["priority"] = PRIORITIES[number % len(PRIORITIES)]
         cases.append(make_case(f"{number}:{policy}", policy, prompt, most, **given))
     return cases
 
