@@ -1,0 +1,21 @@
+"""The scores by their names."""
+
+from folio_trials import key_scores, query_scores
+
+SCORERS = {
+    "norm_ratio": key_scores.NormRatio,
+    "chance": key_scores.Chance,
+    "sampled": key_scores.Sampled,
+    "difference": key_scores.Difference,
+    "nested": key_scores.Nested,
+    "leverage": key_scores.Leverage,
+    "whitened": key_scores.Whitened,
+    "mutual": query_scores.Mutual,
+    "lag": key_scores.Lag,
+    "expected": query_scores.Expected,
+    "synthetic": query_scores.Synthetic,
+    "window": query_scores.Window,
+    "window_most": query_scores.WindowMost,
+    "later": query_scores.Later,
+    "again": query_scores.Again,
+}

@@ -1,0 +1,177 @@
+"""One way to choose: which scores, for which part of the budget, decided by each layer or by all together.
+
+    difference~                      the tokens with the highest scores; ~ means them over five neighbours,
+                                     ^N takes the highest of N neighbours, =N the mean of each chunk of N
+    window:0.5|difference~           half of the budget by attention from the prompt's end, and the rest
+    leverage&mutual*2                the sum of two z-scores
+"""
+
+import copy
+import re
+
+import numpy as np
+
+from folio_trials.arrays import chunked, pooled, smooth, z_scores
+from folio_trials.cache import LAYERS, PAGE
+from folio_trials.scorers import SCORERS
+
+
+class TrialError(Exception):
+    """A name that means no trial."""
+
+
+TERM = re.compile(r"([a-z_]+)((?:~|\^\d+|=\d+)*)(?:\*([\d.]+))?")
+
+
+class Term:
+    def __init__(self, text):
+        found = TERM.fullmatch(text)
+        if found is None or found[1] not in SCORERS:
+            raise TrialError(f"no score {text!r}; there are {', '.join(SCORERS)}")
+        self.name, self.weight = found[1], float(found[3] or 1)
+        self.shapes = re.findall(r"[~^=]\d*", found[2])
+
+    def shaped(self, row):
+        for shape in self.shapes:
+            if shape == "~":
+                row = smooth(row)
+            elif shape[0] == "^":
+                row = pooled(row, int(shape[1:]))
+            else:
+                row = chunked(row, int(shape[1:]))
+        return row
+
+
+class Scores:
+    """A sum of terms for one layer of one sequence."""
+
+    def __init__(self, text):
+        self.terms = [Term(part) for part in text.split("&")]
+        self.scorers = [SCORERS[term.name]() for term in self.terms]
+        self.scales = []
+
+    def prompt(self, tokens):
+        """(what the compaction ranks by, what decode remembers), each one number per token."""
+        raw = [said(tokens, term.name, scorer) for term, scorer in zip(self.terms, self.scorers)]
+        rows = [term.shaped(row) for term, row in zip(self.terms, raw)]
+        if len(rows) == 1:
+            return rows[0].astype(np.float32), raw[0].astype(np.float32)
+        self.scales = [(row.mean(), row.std() + 1e-9) for row in rows]
+        return self.summed(rows), self.summed(raw)
+
+    def page(self, tokens):
+        rows = [scorer.page(tokens) for scorer in self.scorers]
+        return rows[0].astype(np.float32) if len(rows) == 1 else self.summed(rows)
+
+    def summed(self, rows):
+        sums = (term.weight * (row - mean) / width for term, row, (mean, width) in zip(self.terms, rows, self.scales))
+        return sum(sums).astype(np.float32)
+
+
+def said(tokens, name, scorer):
+    """scorer.prompt(tokens), computed once for all trials."""
+    if name not in tokens.memo:
+        tokens.memo[name] = scorer.prompt(tokens), copy.deepcopy(scorer.__dict__)
+    row, state = tokens.memo[name]
+    scorer.__dict__.update(copy.deepcopy(state))
+    return row
+
+
+class Trial:
+    def __init__(self, name, setting):
+        first, _, rest = name.rpartition("|")
+        asked, _, share = first.partition(":")
+        self.rest = [Scores(rest) for _ in range(LAYERS)]
+        self.asked = [Scores(asked) for _ in range(LAYERS)] if first else []
+        self.share = float(share or 0)
+        self.budget, self.shared = setting.budget, setting.layers == "shared"
+        self.segments, self.prompt_share = setting.segments or 1, setting.prompt_share or 0
+        self.prompt = 0
+
+    def compact(self, layers, cache):
+        """Scores the prompt, and keeps `budget` of its tokens if it has more."""
+        self.prompt = len(layers[0].k)
+        merits = []
+        for layer, tokens in enumerate(layers):
+            merit, cache.scores[layer] = self.rest[layer].prompt(tokens)
+            merits.append(merit)
+        if self.prompt <= self.budget:
+            return
+        merits, asked = self.agreed(merits), None
+        if self.asked:
+            asked = self.agreed([scores.prompt(tokens)[0] for scores, tokens in zip(self.asked, layers)])
+        unprotected = self.budget - 2 * PAGE
+        for layer in range(LAYERS):
+            merit = merits[layer].copy()
+            merit[:PAGE] = merit[-PAGE:] = np.inf
+            if asked is not None:
+                # The queries' own tokens stay, as in the policy.
+                order = PAGE + np.argsort(-asked[layer][PAGE:-PAGE], kind="stable")
+                merit[order[: int(self.share * unprotected)]] = np.inf
+            cache.keep(layer, chosen(merit, self.budget, self.segments))
+
+    def agreed(self, rows):
+        """[LAYERS] of numbers to rank by, which are the same for all layers if these decide together."""
+        if not self.shared:
+            return rows
+        mean = sum(z_of_middle(row) for row in rows) / LAYERS
+        return [mean] * LAYERS
+
+    def fill(self, cache, seen):
+        """A page has filled: scores its tokens, and drops a page while there are more than the budget."""
+        for layer, tokens in enumerate(seen):
+            cache.scores[layer][-len(tokens.k) :] = self.rest[layer].page(tokens)
+        if len(cache.keys[0]) <= self.budget:
+            return
+        pages = [cache.scores[layer].reshape(-1, PAGE).mean(-1) for layer in range(LAYERS)]
+        ranking = self.agreed_pages(pages)
+        for layer in range(LAYERS):
+            numbers = ranking[layer].copy()
+            numbers[0] = numbers[-1] = np.inf
+            starts = cache.positions[layer].reshape(-1, PAGE)[:, 0]
+            self.hold(numbers, starts, cache.length)
+            # The older of equals goes.
+            cache.drop(layer, int(np.argmin(numbers)))
+
+    def agreed_pages(self, pages):
+        if not self.shared:
+            return pages
+        mean = sum(z_scores(np.clip(row, -1e30, 1e30)[1:-1]) for row in pages) / LAYERS
+        return [np.concatenate([[0], mean, [0]])] * LAYERS
+
+    def hold(self, numbers, starts, length):
+        """Pages that the prompt's share or their stretch's quota keeps."""
+        held = np.zeros(len(numbers), bool)
+        of_prompt = starts < self.prompt
+        if self.prompt_share and of_prompt.sum() * PAGE <= self.prompt_share * self.budget:
+            held |= of_prompt
+        if self.segments > 1:
+            stretch = starts * self.segments // length
+            free = np.isfinite(numbers) & ~held
+            quota = (free.sum() - 1) * 3 // 4 // self.segments
+            for own in range(self.segments):
+                inside = free & (stretch == own)
+                if 0 < inside.sum() <= quota:
+                    held |= inside
+        if (np.isfinite(numbers) & ~held).any():
+            numbers[held] = np.inf
+
+
+def z_of_middle(row):
+    """z-scores by the tokens that may go; the sinks' numbers are extreme. Infinities stay."""
+    middle = row[PAGE:-PAGE]
+    middle = middle[np.isfinite(middle)]
+    return ((row - middle.mean()) / (middle.std() + 1e-9)).astype(np.float32)
+
+
+def chosen(merit, budget, segments):
+    """The `budget` slots with the highest numbers, ascending, after three quarters were dealt out to the stretches."""
+    merit = merit.copy()
+    free = budget - int(np.isposinf(merit).sum())
+    if segments > 1 and free > 0:
+        quota = free * 3 // 4 // segments
+        ends = [len(merit) * (at + 1) // segments for at in range(segments)]
+        for begin, end in zip([0, *ends], ends):
+            own = begin + np.flatnonzero(np.isfinite(merit[begin:end]))
+            merit[own[np.argsort(-merit[own], kind="stable")[:quota]]] = np.inf
+    return np.sort(np.argsort(-merit, kind="stable")[:budget])

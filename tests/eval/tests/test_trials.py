@@ -1,0 +1,54 @@
+"""What is tried in NumPy decides as the real processes do, where these have the same policy."""
+
+import os
+
+import numpy as np
+import pytest
+from folio_eval import kept
+from folio_eval.asking import Place
+from folio_eval.cells import Setting
+from folio_eval.node import Node
+from folio_eval.runner import Questions
+from folio_eval.subject import Subject
+from folio_trials.asking import Asked, Logits
+from folio_trials.cache import LAYERS, Twin
+from folio_trials.trial import Trial, TrialError, chosen
+
+MODEL = os.environ.get("FOLIO_MODEL")
+PAIRS = {"query_diff": "window:0.5|sampled~", "paged_eviction": "norm_ratio"}
+
+
+def test_a_name_of_no_score_is_refused():
+    with pytest.raises(TrialError, match="no score 'windows'"):
+        Trial("windows:0.5|difference", Setting("x", 64))
+
+
+def test_stretches_keep_their_share_and_the_rest_goes_to_the_highest():
+    merit = np.arange(64, dtype=np.float32)
+    assert list(chosen(merit, 16, 1)) == list(range(48, 64))
+    # Three quarters of 16 in four stretches are three each, and the last four go to the highest that are left.
+    assert list(chosen(merit, 16, 4)) == [13, 14, 15, 29, 30, 31, 45, 46, 47, *range(57, 64)]
+
+
+@pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set: this test needs the reference model")
+@pytest.mark.parametrize("layers", [None, "shared"])
+@pytest.mark.parametrize("policy", PAIRS)
+def test_trials_keep_what_the_processes_keep(policy, layers):
+    place = Place("long_generation_prompt", 384, 0, 0)
+    real, tried = Setting(policy, 256, layers=layers), Setting(PAIRS[policy], 256, layers=layers)
+    with Node(MODEL) as node:
+        item = Questions(Subject(node.client))(place)
+        item = type(item)(item.prompt, item.forced[:100], item.answer, item.parts)
+        result = node.client.score(
+            tokens=item.prompt, continuation_tokens=item.forced + item.answer, report_evictions=True, **real.arguments(0)
+        )
+    fed = len(item.forced) + len(item.answer) - 1
+    tables = kept.resident(result.evictions, len(item.prompt), fed, LAYERS, 16)
+    twin = Twin(MODEL)
+    asked = Asked(twin, Logits(twin), place.task, item)
+    outcome, cache = asked.run(tried)
+    same = [len(set(own) & set(theirs)) / len(own) for own, theirs in zip(cache.positions, tables, strict=True)]
+    # The processes compute in bfloat16, which decides close cases otherwise. Chance would agree about a half.
+    assert np.mean(same) > 0.85, f"shares of the layers' tokens: {np.round(same, 2)}"
+    nats = -sum(result.logprobs[len(item.forced) :]) / len(item.answer)
+    assert outcome.measures["nll"] == pytest.approx(nats, abs=0.3)
