@@ -91,8 +91,6 @@ streamed() {
   for task in needle_prose needle_4 needle_4_prose:blind perplexity; do
     run streamed --tasks "$task" --lengths 1024 --seeds 1 --budgets 256,512 --compaction whole,streamed,streamed:128 \
       --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm
-  done
-  for task in needle_prose needle_4 needle_4_prose:blind perplexity; do
     run streamed --tasks "$task" --lengths 1024 --seeds 1 --budgets 256 --compaction whole,streamed,streamed:128 \
       --policies random,kv_crush:key_diff,kv_crush:inverse_key_norm
   done

@@ -76,9 +76,8 @@ class Twin:
         chosen = logits[np.arange(len(tokens)), tokens] - np.log(np.exp(logits).sum(-1))
         return np.array([chosen, best[:, 1] - best[:, 0]])
 
-    def hidden(self, ids, order=None, dtype=np.float32, store=stored, eps=EPS, first=0, attention=None, inputs=None):
-        """After the last norm. `first` is the position of the first token; `attention` takes the layer too, and `inputs` is
-        called with what each layer's attention gets."""
+    def hidden(self, ids, order=None, dtype=np.float32, store=stored, eps=EPS, first=0, attention=None):
+        """After the last norm. `first` is the position of the first token; `attention` takes the layer too."""
         random = np.random.default_rng(order)
         here = np.arange(HIDDEN) if order is None else random.permutation(HIDDEN)
 
@@ -100,8 +99,6 @@ class Twin:
             at = f"model.layers.{layer}."
             ffn = slice(None) if order is None else random.permutation(FFN)
             h = norm(x, at + "input_layernorm.weight")
-            if inputs is not None:
-                inputs(h)
             q, k, v = (
                 (h @ weight(f"{at}self_attn.{role}_proj", columns=here)).reshape(len(ids), -1, DIM) for role in "qkv"
             )

@@ -75,8 +75,8 @@ def make_case(name, policy, prompt, most, budget=0, report_evictions=False, tena
     """`rest` is of the cache and of the sampling. Eviction is synchronous, so that an answer repeats to the token."""
     cache = dict(policy=policy, eviction_mode="synchronous", budget=budget or None)
     cache |= {key: rest.pop(key) for key in _CACHE if key in rest}
-    asking = dict(max_tokens=most, ignore_eos=True, report_evictions=report_evictions, label=name, tenant=tenant)
-    asking["priority"] = priority
+    asking = dict(max_tokens=most, ignore_eos=True, report_evictions=report_evictions)
+    asking |= dict(label=name, tenant=tenant, priority=priority)
     sampling = {"temperature": 1.0, **rest}
     request = inference_pb2.GenerateRequest(
         input=tokens(prompt),
@@ -96,8 +96,8 @@ def make_cases(seed):
         rest = {key: value for key, value in shape.items() if key not in ("prompt", "answer")}
         prompt = [chance.choice(WORDS) for _ in range(chance.randint(*shape["prompt"]))]
         most = chance.randint(*shape["answer"])
-        given = {"seed": chance.randrange(1 << 32), "tenant": TENANTS[number % len(TENANTS)], **rest}
-        given["priority"] = PRIORITIES[number % len(PRIORITIES)]
+        asker = {"tenant": TENANTS[number % len(TENANTS)], "priority": PRIORITIES[number % len(PRIORITIES)]}
+        given = {"seed": chance.randrange(1 << 32), **asker, **rest}
         cases.append(make_case(f"{number}:{policy}", policy, prompt, most, **given))
     return cases
 

@@ -88,13 +88,18 @@ def parse_compaction(text):
     return text
 
 
-def grid(tasks, policies, budgets, lengths, seeds, **others):
+def spelled(policy):
+    """A policy as the SDK writes it."""
+    return str(folio.policy(policy))
+
+
+def grid(tasks, policies, budgets, lengths, seeds, spell=spelled, **others):
     """The cells, those that belong together next to each other: what is interrupted has whole comparisons first.
 
     `others` are lists of values for other fields of a Setting. `full` takes none of them and no budget, so that it comes
-    once; policies in any spelling become the one of the SDK.
+    once; policies in any spelling become the one that `spell` gives.
     """
-    names = list(dict.fromkeys(str(folio.policy(text)) for text in policies))
+    names = list(dict.fromkeys(map(spell, policies)))
     settings = [Setting(FULL)] if FULL in names else []
     evicting = [name for name in names if name != FULL]
     if evicting and not budgets:

@@ -160,9 +160,7 @@ class Run:
         if state.error:
             self._store.append({**line, "error": state.error})
             return
-        rows = [state.outcomes[at] for at in sorted(state.outcomes)]
-        names = dict.fromkeys(name for row in rows for name in row)  # a file's records may differ in kind
-        line["measures"] = {name: [round(row[name], 5) if name in row else None for row in rows] for name in names}
+        line["measures"] = lines.measured([state.outcomes[at] for at in sorted(state.outcomes)])
         line["seconds"] = {name: round(value, 3) for name, value in state.seconds.items()}
         if state.kept:
             line["kept"] = state.kept

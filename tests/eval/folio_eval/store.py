@@ -28,6 +28,12 @@ def header(cell, first):
     return {"task": cell.task, "length": cell.length, **setting, "seed": cell.seed, "first": first}
 
 
+def measured(rows):
+    """The "measures" of a line, of the measures of each prompt in order. A file's records may differ in kind."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [round(float(row[name]), 5) if name in row else None for row in rows] for name in names}
+
+
 def cell_of(line):
     return Cell(line["task"], line["length"], Setting(*(line.get(name) for name in SETTING)), line["seed"])
 

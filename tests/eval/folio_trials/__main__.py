@@ -6,7 +6,6 @@ The lines are those of folio_eval, so its `compare` and `report` read them."""
 
 import argparse
 import collections
-import itertools
 import multiprocessing
 import os
 import sys
@@ -40,26 +39,14 @@ def parser():
     return top
 
 
-def grid(options):
-    settings = [cells.Setting(cells.FULL)] if cells.FULL in options.trials else []
-    trials = [trial for trial in options.trials if trial != cells.FULL]
-    for trial, budget, layers, share, segments in itertools.product(
-        trials, options.budgets, options.layers, options.prompt_share, options.segments
-    ):
-        settings.append(cells.Setting(trial, budget, layers=layers, prompt_share=share, segments=segments))
-    return [
-        cells.Cell(task, length, setting, seed)
-        for seed in options.seeds
-        for task in options.tasks
-        for length in options.lengths
-        for setting in settings
-    ]
-
-
 def main():
     options = parser().parse_args()
     store = lines.Store(options.out)
-    todo = plan(grid(options), options.prompts, store)
+    others = {name: getattr(options, name) for name in ("layers", "prompt_share", "segments")}
+    wanted = cells.grid(
+        options.tasks, options.trials, options.budgets, options.lengths, options.seeds, spell=str, **others
+    )
+    todo = plan(wanted, options.prompts, store)
     groups = collections.defaultdict(list)
     for cell, state in todo.items():
         groups[cell.task, cell.length, cell.seed, state.first].append((cell, state))
@@ -71,7 +58,7 @@ def main():
         for (task, length, seed, first), members in groups.items():
             for index in range(first, first + members[0][1].count):
                 item = questions(Place(task, length, seed, index))
-                jobs.append((task.partition(":")[0], item, [cell.setting for cell, _ in members], again))
+                jobs.append((task, item, [cell.setting for cell, _ in members], again))
                 owners.append((members, index))
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of the processes below
     begun = time.monotonic()
@@ -81,8 +68,7 @@ def main():
                 state.outcomes[index] = outcome
                 if len(state.outcomes) == state.count:
                     rows = [state.outcomes[at] for at in sorted(state.outcomes)]
-                    measured = {name: [round(float(row[name]), 5) for row in rows] for name in rows[0]}
-                    store.append({**lines.header(cell, state.first), "measures": measured})
+                    store.append({**lines.header(cell, state.first), "measures": lines.measured(rows)})
             print(f"[{time.monotonic() - begun:.0f} s] {done} of {len(jobs)} prompts", file=sys.stderr, flush=True)
 
 

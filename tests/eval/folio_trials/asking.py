@@ -1,15 +1,17 @@
 """Asks the model in NumPy what folio_eval asks the real one: the same prompts, the same judgement."""
 
+import dataclasses
+import types
+
 import numpy as np
 
 from folio_eval import measures
 from folio_eval.asking import Outcome
 from folio_eval.cells import FULL
-from folio_eval.tasks.streams import TAIL
+from folio_eval.tasks import find
+from folio_eval.tasks.streams import TAIL, Perplexity
 from folio_trials.cache import LAYERS, PAGE, Cache, Text, joined
 from folio_trials.trial import Trial
-
-NATS_TASKS = ("perplexity", "novel_perplexity", "speeches_perplexity")
 
 
 class Logits:
@@ -36,7 +38,8 @@ class Asked:
     """One prompt, computed once for all trials. `again` are the words that ask for its text once more, if it is wanted."""
 
     def __init__(self, twin, logits, task, item, again=()):
-        self.twin, self.logits, self.task, self.item = twin, logits, task, item
+        self.twin, self.logits, self.item = twin, logits, item
+        self.in_nats = isinstance(find(task)[0], Perplexity)
         self.tail = item.forced + item.answer
         text = Text(twin)
         text.feed(item.prompt)
@@ -78,17 +81,11 @@ class Asked:
 
     def measured(self, judged):
         chosen, rows, best = judged
-        if self.task in NATS_TASKS:
+        if self.in_nats:
             return Outcome({"nll": -chosen.sum() / TAIL, "kl": measures.mean_divergence(self.full[1], rows)})
-        right, nats, tokens = [], [], []
-        for begin, end in self.item.parts:
-            right.append(all(best[at] == self.item.answer[at] for at in range(begin, end)))
-            nats.append(-chosen[begin:end].sum())
-            tokens.append(end - begin)
-        values = {"score": sum(right) / len(right), "exact": float(all(right)), "nll": sum(nats) / sum(tokens)}
-        for at, name in enumerate(self.item.names):
-            values |= {measures.part_of("score", name): float(right[at]), measures.part_of("nll", name): nats[at] / tokens[at]}
-        return Outcome(values)
+        # The answer alone was computed, so nothing comes before it.
+        item = dataclasses.replace(self.item, forced=())
+        return Outcome(measures.judge(item, chosen, [[types.SimpleNamespace(token=token)] for token in best]))
 
 
 def again_words(subject):

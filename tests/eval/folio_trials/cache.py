@@ -9,9 +9,10 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "oracle"))
-from twin import DIM, HEADS, KV_HEADS, LAYERS, THETA, Twin, attend  # noqa: E402
+import evicting_twin  # noqa: E402
+from evicting_twin import PAGE, token_scores  # noqa: E402
+from twin import DIM, HEADS, KV_HEADS, LAYERS, THETA, Twin, attend, rotate  # noqa: E402
 
-PAGE = 16
 GROUP = HEADS // KV_HEADS
 
 
@@ -19,8 +20,7 @@ def rotated_back(keys, positions):
     """Keys without their rotation; `keys` is [tokens, heads, DIM]."""
     inverse = 1 / THETA ** (np.arange(0, DIM, 2, dtype=np.float32) / DIM)
     angles = np.tile(np.asarray(positions, np.float32)[:, None] * inverse, 2)[:, None]
-    cos, sin = np.cos(angles), np.sin(angles)
-    return keys * cos - np.concatenate([-keys[..., DIM // 2 :], keys[..., : DIM // 2]], -1) * sin
+    return rotate(keys, np.cos(angles), -np.sin(angles))
 
 
 def unit(vectors):
@@ -30,15 +30,14 @@ def unit(vectors):
 @dataclasses.dataclass
 class Tokens:
     """Tokens of one layer in the order of their positions: q is [tokens, HEADS, DIM], k and v [tokens, KV_HEADS, DIM], all
-    as attention sees them, and h [tokens, hidden] is the input of the attention. `behind` is the same of what comes after
-    them, and `again` of the text when it is read a second time. No policy has these two: only bounds may read them."""
+    as attention sees them. `behind` is the same of what comes after them, and `again` of the text when it is read a second
+    time. No policy has these two: only bounds may read them."""
 
     layer: int
     first: int  # position of the first token
     q: np.ndarray
     k: np.ndarray
     v: np.ndarray
-    h: np.ndarray
     behind: object = None
     again: object = None
     memo: dict = dataclasses.field(default_factory=dict)  # of scorers, by their name: what they said, and their state
@@ -65,16 +64,16 @@ class Text:
         self.hidden = None
 
     def feed(self, ids):
-        first, inputs, seen = self.length, [], [None] * LAYERS
+        first, seen = self.length, [None] * LAYERS
 
         def attention(layer, q, k, v):
-            seen[layer] = Tokens(layer, first, q, k, v, inputs[layer])
+            seen[layer] = Tokens(layer, first, q, k, v)
             before = self.layers[layer]
             if before is None:
                 return attend(q, k, v)
             return attend(q, np.concatenate([before.k, k]), np.concatenate([before.v, v]))
 
-        self.hidden = self.twin.hidden(np.array(ids), first=first, attention=attention, inputs=inputs.append)
+        self.hidden = self.twin.hidden(np.array(ids), first=first, attention=attention)
         for layer, now in enumerate(seen):
             before = self.layers[layer]
             self.layers[layer] = now if before is None else joined(before, now)
@@ -88,12 +87,12 @@ class Text:
 
 
 def joined(before, now):
-    both = (np.concatenate([getattr(before, name), getattr(now, name)]) for name in "qkvh")
+    both = (np.concatenate([getattr(before, name), getattr(now, name)]) for name in "qkv")
     return Tokens(before.layer, before.first, *both)
 
 
-class Cache:
-    """K, V, positions and scores of the resident tokens of a sequence. Scores are given once, except by `rescore`."""
+class Cache(evicting_twin.Cache):
+    """Has the positions and the scores of the resident tokens too."""
 
     def __init__(self, twin, layers):
         self.twin = twin
@@ -105,27 +104,22 @@ class Cache:
 
     def feed(self, ids):
         """(hidden states after the last norm, [LAYERS] of Tokens) of the next tokens."""
-        inputs, seen = [], []
+        seen = []
 
         def attention(layer, q, k, v):
-            seen.append(Tokens(layer, self.length, q, k, v, inputs[layer]))
-            self.keys[layer] = np.concatenate([self.keys[layer], k])
-            self.values[layer] = np.concatenate([self.values[layer], v])
+            seen.append(Tokens(layer, self.length, q, k, v))
             self.positions[layer] = np.concatenate([self.positions[layer], np.arange(len(k)) + self.length])
             self.scores[layer] = np.concatenate([self.scores[layer], np.zeros(len(k), np.float32)])
-            return attend(q, self.keys[layer], self.values[layer])
+            return self.attend(layer, q, k, v)
 
-        hidden = self.twin.hidden(np.array(ids), first=self.length, attention=attention, inputs=inputs.append)
+        hidden = self.twin.hidden(np.array(ids), first=self.length, attention=attention)
         self.length += len(ids)
         return hidden, seen
 
     def keep(self, layer, slots):
-        for rows in (self.keys, self.values, self.positions, self.scores):
+        super().keep(layer, slots)
+        for rows in (self.positions, self.scores):
             rows[layer] = rows[layer][slots]
 
-    def drop(self, layer, block):
-        slots = np.arange(len(self.keys[layer]))
-        self.keep(layer, slots[slots // PAGE != block])
 
-
-__all__ = ["DIM", "GROUP", "HEADS", "KV_HEADS", "LAYERS", "PAGE", "THETA", "Cache", "Text", "Tokens", "Twin"]
+__all__ = ["DIM", "GROUP", "HEADS", "KV_HEADS", "LAYERS", "PAGE", "THETA", "Cache", "Text", "Tokens", "Twin", "token_scores"]

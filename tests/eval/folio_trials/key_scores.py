@@ -3,7 +3,7 @@
 import numpy as np
 
 from folio_trials.arrays import z_scores
-from folio_trials.cache import DIM, KV_HEADS, unit
+from folio_trials.cache import DIM, KV_HEADS, token_scores, unit
 from folio_trials.scorer import Scorer
 
 
@@ -11,7 +11,7 @@ class NormRatio(Scorer):
     """PagedEviction (arXiv 2509.04377)."""
 
     def prompt(self, tokens):
-        return (np.linalg.norm(tokens.v, axis=-1) / np.linalg.norm(tokens.k, axis=-1)).mean(-1)
+        return token_scores("paged_eviction", tokens.k, tokens.v)
 
 
 class Chance(Scorer):
