@@ -48,7 +48,8 @@ std::optional<BlockIndex> SelectBlock(DecisionInput& input, policy::LayerGroup s
   if (!layer.over) return std::nullopt;
   absl::Span<policy::KeptScores> kept;
   if (!input.kept.empty()) {
-    kept = absl::MakeSpan(input.kept).subspan(group.begin, group.end - group.begin);
+    const uint32_t first = input.shared ? input.judges.begin : group.begin;
+    kept = absl::MakeSpan(input.kept).subspan(first, scores.size());
     for (size_t i = 0; i < kept.size(); ++i) {
       if (i + 1 < kept.size()) kept[i + 1].Prefetch();
       kept[i].Update(*input.policy, scores[i]);
@@ -88,7 +89,7 @@ uint64_t AddParts(const DecisionInput& input, uint32_t index, std::vector<Part>&
   for (uint32_t begin = 0; begin < layers; begin += step) {
     parts.push_back({index, begin, std::min(begin + step, layers), {}});
   }
-  return uint64_t{per_layer} * layers;
+  return uint64_t{per_layer} * (input.shared ? input.judges.size() : layers);
 }
 
 Action EmptyAction(const DecisionInput& input) {
@@ -119,7 +120,7 @@ void DecideGroup(DecisionInput& input, policy::LayerGroup scores, Group group, A
 
 void DecidePart(DecisionInput& input, const Part& part, Action& action) {
   if (input.shared) {
-    DecideGroup(input, input.AllScores(), {part.begin, part.end}, action);
+    DecideGroup(input, input.JudgesScores(), {part.begin, part.end}, action);
     return;
   }
   for (uint32_t layer = part.begin; layer < part.end; ++layer) {
@@ -144,10 +145,10 @@ policy::LayerScores DecisionInput::Scores(size_t layer) const {
           .logical_length = logical_length};
 }
 
-std::vector<policy::LayerScores> DecisionInput::AllScores() const {
+std::vector<policy::LayerScores> DecisionInput::JudgesScores() const {
   std::vector<policy::LayerScores> scores;
-  scores.reserve(layers.size());
-  for (size_t layer = 0; layer < layers.size(); ++layer) scores.push_back(Scores(layer));
+  scores.reserve(judges.size());
+  for (size_t layer = judges.begin; layer < judges.end; ++layer) scores.push_back(Scores(layer));
   return scores;
 }
 

@@ -48,6 +48,7 @@ DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
   input.kv_heads = record_.geometry.num_kv_heads;
   input.logical_length = TokenCount(record_.logical_length);
   input.shared = cache.layers == policy::Layers::kShared;
+  input.judges = cache.judges(record_.geometry.num_layers);
   return input;
 }
 
@@ -88,7 +89,9 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
   view.tokens = tokens;
   view.compacts = compacts;
   view.limits = cache.limits(layer);
-  if (!policy.needs_scores()) return view;
+  if (!policy.needs_scores() || !cache.judges(record_.geometry.num_layers).contains(layer)) {
+    return view;
+  }
   view.scored = ScoredTokens(table, tokens, policy.scores.time);
   const uint32_t pages = record_.geometry.pages_for(tokens.value());
   view.kept_blocks = kept_blocks;

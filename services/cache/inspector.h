@@ -58,7 +58,8 @@ struct ExplainedLayer {
   TokenCount resident;
   std::vector<PositionRange> drop;  // logical positions
   std::optional<BlockIndex> block;
-  std::vector<float> scores;  // per token with `drop`, else per full block
+  // Per token with `drop`, else per full block. Empty where another layer judges for it.
+  std::vector<float> scores;
 };
 
 struct Explanation {

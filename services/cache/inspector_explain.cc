@@ -54,23 +54,26 @@ void ExplainGroup(const DecisionInput& input, policy::LayerGroup group,
   taken.resident = resident;
   const bool evicts = input.policy->traits().evicts;
   std::vector<policy::LayerScores> whole(group.begin(), group.end());
+  const absl::Span<policy::LayerScores> judges =
+      input.shared ? absl::MakeSpan(whole).subspan(input.judges.begin, input.judges.size())
+                   : absl::MakeSpan(whole);
   if (evicts) {
     explanation->due = explanation->due || full > limits.budget.value();
     if (first.compacts) {
-      taken.drop = DroppedPositions(tables[0].kept, input.policy->SelectPrefill(group, limits));
+      taken.drop = DroppedPositions(tables[0].kept, input.policy->SelectPrefill(judges, limits));
     } else {
       for (policy::LayerScores& layer : whole) {
         layer.tokens = TokenCount(full);
         layer.scored = std::min(layer.scored, layer.tokens);
       }
       if (policy::MayDrop(full / input.page_tokens, input.page_tokens, limits)) {
-        taken.block = input.policy->SelectDecode(whole, limits, {});
+        taken.block = input.policy->SelectDecode(judges, limits, {});
       }
     }
   }
   for (const policy::LayerScores& layer : whole) {
     ExplainedLayer& out = explanation->layers.emplace_back(taken);
-    if (!evicts) continue;
+    if (!evicts || !input.judges.contains(layer.layer.value())) continue;
     out.scores =
         first.compacts ? input.policy->TokenScores(layer) : input.policy->BlockScores(layer);
   }

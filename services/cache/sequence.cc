@@ -117,11 +117,12 @@ void Sequence::ApplyPlan(PagePool& pool) {
 void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool) {
   PageList freed;
   freed.reserve(record_.layers.size());
+  const policy::LayerRange judges = record_.cache.judges(record_.geometry.num_layers);
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     const std::optional<BlockIndex> block = drop.block[layer];
     if (!block.has_value()) continue;
     freed.push_back(record_.layers[layer].Drop(*block));
-    if (!kept_.empty()) kept_[layer].Drop(*block);
+    if (!kept_.empty() && judges.contains(layer)) kept_[layer].Drop(*block);
   }
   pool.Release(freed);
   record_.evicted_pages += freed.size();

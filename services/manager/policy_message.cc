@@ -43,12 +43,18 @@ absl::Status Read(const v1::QueryDiffPolicy& from, policy::QueryDiffSpec* spec) 
   if (from.has_share()) spec->options.share = from.share();
   if (from.has_window()) spec->options.window = from.window();
   if (from.has_pool()) spec->options.pool = from.pool();
+  if (from.has_neighbours()) spec->options.neighbours = from.neighbours();
+  if (from.has_judges_from()) spec->options.judges.from = from.judges_from();
+  if (from.has_judges_to()) spec->options.judges.to = from.judges_to();
   return absl::OkStatus();
 }
 void Write(const policy::QueryDiffSpec& spec, v1::QueryDiffPolicy* to) {
   to->set_share(spec.options.share);
   to->set_window(spec.options.window);
   to->set_pool(spec.options.pool);
+  to->set_neighbours(spec.options.neighbours);
+  to->set_judges_from(spec.options.judges.from);
+  to->set_judges_to(spec.options.judges.to);
 }
 
 absl::Status Read(const v1::RandomPolicy& from, policy::RandomSpec* spec) {

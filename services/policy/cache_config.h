@@ -29,8 +29,9 @@ enum class Compaction : uint8_t {
 // Layers says whether the layers of a sequence decide by themselves.
 enum class Layers : uint8_t {
   kPerLayer,
-  // Once for all of them, by the mean of their rankings (agreement.h). They then hold the same
-  // tokens. One thread makes the choice, after it has read the scores of all layers.
+  // Once for all of them, by the mean of the judges' rankings (agreement.h), which are all layers
+  // unless the policy names some. They then hold the same tokens. One thread makes the choice,
+  // after it has read the scores of all judges.
   kShared,
 };
 
@@ -52,6 +53,11 @@ struct CacheConfig {
 
   TokenCount layer_budget(size_t layer) const {
     return layer_budgets.empty() ? budget : layer_budgets[layer];
+  }
+  // The layers whose scores a decision reads.
+  LayerRange judges(uint32_t num_layers) const {
+    return layers == Layers::kShared ? policy->traits().judges.Of(num_layers)
+                                     : LayerRange{0, num_layers};
   }
   Limits limits(size_t layer) const { return Limits{layer_budget(layer), sink, recent}; }
 };

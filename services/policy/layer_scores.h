@@ -52,6 +52,15 @@ struct LayerScores {
 // `prompt_pages`, `kept_blocks` and `layer` alone. A group of one layer decides by itself.
 using LayerGroup = absl::Span<const LayerScores>;
 
+// The layers [begin, end).
+struct LayerRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+
+  bool contains(size_t layer) const { return begin <= layer && layer < end; }
+  uint32_t size() const { return end - begin; }
+};
+
 // The blocks [begin, end).
 struct BlockRange {
   uint32_t begin = 0;

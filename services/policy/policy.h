@@ -10,6 +10,7 @@
 #ifndef FOLIO_SERVICES_POLICY_POLICY_H_
 #define FOLIO_SERVICES_POLICY_POLICY_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,21 @@ using folio::WrittenOnce;
 
 class KeptScores;
 
+// Depth is a part of a model's layers, in shares of their number from the first layer on.
+struct Depth {
+  float from = 0;  // in [0, 1)
+  float to = 1;    // above `from`, at most 1
+
+  // To the nearest layers, and at least one.
+  LayerRange Of(uint32_t num_layers) const {
+    const auto layer = [&](float share) {
+      return static_cast<uint32_t>(std::lround(share * static_cast<float>(num_layers)));
+    };
+    const uint32_t begin = std::min(layer(from), num_layers - 1);
+    return {begin, std::max(layer(to), begin + 1)};
+  }
+};
+
 // PolicyTraits is what a policy says about itself before it sees a score. Workers write exactly the
 // scores named here, and validation reads the rest.
 struct PolicyTraits {
@@ -44,6 +60,8 @@ struct PolicyTraits {
   // The last tokens of the prompt that SelectPrefill keeps regardless of their scores. The larger
   // of this and Limits::recent applies.
   TokenCount own_recent = {};
+  // The layers whose scores count when layers decide together.
+  Depth judges = {};
   // The share of the budget, in [0, 1), that goes to other tokens than the highest.
   float representative_share = 0;
 

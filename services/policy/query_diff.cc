@@ -14,30 +14,33 @@
 namespace folio::policy {
 namespace {
 
-constexpr size_t kSmoothed = 2;  // neighbours on each side
-
-// All sums at once, in the order that TokenScore adds, for the compiler to vectorise.
+// sums[i] of 2 * `near` + 1 values from values[i] on, in the order that TokenScore adds. The inner
+// loop goes over the tokens, for the compiler to vectorise.
 struct Sums {
-  [[gnu::always_inline]] static void Inner(absl::Span<const float> values, float* means) {
-    for (size_t i = kSmoothed; i + kSmoothed < values.size(); ++i) {
-      const float* v = &values[i - kSmoothed];
-      means[i] = (v[0] + v[1] + v[2] + v[3] + v[4]) / 5.0F;
+  [[gnu::always_inline]] static void Add(absl::Span<const float> values, size_t near, float* sums) {
+    for (size_t ahead = 0; ahead <= 2 * near; ++ahead) {
+      const float* from = &values[ahead];
+      for (size_t i = 0; i + 2 * near < values.size(); ++i) sums[i] += from[i];
     }
   }
 };
-static_assert(kSmoothed == 2);
-FOLIO_WIDE void WideInner(absl::Span<const float> values, float* means) {
-  Sums::Inner(values, means);
+FOLIO_WIDE void WideAdd(absl::Span<const float> values, size_t near, float* sums) {
+  Sums::Add(values, near, sums);
 }
 
-std::vector<float> Smooth(absl::Span<const float> values) {
+// Means over each value and up to `near` on either side.
+std::vector<float> Smooth(absl::Span<const float> values, size_t near) {
   std::vector<float> means(values.size());
-  Wide() ? WideInner(values, means.data()) : Sums::Inner(values, means.data());
+  const size_t inner = values.size() - std::min(values.size(), 2 * near);
+  if (inner > 0) {
+    float* sums = means.data() + near;
+    Wide() ? WideAdd(values, near, sums) : Sums::Add(values, near, sums);
+    for (size_t i = 0; i < inner; ++i) sums[i] /= static_cast<float>(2 * near + 1);
+  }
   for (size_t i = 0; i < values.size(); ++i) {
-    const bool inner = i >= kSmoothed && i + kSmoothed < values.size();
-    if (inner && std::isfinite(means[i])) continue;
-    const size_t first = i - std::min(i, kSmoothed);
-    means[i] = TokenScore(values.subspan(first, i + kSmoothed + 1 - first));
+    if (i >= near && i - near < inner && std::isfinite(means[i])) continue;
+    const size_t first = i - std::min(i, near);
+    means[i] = TokenScore(values.subspan(first, i + near + 1 - first));
   }
   return means;
 }
@@ -45,10 +48,19 @@ std::vector<float> Smooth(absl::Span<const float> values) {
 }  // namespace
 
 absl::Status QueryDiffSpec::Check() const {
-  const auto& [share, window, pool] = options;
+  const auto& [share, window, pool, neighbours, judges] = options;
   // Written so that NaN fails too.
   if (!(share >= 0 && share <= 1)) {
     return InvalidArgument("query_diff.share ", share, " must be at least 0 and at most 1");
+  }
+  constexpr uint32_t kMost = 64;
+  if (neighbours > kMost) {
+    return InvalidArgument("query_diff.neighbours ", neighbours, " must be at most ", kMost);
+  }
+  if (!(judges.from >= 0 && judges.from < judges.to && judges.to <= 1)) {
+    return InvalidArgument("query_diff.judges_from ", judges.from, " and judges_to ", judges.to,
+                           " must be shares of the depth, at least 0 and at most 1, of which the "
+                           "second is larger");
   }
   return CheckWindow("query_diff", window, pool);
 }
@@ -58,12 +70,15 @@ QueryDiff::QueryDiff(const Options& options)
           {.name = "query_diff",
            .scores = Need(ScoreKind::kUnrotatedDifference),
            .prompt_scores = Need(ScoreKind::kWindowAttention, options.window, options.pool),
-           .own_recent = TokenCount(options.window)}),
-      share_(options.share) {}
+           .own_recent = TokenCount(options.window),
+           .judges = options.judges}),
+      share_(options.share),
+      neighbours_(options.neighbours) {}
 
 std::vector<float> QueryDiff::TokenScores(const LayerScores& scores) const {
   const std::vector<float> own = HeadMeans(scores);
-  std::vector<float> smooth = Smooth(absl::MakeConstSpan(own).first(scores.scored.value()));
+  std::vector<float> smooth =
+      Smooth(absl::MakeConstSpan(own).first(scores.scored.value()), neighbours_);
   // Tokens of a page that is not full yet have no score and must be kept.
   smooth.resize(own.size(), std::numeric_limits<float>::infinity());
   return smooth;

@@ -1,14 +1,19 @@
-// QueryDiff is Folio's own policy. One half of the cache goes to the tokens that the prompt's end
-// asks about. The other half goes to tokens that are unlike the rest, so that a question asked
-// later finds its answer too.
+// QueryDiff is Folio's own policy. One part of the cache goes to the tokens that the prompt's end
+// asks about. The rest goes to tokens that are unlike the others, so that a question asked later
+// finds its answer too.
 //
 // At the prompt's end `share` of the unprotected budget goes, as in SnapKV (arXiv 2404.14469), to
 // the tokens that the last `window` queries attend to most (mean over queries and heads, max-pooled
 // over `pool` tokens). The window's own tokens are kept. The rest goes to the tokens whose key
 // differs most from the mean key, as in KeyDiff (arXiv 2504.15364), with two changes. Keys are
 // compared with their rotation undone, so that two tokens are alike by their content and not by
-// their position. A token's difference is the mean over itself and two neighbours on each side,
-// because useful information is rarely one token long.
+// their position. A token's difference is the mean over itself and `neighbours` tokens on each
+// side, because a fact is a sentence, and a part of it says little.
+//
+// Layers that decide together are judged by `judges` alone. In the reference model the layers
+// between two thirds and five sixths of its depth tell facts from the rest of the text best: their
+// differences last over a sentence, where those of early layers change from word to word
+// (tests/eval has the figures).
 //
 // In decode a page's importance is the mean difference of its tokens, and attention from the
 // prompt's end no longer counts. A token is scored once, so that pages do not gain when others
@@ -33,9 +38,11 @@ namespace folio::policy {
 class QueryDiff final : public RankingPolicy {
  public:
   struct Options {
-    float share = 0.5F;    // in [0, 1]
-    uint32_t window = 16;  // at least 1
-    uint32_t pool = 31;    // odd
+    float share = 0.25F;      // in [0, 1]
+    uint32_t window = 16;     // at least 1
+    uint32_t pool = 31;       // odd
+    uint32_t neighbours = 8;  // on each side, at most 64
+    Depth judges = {2.0F / 3, 5.0F / 6};
   };
 
   explicit QueryDiff(const Options& options);
@@ -48,6 +55,7 @@ class QueryDiff final : public RankingPolicy {
 
  private:
   const float share_;
+  const size_t neighbours_;
 };
 
 struct QueryDiffSpec {

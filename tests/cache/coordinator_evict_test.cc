@@ -52,7 +52,7 @@ class EvictTest : public ::testing::Test {
 };
 
 TEST_F(EvictTest, CompactsByBothPlanesOfTheBoard) {
-  WorkerSequence s = Open(18, 20, Cache(policy::QueryDiffSpec{{0.5F, 1, 1}}, 12, 4, 4));
+  WorkerSequence s = Open(18, 20, Cache(policy::QueryDiffSpec{{0.5F, 1, 1, 2}}, 12, 4, 4));
   // Four slots are free. The prompt asks for 12 and 13. Slots 4 to 8 have equal smoothed scores,
   // and the newer two stay.
   for (uint32_t slot = 0; slot < 18; ++slot) {

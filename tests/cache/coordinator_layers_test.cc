@@ -1,6 +1,4 @@
 // Budgets that differ between layers, and what a policy would do now.
-#include <cstdlib>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cache/coordinator_harness.h"
@@ -97,69 +95,6 @@ TEST_F(LayersTest, FilledMustNameTheLayersThatFill) {
   more.filled.push_back(more.filled[0]);
   EXPECT_THAT(std::string(Commit(*harness_.coordinator, more).status().message()),
               HasSubstr("filled names 2 pages, but 1 became full"));
-}
-
-// The scores of layer 1 are those of layer 0 read backwards, so that alone they would keep others.
-class SharedLayersTest : public LayersTest {
- protected:
-  static policy::CacheConfig Shared(uint32_t budget) {
-    policy::CacheConfig cache = Cache(policy::PagedEvictionSpec(), budget);
-    cache.layers = policy::Layers::kShared;
-    return cache;
-  }
-  // Position p has the score |p - 10| in layer 0 and 100 * |p - 13| in layer 1.
-  void Score(const WorkerSequence& s, uint32_t position) {
-    const auto distance = [&](int from) {
-      return static_cast<float>(std::abs(static_cast<int>(position) - from));
-    };
-    harness_.Score(s.tables[0][position / 4], position % 4, distance(10));
-    harness_.Score(s.tables[1][position / 4], position % 4, 100 * distance(13));
-  }
-};
-
-TEST_F(SharedLayersTest, KeepTheSameTokensOfThePromptAndDropTheSameBlock) {
-  WorkerSequence s = Open(24, 30, Shared(16));
-  for (uint32_t position = 0; position < 24; ++position) Score(s, position);
-  absl::StatusOr<Outcome> outcome = s.Commit(24);
-  ASSERT_TRUE(outcome.ok()) << outcome.status();
-  const auto& compact = std::get<CompactAction>(outcome->plan->action);
-  EXPECT_EQ(compact.keep[0], compact.keep[1]);
-  ASSERT_TRUE(s.Ack().ok());
-  // Between the protected pages 8 tokens stay, and the sums are lowest from 8 to 15.
-  EXPECT_THAT(Kept(s, 0), ElementsAre(Range(0, 8), Range(16, 24)));
-  EXPECT_EQ(Kept(s, 1), Kept(s, 0));
-  while (!outcome->plan.has_value() || outcome->plan->epoch == PlanEpoch(1)) {
-    outcome = s.Commit(1);
-    ASSERT_TRUE(outcome.ok()) << outcome.status();
-  }
-  const auto& drop = std::get<DropAction>(outcome->plan->action);
-  EXPECT_TRUE(drop.block[0].has_value());
-  EXPECT_EQ(drop.block[1], drop.block[0]);
-  ASSERT_TRUE(s.Ack().ok());
-  EXPECT_EQ(Kept(s, 1), Kept(s, 0));
-}
-
-TEST_F(SharedLayersTest, ADryRunShowsTheCommonChoice) {
-  WorkerSequence s = Open(24, 30, Shared(24));
-  for (uint32_t position = 0; position < 24; ++position) Score(s, position);
-  ASSERT_TRUE(s.Commit(24).ok());
-  const auto explained = harness_.inspector().Explain(s.id, Shared(16));
-  ASSERT_TRUE(explained.ok()) << explained.status();
-  for (const ExplainedLayer& layer : explained->layers) {
-    EXPECT_THAT(layer.drop, ElementsAre(Range(8, 16)));
-    EXPECT_EQ(layer.scores.size(), 24U);
-  }
-  EXPECT_NE(explained->layers[0].scores, explained->layers[1].scores);
-}
-
-TEST_F(SharedLayersTest, ADryRunNeedsLayersWithTheSameTokens) {
-  WorkerSequence s = Open(18, 30, Uneven(policy::StreamingLlmSpec(), 12, 24));
-  ASSERT_TRUE(s.Commit(18).ok());
-  ASSERT_TRUE(s.Ack().ok());
-  policy::CacheConfig shared = Cache(policy::StreamingLlmSpec(), 12);
-  shared.layers = policy::Layers::kShared;
-  EXPECT_THAT(std::string(harness_.inspector().Explain(s.id, shared).status().message()),
-              HasSubstr("its layers hold different tokens"));
 }
 
 // The sinks reach into the last block of the prompt that protect_ends holds, so no block may go.

@@ -33,6 +33,7 @@ TEST(PolicyText, GoesThereAndBack) {
         "query_diff:share=0",
         "query_diff:window=8",
         "query_diff:share=1,pool=3",
+        "query_diff:neighbours=0,judges_from=0.5,judges_to=1",
         "random",
         "random:seed=18446744073709551615",
         "kv_crush:paged_eviction",
@@ -50,11 +51,12 @@ TEST(PolicyText, GoesThereAndBack) {
 
 TEST(PolicyText, FormsNameEveryPolicyAndItsParameters) {
   const std::vector<std::string> forms = PolicyForms();
-  EXPECT_THAT(forms,
-              IsSupersetOf({"full", "key_diff", "random[:seed=N]", "snap_kv[:window=N][,pool=N]",
-                            "query_diff[:share=N][,window=N][,pool=N]",
-                            "kv_crush[:BASE][,share=N][,anchor=mean|alternating|zeros|ones|"
-                            "random][,seed=N][,decode=crush|base]"}));
+  EXPECT_THAT(
+      forms, IsSupersetOf({"full", "key_diff", "random[:seed=N]", "snap_kv[:window=N][,pool=N]",
+                           "query_diff[:share=N][,window=N][,pool=N][,neighbours=N][,judges_from=N]"
+                           "[,judges_to=N]",
+                           "kv_crush[:BASE][,share=N][,anchor=mean|alternating|zeros|ones|"
+                           "random][,seed=N][,decode=crush|base]"}));
   for (const std::string& form : forms) {
     const std::string name = form.substr(0, form.find('['));
     EXPECT_TRUE(ParsePolicy(name).ok()) << form;
@@ -138,7 +140,8 @@ TEST(PolicyText, SaysWhatItDoesNotUnderstand) {
            {"query_diff:pool=x", "\"pool=x\""},
            {"query_diff:window=", "\"window=\""},
            {"query_diff:seed=1",
-            "is not a parameter of query_diff; it takes share=N, window=N, pool=N"},
+            "is not a parameter of query_diff; it takes share=N, window=N, pool=N, neighbours=N, "
+            "judges_from=N, judges_to=N"},
            {"query_diff:snap_kv", "\"snap_kv\""},
            {"query_diff:share=0.5,", "\"\" is not a parameter"},
            {"full:many", "\"many\" is not a parameter of full; it takes none"},

@@ -12,6 +12,7 @@ from node import MODEL, cache, tokens
 from oracle_cases import ORACLE, PAGE
 from stubs import inference_pb2, types_pb2
 
+import streamed_choices
 import streamed_twin
 
 ROWS = json.loads((ORACLE / "streamed.json").read_text())
@@ -24,6 +25,9 @@ def options_of(row):
         crush = types_pb2.KvCrushPolicy(share=row["kv_crush"]["share"], anchor="CRUSH_ANCHOR_MEAN", prefill_only=True)
         getattr(crush, row["policy"]).SetInParent()
         options.policy.CopyFrom(types_pb2.Policy(kv_crush=crush))
+    elif row["policy"] == "query_diff":
+        chosen = types_pb2.QueryDiffPolicy(share=streamed_choices.SHARE, neighbours=streamed_choices.SMOOTHED)
+        options.policy.CopyFrom(types_pb2.Policy(query_diff=chosen))
     return options
 
 

@@ -101,10 +101,15 @@ uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
   const std::shared_ptr<const policy::Policy> policy = policy::MakePolicy(s.cache.policy.spec());
   const uint32_t page = geometry_.page_tokens;
   const bool prompt_only = policy->traits().scores.time == ScoreTime::kPromptEnd;
-  const bool shared = s.cache.layers == policy::Layers::kShared;
+  // The judges are the code's own.
+  const auto num_layers = static_cast<uint32_t>(s.layers.size());
+  const auto own = static_cast<uint32_t>(at);
+  const policy::LayerRange judges = s.cache.layers == policy::Layers::kShared
+                                        ? s.cache.judges(num_layers)
+                                        : policy::LayerRange{own, own + 1};
   std::vector<std::vector<const float*>> pages(s.layers.size());
   std::vector<policy::LayerScores> group;
-  for (size_t index = shared ? 0 : at; index < (shared ? s.layers.size() : at + 1); ++index) {
+  for (uint32_t index = judges.begin; index < judges.end; ++index) {
     const ModelLayer& layer = s.layers[index];
     const uint32_t tokens = static_cast<uint32_t>(layer.positions.size()) / page * page;
     uint32_t of_prompt = 0;
@@ -119,7 +124,7 @@ uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
                      .kv_heads = geometry_.num_kv_heads,
                      .tokens = TokenCount(tokens),
                      .scored = TokenCount(prompt_only ? of_prompt : tokens),
-                     .layer = LayerIndex(static_cast<uint32_t>(index)),
+                     .layer = LayerIndex(index),
                      .logical_length = TokenCount(static_cast<uint32_t>(s.logical))});
   }
   // The limits are the code's own. IsShared restates what they protect.

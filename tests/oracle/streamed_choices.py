@@ -4,7 +4,8 @@ import numpy as np
 from evicting_twin import PAGE, token_scores
 from twin import DIM, HEADS, KV_HEADS, THETA, rotate
 
-WINDOW, POOL, SHARE, SMOOTHED = 16, 31, 0.5, 2  # of query_diff
+# Of query_diff. The share and the neighbours are not its defaults: a sequence that is compared must ask for them.
+WINDOW, POOL, SHARE, SMOOTHED = 16, 31, 0.5, 2
 
 
 def norms(values):

@@ -109,6 +109,8 @@ OTHERS = {
     "query_diff's share no number": (lambda c: folio.QueryDiff(NAN), ValueError, "share must be a number"),
     "query_diff's share a text": (lambda c: folio.QueryDiff("0.5"), TypeError, "share must be a number, not str"),
     "query_diff's window": (lambda c: folio.QueryDiff(window=0), ValueError, "window must be at least 1, is 0"),
+    "query_diff's neighbours": (lambda c: folio.QueryDiff(neighbours=-1), ValueError, "neighbours must be at least 0, is -1"),
+    "query_diff's judges": (lambda c: folio.QueryDiff(judges_to=1.5), ValueError, "judges_to must be a number at least 0"),
     "query_diff's pool": (lambda c: folio.QueryDiff(pool=30), ValueError, "pool must be odd, is 30"),
     "random seed": (lambda c: folio.Random(-1), ValueError, "seed must be at least 0"),
     "share of all": (lambda c: folio.KvCrush(share=1), ValueError, "share must be below 1"),

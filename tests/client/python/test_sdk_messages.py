@@ -27,6 +27,7 @@ POLICIES = {
     "query_diff:share=0": folio.QueryDiff(share=0),
     "query_diff:share=1,pool=3": folio.QueryDiff(share=1.0, pool=3),
     "query_diff:share=0.3,window=8": folio.QueryDiff(0.3, 8),
+    "query_diff:neighbours=0,judges_from=0,judges_to=1": folio.QueryDiff(neighbours=0, judges_from=0, judges_to=1.0),
     "random": folio.Random(),
     "random:seed=0": folio.Random(seed=0),
     "random:seed=18446744073709551615": folio.Random(seed=2**64 - 1),

