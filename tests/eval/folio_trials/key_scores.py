@@ -24,6 +24,16 @@ class Chance(Scorer):
         return np.repeat(self.draw.random(len(tokens.k) // 16 + 1), 16)[: len(tokens.k)]
 
 
+class Newest(Scorer):
+    """StreamingLLM (arXiv 2309.17453): the later, the higher."""
+
+    def prompt(self, tokens):
+        return tokens.positions.astype(np.float32)
+
+    def page(self, tokens):
+        return tokens.positions.astype(np.float32)
+
+
 class Sampled(Scorer):
     """query_diff's difference in decode as it is: a page is compared with the last keys of at most 16 pages."""
 

@@ -5,6 +5,7 @@ from folio_trials import key_scores, query_scores
 SCORERS = {
     "norm_ratio": key_scores.NormRatio,
     "chance": key_scores.Chance,
+    "newest": key_scores.Newest,
     "sampled": key_scores.Sampled,
     "difference": key_scores.Difference,
     "nested": key_scores.Nested,

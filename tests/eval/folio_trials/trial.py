@@ -1,9 +1,11 @@
 """One way to choose: which scores, for which part of the budget, decided by each layer or by all together.
 
-    difference~                      the tokens with the highest scores; ~ means them over five neighbours,
-                                     ^N takes the highest of N neighbours, =N the mean of each chunk of N
-    window:0.5|difference~           half of the budget by attention from the prompt's end, and the rest
+    difference~                      the tokens with the highest scores; ~N means each with N neighbours on either side
+                                     (~ is ~2), ^N takes the highest of N neighbours, =N the mean of each chunk of N
+    window:0.5|difference~           half of the budget by attention from the prompt's end, and the rest; there may be more parts
     leverage&mutual*2                the sum of two z-scores
+    difference~8@20-25               layers 20 to 24 judge, where all layers decide together
+    difference~8@alike               layers count the more, the more alike they judge neighbours (`likeness`)
 """
 
 import copy
@@ -20,7 +22,7 @@ class TrialError(Exception):
     """A name that means no trial."""
 
 
-TERM = re.compile(r"([a-z_]+)((?:~|\^\d+|=\d+)*)(?:\*([\d.]+))?")
+TERM = re.compile(r"([a-z_]+)((?:~\d*|\^\d+|=\d+)*)(?:\*([\d.]+))?")
 
 
 class Term:
@@ -33,8 +35,8 @@ class Term:
 
     def shaped(self, row):
         for shape in self.shapes:
-            if shape == "~":
-                row = smooth(row)
+            if shape[0] == "~":
+                row = smooth(row, int(shape[1:] or 2))
             elif shape[0] == "^":
                 row = pooled(row, int(shape[1:]))
             else:
@@ -77,13 +79,44 @@ def said(tokens, name, scorer):
     return row
 
 
+def equal(rows):
+    return np.ones(LAYERS)
+
+
+def band(begin, end):
+    at = np.arange(LAYERS)
+    return lambda rows: np.where((begin <= at) & (at < end), 1.0, 0.0)
+
+
+LIKE, POWER = 8, 4
+
+
+def likeness(rows):
+    """How much of the variance of a layer's scores a mean over neighbours leaves, to a power. A fact is longer than a token,
+    so a layer that tells facts judges neighbours alike; a layer whose scores jump from token to token tells words."""
+    smoothed = [smooth(row, LIKE) for row in rows]
+    return np.array([(s[PAGE:-PAGE].var() / (row[PAGE:-PAGE].var() + 1e-20)) ** POWER for s, row in zip(smoothed, rows)])
+
+
+def judges(text):
+    if text in ("", "alike"):
+        return likeness if text else equal
+    ends = re.fullmatch(r"(\d+)-(\d+)", text)
+    if ends is None or not int(ends[1]) < int(ends[2]) <= LAYERS:
+        raise TrialError(f"no layers {text!r}; say alike, or from and to, such as 20-25 of {LAYERS}")
+    return band(int(ends[1]), int(ends[2]))
+
+
 class Trial:
     def __init__(self, name, setting):
-        first, _, rest = name.rpartition("|")
-        asked, _, share = first.partition(":")
+        name, _, who = name.partition("@")
+        self.weigh, self.weights = judges(who), np.ones(LAYERS)
+        *first, rest = name.split("|")
         self.rest = [Scores(rest) for _ in range(LAYERS)]
-        self.asked = [Scores(asked) for _ in range(LAYERS)] if first else []
-        self.share = float(share or 0)
+        self.first = []
+        for part in first:
+            scores, _, share = part.partition(":")
+            self.first.append(([Scores(scores) for _ in range(LAYERS)], float(share or 0)))
         self.budget, self.shared = setting.budget, setting.layers == "shared"
         self.segments, self.prompt_share = setting.segments or 1, setting.prompt_share or 0
         self.prompt = 0
@@ -95,26 +128,31 @@ class Trial:
         for layer, tokens in enumerate(layers):
             merit, cache.scores[layer] = self.rest[layer].prompt(tokens)
             merits.append(merit)
+        self.weights = self.weigh(cache.scores)
+        self.weights = self.weights / self.weights.sum()
         if self.prompt <= self.budget:
             return
-        merits, asked = self.agreed(merits), None
-        if self.asked:
-            asked = self.agreed([scores.prompt(tokens)[0] for scores, tokens in zip(self.asked, layers)])
+        merits = self.agreed(merits)
+        firsts = []
+        for part, share in self.first:
+            rows = [scores.prompt(tokens)[0] for scores, tokens in zip(part, layers)]
+            firsts.append((self.agreed(rows), share))
         unprotected = self.budget - 2 * PAGE
         for layer in range(LAYERS):
             merit = merits[layer].copy()
+            # The queries' own tokens stay, as in the policy.
             merit[:PAGE] = merit[-PAGE:] = np.inf
-            if asked is not None:
-                # The queries' own tokens stay, as in the policy.
-                order = PAGE + np.argsort(-asked[layer][PAGE:-PAGE], kind="stable")
-                merit[order[: int(self.share * unprotected)]] = np.inf
+            for rows, share in firsts:
+                free = np.flatnonzero(np.isfinite(merit))
+                order = free[np.argsort(-rows[layer][free], kind="stable")]
+                merit[order[: int(share * unprotected)]] = np.inf
             cache.keep(layer, chosen(merit, self.budget, self.segments))
 
     def agreed(self, rows):
         """[LAYERS] of numbers to rank by, which are the same for all layers if these decide together."""
         if not self.shared:
             return rows
-        mean = sum(z_of_middle(row) for row in rows) / LAYERS
+        mean = sum(weight * z_of_middle(row) for weight, row in zip(self.weights, rows)).astype(np.float32)
         return [mean] * LAYERS
 
     def fill(self, cache, seen):
@@ -136,7 +174,7 @@ class Trial:
     def agreed_pages(self, pages):
         if not self.shared:
             return pages
-        mean = sum(z_scores(np.clip(row, -1e30, 1e30)[1:-1]) for row in pages) / LAYERS
+        mean = sum(weight * z_scores(np.clip(row, -1e30, 1e30)[1:-1]) for weight, row in zip(self.weights, pages))
         return [np.concatenate([[0], mean, [0]])] * LAYERS
 
     def hold(self, numbers, starts, length):

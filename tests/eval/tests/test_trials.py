@@ -12,15 +12,37 @@ from folio_eval.runner import Questions
 from folio_eval.subject import Subject
 from folio_trials.asking import Asked, Logits
 from folio_trials.cache import LAYERS, Twin
-from folio_trials.trial import Trial, TrialError, chosen
+from folio_trials.trial import Trial, TrialError, chosen, likeness
 
 MODEL = os.environ.get("FOLIO_MODEL")
-PAIRS = {"query_diff": "window:0.5|sampled~", "paged_eviction": "norm_ratio"}
+PAIRS = {"query_diff": "window:0.25|sampled~8", "paged_eviction": "norm_ratio"}
+JUDGES = {"query_diff": "@20-25", "paged_eviction": ""}
 
 
 def test_a_name_of_no_score_is_refused():
     with pytest.raises(TrialError, match="no score 'windows'"):
         Trial("windows:0.5|difference", Setting("x", 64))
+
+
+def test_judges_are_some_of_the_layers():
+    rows = [np.full(64, at) for at in range(LAYERS)]
+    assert Trial("difference@20-25", Setting("x", 64)).weigh(rows).nonzero()[0].tolist() == [20, 21, 22, 23, 24]
+    for text in ("25-20", "20-31", "some"):
+        with pytest.raises(TrialError, match=f"no layers '{text}'"):
+            Trial(f"difference@{text}", Setting("x", 64))
+
+
+def test_a_layer_that_judges_neighbours_alike_counts_more():
+    rng = np.random.default_rng(5)
+    words = rng.standard_normal((LAYERS, 512))
+    words[7] = np.repeat(rng.standard_normal(32), 16)
+    assert likeness(list(words)).argmax() == 7
+
+
+def test_the_parts_before_the_last_take_their_shares_in_turn():
+    trial = Trial("window:0.5|newest:0.25|difference~8", Setting("x", 64))
+    assert [share for _, share in trial.first] == [0.5, 0.25]
+    assert [term.shapes for term in trial.rest[0].terms] == [["~8"]]
 
 
 def test_stretches_keep_their_share_and_the_rest_goes_to_the_highest():
@@ -35,7 +57,8 @@ def test_stretches_keep_their_share_and_the_rest_goes_to_the_highest():
 @pytest.mark.parametrize("policy", PAIRS)
 def test_trials_keep_what_the_processes_keep(policy, layers):
     place = Place("long_generation_prompt", 384, 0, 0)
-    real, tried = Setting(policy, 256, layers=layers), Setting(PAIRS[policy], 256, layers=layers)
+    name = PAIRS[policy] + (JUDGES[policy] if layers else "")
+    real, tried = Setting(policy, 256, layers=layers), Setting(name, 256, layers=layers)
     with Node(MODEL) as node:
         item = Questions(Subject(node.client))(place)
         item = type(item)(item.prompt, item.forced[:100], item.answer, item.parts)
