@@ -23,6 +23,9 @@ FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
 export FOLIO_MODEL
 cd "$root/tests/eval"
 
+# query_diff as it was when all stages but `fresh` and `together` were measured. Their records call it query_diff.
+was=query_diff:share=0.5,neighbours=2
+
 run() {
   stage=$1
   shift
@@ -33,20 +36,20 @@ run() {
 protected() {
   tasks="--tasks needle_prose,needle_4_prose --lengths 1024 --seeds 3"
   run protected $tasks --policies full,random --budgets 384
-  run protected $tasks --policies paged_eviction,query_diff --budgets 384 --sink 16 --recent 16,64,128,256
-  run protected $tasks --policies paged_eviction,query_diff --budgets 384 --sink 0,64 --recent 16
+  run protected $tasks --policies "paged_eviction,$was" --budgets 384 --sink 16 --recent 16,64,128,256
+  run protected $tasks --policies "paged_eviction,$was" --budgets 384 --sink 0,64 --recent 16
 }
 
 # query_diff's own parameter, on the seeds that it was made with.
 share() {
   run share --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 3 --budgets 384 \
-    --policies query_diff:share=0.25,query_diff:share=0.5,query_diff:share=0.75
+    --policies query_diff:share=0.25,neighbours=2,query_diff:share=0.5,neighbours=2,query_diff:share=0.75,neighbours=2
 }
 
 # Every policy, at a quarter and a half of the prompt; fewer prompts where all but the worst answer alike.
 policies() {
   set -- --lengths 1024 --budgets 256,512 --policies \
-    full,query_diff,snap_kv,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,kv_crush:key_diff,inverse_key_norm,streaming_llm,random
+    "full,$was,snap_kv,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,kv_crush:key_diff,inverse_key_norm,streaming_llm,random"
   for task in needle_prose needle_4_prose:blind needle_4; do
     run policies --tasks "$task" --seeds 3 --maps needle_prose "$@"
   done
@@ -56,7 +59,7 @@ policies() {
 # Is query_diff better than PagedEviction and KVCrush? Fresh seeds, once.
 confirm() {
   run confirm --tasks needle_prose,needle_4_prose:blind,needle_4 --lengths 2048 --seeds 100-102 \
-    --budgets 512,1024 --policies full,query_diff,paged_eviction,kv_crush:paged_eviction,random
+    --budgets 512,1024 --policies "full,$was,paged_eviction,kv_crush:paged_eviction,random"
 }
 
 # KVCrush: three bases, three shares, every anchor, and the bases alone.
@@ -72,25 +75,33 @@ crush() {
   run crush --tasks needle_prose --lengths 512 --seeds 3 --budgets 192 --policies "$list"
 }
 
+# query_diff as it is now, on seeds that it was not made with, and as it was.
+fresh() {
+  set -- --lengths 2048 --seeds 200-202 --policies "full,query_diff,paged_eviction,$was"
+  run fresh --tasks needle_4_prose:blind --budgets 512,1024 --maps needle_prose "$@"
+  run fresh --tasks needle_prose --budgets 256,512 --maps needle_4 "$@"
+  run fresh --tasks needle_4_prose:blind --budgets 512,1024 --lengths 2048 --seeds 200-202 --policies query_diff --layers shared
+}
+
 # What only eviction in decode can lose.
 decode() {
   run decode --tasks long_generation --lengths 256 --seeds 3 --budgets 512 \
-    --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+    --policies "full,$was,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
   run decode --tasks long_generation_prompt --lengths 256 --seeds 3 --budgets 512 \
-    --policies full,query_diff,paged_eviction,streaming_llm
+    --policies "full,$was,paged_eviction,streaming_llm"
 }
 
 # Prose that goes on: perplexity and divergence.
 prose() {
   run prose --tasks perplexity --lengths 1024 --seeds 1 --budgets 256,512 --policies \
-    full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+    "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
 # What it costs to compact prompts while they are prefilled. The strides are 2 and 8 in a prompt.
 streamed() {
   for task in needle_prose needle_4 needle_4_prose:blind perplexity; do
     run streamed --tasks "$task" --lengths 1024 --seeds 1 --budgets 256,512 --compaction whole,streamed,streamed:128 \
-      --policies full,query_diff,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm
+      --policies "full,$was,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm"
     run streamed --tasks "$task" --lengths 1024 --seeds 1 --budgets 256 --compaction whole,streamed,streamed:128 \
       --policies random,kv_crush:key_diff,kv_crush:inverse_key_norm
   done
@@ -110,13 +121,13 @@ together() {
 # Decode speed of four streams; nothing else may run on the machine.
 speed() {
   run speed --tasks decode_speed --lengths 1024 --seeds 1 --budgets 256,512 --policies \
-    full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random
+    "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm crush decode prose streamed together speed
+[ $# -gt 0 ] || set -- protected share policies confirm fresh crush decode prose streamed together speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | crush | decode | prose | streamed | together | speed) "$stage" ;;
+    protected | share | policies | confirm | fresh | crush | decode | prose | streamed | together | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
