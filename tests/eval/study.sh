@@ -23,7 +23,7 @@ FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
 export FOLIO_MODEL
 cd "$root/tests/eval"
 
-# query_diff as it was when all stages but `fresh` and `together` were measured. Their records call it query_diff.
+# query_diff as it was when all stages but `fresh`, `since` and `together` were measured. Their records call it query_diff.
 was=query_diff:share=0.5,neighbours=2
 
 run() {
@@ -83,6 +83,13 @@ fresh() {
   run fresh --tasks needle_4_prose:blind --budgets 512,1024 --lengths 2048 --seeds 200-202 --policies query_diff --layers shared
 }
 
+# query_diff as it is now, on the prompts of `policies`.
+since() {
+  for task in needle_prose needle_4_prose:blind needle_4; do
+    run since --tasks "$task" --lengths 1024 --seeds 3 --budgets 256,512 --policies query_diff
+  done
+}
+
 # What only eviction in decode can lose.
 decode() {
   run decode --tasks long_generation --lengths 256 --seeds 3 --budgets 512 \
@@ -124,10 +131,10 @@ speed() {
     "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm fresh crush decode prose streamed together speed
+[ $# -gt 0 ] || set -- protected share policies confirm fresh since crush decode prose streamed together speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | fresh | crush | decode | prose | streamed | together | speed) "$stage" ;;
+    protected | share | policies | confirm | fresh | since | crush | decode | prose | streamed | together | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
