@@ -13,8 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr WorkerAbilities kParks = {.prefill_ahead = TokenCount(0), .parks = true};
-
 // 20 pages of 4 tokens, 1 layer.
 class ParkingTest : public ::testing::Test {
  protected:

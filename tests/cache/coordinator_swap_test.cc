@@ -16,7 +16,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr WorkerAbilities kSwaps = {.prefill_ahead = TokenCount(0), .parks = true, .swaps = true};
-constexpr WorkerAbilities kParks = {.prefill_ahead = TokenCount(0), .parks = true};
 
 TEST(SwapSpace, GivesSlotsOutOnceAndTakesThemBack) {
   SwapSpace space(4);

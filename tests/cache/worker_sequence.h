@@ -15,6 +15,9 @@
 
 namespace folio::cache {
 
+// A worker that can leave a sequence parked, as all of today can.
+inline constexpr WorkerAbilities kParks = {.prefill_ahead = TokenCount(0), .parks = true};
+
 // Members are public so that tests can break the rules.
 class WorkerSequence {
  public:
