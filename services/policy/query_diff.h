@@ -18,12 +18,12 @@
 // In decode a page's importance is the mean difference of its tokens, and attention from the
 // prompt's end no longer counts. A token is scored once, so that pages do not gain when others
 // leave the cache. Tokens of the prompt are compared at its end with all its keys behind the first
-// page. Later tokens are compared when their page fills with the last key of every resident page
-// except the first, or of every n-th such page if there are more than 16. Without any such key all
-// differences are 0.
+// page. Later tokens are compared when their page fills with all resident keys behind the first
+// page, or with every n-th of them if there are more than 256. Without any such key all differences
+// are 0.
 //
 // Cost: two passes over the prompt's keys at its end, and one more attention of `window` queries if
-// anything must go. When a page fills, its own keys and 16 others are read.
+// anything must go. When a page fills, its own keys and 256 others are read.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 #define FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 

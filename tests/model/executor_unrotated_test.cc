@@ -91,7 +91,7 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
       const bool filled = i + 1 == kPageTokens;
       EXPECT_EQ(harness.executor().times().score == scoring, !filled);
     }
-    ExpectUnrotated(sequence, positions, 32, kPageTokens);
+    ExpectUnrotated(sequence, positions, sequence.resident(0) - kPageTokens, 1);
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
       const std::vector<float> after = sequence.Board(layer);
       for (uint32_t i = 0; i < 32 * kHeads; ++i) EXPECT_EQ(after[i], before[layer][i]) << i;
@@ -108,11 +108,11 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
 }
 
 // A long sequence's page costs no more than a short one's.
-TEST_P(ExecutorUnrotatedTest, NoMoreThanSixteenKeysAreSampled) {
+TEST_P(ExecutorUnrotatedTest, OfManyKeysEveryNthIsSampled) {
   ModelConfig config = TinyConfig();
   config.context = 2048;
   ExecutorHarness harness(GetParam(), config);
-  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples + 3;  // every third
+  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples / kPageTokens + 3;  // every third
   Scored sequence(harness, ScoreKind::kUnrotatedDifference, kPages);
   const uint32_t end = kPages * kPageTokens;
   const Tokens prompt = RandomTokens(end - 1, 101, 6);
@@ -124,7 +124,7 @@ TEST_P(ExecutorUnrotatedTest, NoMoreThanSixteenKeysAreSampled) {
   harness.Run({step});
   std::vector<Tokens> positions(kLayers, Tokens(end));
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
-  ExpectUnrotated(sequence, positions, end - kPageTokens, 3 * kPageTokens);
+  ExpectUnrotated(sequence, positions, end - kPageTokens, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorUnrotatedTest, ::testing::ValuesIn(OpsNames()),

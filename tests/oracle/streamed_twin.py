@@ -22,7 +22,7 @@ from twin import DIM, HEADS, KV_HEADS, LAYERS, Twin, cases
 HERE = pathlib.Path(__file__).parent
 SHOWN = (0, 14, 29)  # layers whose kept positions are written down
 CRUSH = {"share": 0.25, "anchor": "mean"}
-MAX_SAMPLES = 16  # pages that query_diff compares a new page with
+MAX_SAMPLES = 256  # tokens that query_diff compares a new page with
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,10 +87,10 @@ class StreamedCache(Cache):
         self.unlike[layer] = differences(unrotated, unrotated[PAGE:])
 
     def compare_page(self, layer):
-        """Scores the page that was just filled against the last token of each page but the first."""
-        assert len(self.keys[layer]) // PAGE - 1 <= MAX_SAMPLES
+        """Scores the page that was just filled against all tokens behind the first page."""
+        assert len(self.keys[layer]) - PAGE <= MAX_SAMPLES
         unrotated = directions(self.keys[layer], self.positions[layer])
-        new = differences(unrotated[-PAGE:], unrotated[2 * PAGE - 1 :: PAGE])
+        new = differences(unrotated[-PAGE:], unrotated[PAGE:])
         self.unlike[layer] = np.concatenate([self.unlike[layer][: len(unrotated) - PAGE], new])
 
     def choose(self, rule, layer, ends):

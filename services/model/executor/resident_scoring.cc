@@ -20,8 +20,8 @@ void ResidentScoring::Add(const BlockTables& table, bool prompt) {
 }
 
 // At the end of the prompt every token is scored against every token. Later the tokens of a newly
-// filled page are scored against the last token of every page but the first, or of every n-th page
-// where these would be more than kMaxSamples.
+// filled page are scored against every token behind the first page, or every n-th of them where
+// these would be more than kMaxSamples.
 void ResidentScoring::AddUnrotated(const BlockTables& table, bool prompt) {
   FOLIO_CHECK(table.score() == ScoreKind::kUnrotatedDifference);
   const uint32_t page_tokens = table.geometry().page_tokens;
@@ -31,9 +31,9 @@ void ResidentScoring::AddUnrotated(const BlockTables& table, bool prompt) {
         .pages = layer.pages.data(), .positions = layer.positions.data(), .tokens = layer.resident};
     if (!prompt) {
       if (item.tokens % page_tokens != 0) continue;
-      const uint32_t pages = item.tokens / page_tokens - 1;
-      item.first = item.tokens - page_tokens;
-      item.stride = page_tokens * std::max(1U, (pages + kMaxSamples - 1) / kMaxSamples);
+      const uint32_t others = item.tokens - page_tokens;
+      item.first = others;
+      item.stride = std::max(1U, (others + kMaxSamples - 1) / kMaxSamples);
     }
     unrotated_.push_back(item);
   }

@@ -16,9 +16,10 @@ namespace folio::model {
 // One step at a time. It keeps its memory from step to step. Not thread-safe.
 class ResidentScoring {
  public:
-  // kUnrotatedDifference compares a token with the last tokens of at most so many pages, so that a
-  // filled page costs the same in a sequence of any length.
-  static constexpr uint32_t kMaxSamples = 16;
+  // kUnrotatedDifference compares the tokens of a filled page with at most so many others, so that
+  // the page costs the same in a sequence of any length. With a few keys the mean would be short
+  // and uncertain, and the page would look less usual than an equal one of the prompt.
+  static constexpr uint32_t kMaxSamples = 256;
 
   void Clear();
   // Adds all layers of a sequence whose table has the step's tokens already; `prompt` says that the
