@@ -48,7 +48,8 @@ absl::StatusOr<load::Choice> ParseChoice(const std::string& text, const CacheFla
   if (flags.policy == "full" && !own_budget) {
     flags.budget.clear();
     flags.layers = "per_layer";
-    flags.prompt_share = flags.protect_ends = 0;
+    flags.prompt_share.reset();
+    flags.protect_ends = 0;
     flags.segments = 1;
   }
   auto proto = flags.ToProto();

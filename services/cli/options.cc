@@ -103,9 +103,9 @@ void CacheFlags::Add(CLI::App& command) {
 void CacheFlags::AddShares(CLI::App& command) {
   command
       .add_option("--prompt_share", prompt_share,
-                  "Share of the budget that generation leaves to the prompt (at most 0.9)")
-      ->check(CLI::Range(0.0, 0.9))
-      ->capture_default_str();
+                  "Share of the budget that generation leaves to the prompt (at most 0.9). The\n"
+                  "default is 0, and 0.5 with query_diff")
+      ->check(CLI::Range(0.0, 0.9));
   command
       .add_option("--protect_ends", protect_ends,
                   "Share of the budget that stays at each end of the prompt (at most 0.4)")
@@ -131,7 +131,7 @@ absl::StatusOr<folio::v1::CacheOptions> CacheFlags::ToProto() const {
   if (compaction == "streamed") cache.set_compaction(folio::v1::COMPACTION_STREAMED);
   if (compaction_stride.has_value()) cache.set_compaction_stride_tokens(*compaction_stride);
   if (layers == "shared") cache.set_layers(folio::v1::LAYERS_SHARED);
-  cache.set_prompt_share(prompt_share);
+  if (prompt_share.has_value()) cache.set_prompt_share(*prompt_share);
   cache.set_protect_ends(protect_ends);
   if (segments > 1) cache.set_segments(segments);
   cache.set_eviction_mode(mode == "synchronous" ? folio::v1::EVICTION_MODE_SYNCHRONOUS

@@ -25,7 +25,7 @@ struct CacheFlags {
   std::string compaction = "automatic";
   std::optional<uint32_t> compaction_stride;
   std::string layers = "per_layer";
-  float prompt_share = 0;
+  std::optional<float> prompt_share;
   float protect_ends = 0;
   uint32_t segments = 1;
   std::string mode = "pipelined";

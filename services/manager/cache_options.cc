@@ -142,6 +142,10 @@ absl::StatusOr<policy::CacheConfig> CacheConfigFromProto(const v1::CacheOptions&
                                        rules.num_layers, rules.page_tokens};
   absl::Status resolved = policy::ResolveBudget(*budget, rules.budgets, shape, &config);
   if (!resolved.ok()) return resolved;
+  if (!options.has_prompt_share()) {
+    config.shares.prompt = policy::DefaultPromptShare(config.policy->traits(), config.recent,
+                                                      config.smallest_budget());
+  }
   return config;
 }
 

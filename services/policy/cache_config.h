@@ -3,6 +3,7 @@
 #ifndef FOLIO_SERVICES_POLICY_CACHE_CONFIG_H_
 #define FOLIO_SERVICES_POLICY_CACHE_CONFIG_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -53,6 +54,10 @@ struct CacheConfig {
 
   TokenCount layer_budget(size_t layer) const {
     return layer_budgets.empty() ? budget : layer_budgets[layer];
+  }
+  TokenCount smallest_budget() const {
+    return layer_budgets.empty() ? budget
+                                 : *std::min_element(layer_budgets.begin(), layer_budgets.end());
   }
   // The layers whose scores a decision reads.
   LayerRange judges(uint32_t num_layers) const {

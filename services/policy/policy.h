@@ -64,6 +64,8 @@ struct PolicyTraits {
   Depth judges = {};
   // The share of the budget, in [0, 1), that goes to other tokens than the highest.
   float representative_share = 0;
+  // The share of the budget that decode leaves to the prompt unless a request says otherwise.
+  float prompt_share = 0;
 
   bool needs_scores() const { return scores.kind != ScoreKind::kNone; }
   // The part of a budget that `sink` and `recent` must leave to representatives.

@@ -71,7 +71,8 @@ QueryDiff::QueryDiff(const Options& options)
            .scores = Need(ScoreKind::kUnrotatedDifference),
            .prompt_scores = Need(ScoreKind::kWindowAttention, options.window, options.pool),
            .own_recent = TokenCount(options.window),
-           .judges = options.judges}),
+           .judges = options.judges,
+           .prompt_share = kPromptShare}),
       share_(options.share),
       neighbours_(options.neighbours) {}
 

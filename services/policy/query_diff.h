@@ -22,6 +22,11 @@
 // page, or with every n-th of them if there are more than 256. Without any such key all differences
 // are 0.
 //
+// Generation leaves half of the budget to the prompt unless a request says otherwise (shares.h). A
+// long answer is made of sentences that are as unlike each other as those of the prompt, so that by
+// difference alone it would take the prompt's place. That share loses least on a fact in the prompt
+// and two in a long answer together.
+//
 // Cost: two passes over the prompt's keys at its end, and one more attention of `window` queries if
 // anything must go. When a page fills, its own keys and 256 others are read.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
@@ -37,6 +42,8 @@ namespace folio::policy {
 
 class QueryDiff final : public RankingPolicy {
  public:
+  static constexpr float kPromptShare = 0.5F;
+
   struct Options {
     float share = 0.25F;      // in [0, 1]
     uint32_t window = 16;     // at least 1

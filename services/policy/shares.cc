@@ -55,6 +55,12 @@ absl::Status CheckShares(const Shares& shares, const PolicyTraits& policy) {
                          all, " of the budget: leave them no more than ", kMostTogether);
 }
 
+float DefaultPromptShare(const PolicyTraits& policy, TokenCount recent, TokenCount budget) {
+  if (recent >= budget) return 0;
+  const auto left = static_cast<float>(budget.value() - recent.value());
+  return std::min(policy.prompt_share, left / static_cast<float>(budget.value()));
+}
+
 uint32_t SharePages(float share, TokenCount budget, uint32_t page_tokens) {
   if (share == 0) return 0;
   const double pages = double{share} * budget.value() / page_tokens;

@@ -1,7 +1,8 @@
 // Shares reserve parts of a sequence's budget for parts of its text. A policy chooses among the
 // rest. They matter more than the score: reserving a tenth of the cache for each end of the prompt
 // brings back most of what policies without it lose (arXiv 2605.18053). All are 0 or 1 unless a
-// request asks, because the papers' policies do not have them.
+// request asks, because the papers' policies do not have them. Folio's own policy has a share for
+// the prompt.
 //
 // A share is rounded to the nearest number of pages and is at least one page. Shares cost next to
 // nothing in a decision. Quotas cost one more selection over the tokens or blocks, and a search for
@@ -35,6 +36,10 @@ struct Shares {
 // need one that evicts, quotas one that ranks. Together with the policy's representatives they may
 // take 95 % of a budget.
 absl::Status CheckShares(const Shares& shares, const PolicyTraits& policy);
+
+// The share for the prompt that `policy` has where a request names none: its own, or as much of it
+// as `recent` leaves. `budget` is the smallest of the layers' budgets.
+float DefaultPromptShare(const PolicyTraits& policy, TokenCount recent, TokenCount budget);
 
 // The pages of a share of `budget`. Precondition: `page_tokens` > 0.
 uint32_t SharePages(float share, TokenCount budget, uint32_t page_tokens);

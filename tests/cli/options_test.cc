@@ -42,6 +42,7 @@ TEST(Options, CacheFlagsBecomeTheMessage) {
   // Zero is a choice, not a default.
   EXPECT_TRUE(cache->has_sink_tokens());
   EXPECT_FALSE(cache->has_recent_tokens());
+  EXPECT_FALSE(cache->has_prompt_share()) << "the policy's own";
   flags.policy = "lru";
   EXPECT_EQ(flags.ToProto().status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -28,6 +28,7 @@ def options_of(row):
     elif row["policy"] == "query_diff":
         chosen = types_pb2.QueryDiffPolicy(share=streamed_choices.SHARE, neighbours=streamed_choices.SMOOTHED)
         options.policy.CopyFrom(types_pb2.Policy(query_diff=chosen))
+        options.prompt_share = 0  # the twin's prompt has no share of its own
     return options
 
 

@@ -121,6 +121,47 @@ TEST(CacheShares, GoThereAndBack) {
   EXPECT_EQ(back.segments(), 8U);
 }
 
+v1::CacheOptions QueryDiff(uint32_t budget) {
+  v1::CacheOptions options;
+  options.mutable_policy()->mutable_query_diff();
+  options.set_budget_tokens(budget);
+  return options;
+}
+
+TEST(CacheShares, FoliosOwnPolicyLeavesHalfToThePrompt) {
+  v1::CacheOptions options = QueryDiff(512);
+  const auto prompt_share = [&] {
+    return CacheConfigFromProto(options, kOptionRules, kRequest)->shares.prompt;
+  };
+  EXPECT_EQ(prompt_share(), 0.5F);
+  options.set_prompt_share(0);
+  EXPECT_EQ(prompt_share(), 0) << "a request may say otherwise";
+  options.set_prompt_share(0.25F);
+  EXPECT_EQ(prompt_share(), 0.25F);
+  options.clear_prompt_share();
+  options.set_recent_tokens(384);
+  EXPECT_EQ(prompt_share(), 0.25F) << "what the recent tokens leave";
+  options.mutable_policy()->mutable_snap_kv();
+  EXPECT_EQ(prompt_share(), 0);
+}
+
+TEST(CacheShares, TheDefaultFitsEveryBudget) {
+  for (uint32_t budget = 32; budget <= 320; budget += 16) {
+    for (uint32_t recent = 0; recent + 16 <= budget; recent += 16) {
+      v1::CacheOptions options = QueryDiff(budget);
+      options.set_recent_tokens(recent);
+      for (const auto schedule : {v1::BUDGET_SCHEDULE_UNIFORM, v1::BUDGET_SCHEDULE_PYRAMID}) {
+        options.set_budget_schedule(schedule);
+        const auto config = CacheConfigFromProto(options, kOptionRules, kRequest);
+        ASSERT_TRUE(config.ok()) << config.status();
+        const absl::Status valid =
+            policy::Validate(*config, kOptionRules.page_tokens, kOptionRules.num_layers);
+        EXPECT_TRUE(valid.ok()) << budget << ", " << recent << ": " << valid;
+      }
+    }
+  }
+}
+
 TEST(CacheRefusals, NameTheFieldAndTheFix) {
   CacheRules capped = kOptionRules;
   capped.budgets.ceiling = TokenCount(640);

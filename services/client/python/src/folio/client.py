@@ -124,7 +124,8 @@ class Client(ManagerCalls):
                          the cache never holds more than budget and stride. None is "whole" where the pool has room.
         compaction_stride   is the prompt tokens between two streamed compactions. None is 512.
         layers           choose "per_layer" (None), or "shared": once for all layers, by the mean of their rankings.
-        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9, None is 0.
+        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9. None is 0, and 0.5 with
+                         QueryDiff.
         protect_ends     of the budget, that stays at each end of the prompt. At most 0.4, None is 0.
         segments         of the text, that keep a part of their tokens each. At most 64, None is 1.
         max_tokens       is the most new tokens. None is 256, or the rest of the context.

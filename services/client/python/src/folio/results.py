@@ -29,13 +29,14 @@ class CacheOptions:
     compaction: str = "unspecified"
     compaction_stride_tokens: int = 0
     layers: str = "unspecified"
-    prompt_share: float = 0.0
+    prompt_share: float | None = None
     protect_ends: float = 0.0
     segments: int = 0
 
     def __post_init__(self) -> None:
         for name in ("budget_share", "prompt_share", "protect_ends"):
-            object.__setattr__(self, name, short_float(getattr(self, name)))
+            value = getattr(self, name)
+            object.__setattr__(self, name, value if value is None else short_float(value))
 
 
 @of("Candidate")
