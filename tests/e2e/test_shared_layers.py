@@ -31,7 +31,8 @@ def agreed(layers, begin, end):
 
 def test_a_dry_run_drops_what_the_definition_says(client):
     with client.generate(tokens=PROSE[:320], policy="paged_eviction", budget=512, max_tokens=100, ignore_eos=True) as running:
-        next(running)
+        # When the second token is decoded, the manager knows that the prompt has ended.
+        next(running), next(running)
         together = client.explain(running.started.sequence_id, "paged_eviction", 128, layers="shared")
         alone = client.explain(running.started.sequence_id, "paged_eviction", 128)
     assert together.cache.layers == "shared" and alone.cache.layers == "per_layer"
