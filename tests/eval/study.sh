@@ -23,7 +23,8 @@ FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
 export FOLIO_MODEL
 cd "$root/tests/eval"
 
-# query_diff as it was when all stages but `fresh`, `since` and `together` were measured. Their records call it query_diff.
+# query_diff as it was when the stages from `protected` to `streamed` were measured. Their records call it query_diff. It had no
+# share for the prompt, and compared a page of an answer with 16 keys.
 was=query_diff:share=0.5,neighbours=2
 
 run() {
@@ -93,9 +94,11 @@ since() {
 # What only eviction in decode can lose.
 decode() {
   run decode --tasks long_generation --lengths 256 --seeds 3 --budgets 512 \
-    --policies "full,$was,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
-  run decode --tasks long_generation_prompt --lengths 256 --seeds 3 --budgets 512 \
-    --policies "full,$was,paged_eviction,streaming_llm"
+    --policies "full,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
+  run decode --tasks long_generation_prompt --lengths 256 --seeds 3 --budgets 512 --policies full,paged_eviction,streaming_llm
+  for task in long_generation long_generation_prompt; do
+    run decode --tasks $task --lengths 256 --seeds 3 --budgets 512 --policies "$was" --prompt-share 0
+  done
 }
 
 # Prose that goes on: perplexity and divergence.
@@ -114,15 +117,60 @@ streamed() {
   done
 }
 
-# One decision for all layers, quotas for stretches of the text, and a share for the prompt: each alone, and together.
+# One decision for all layers, a share for the prompt, and quotas for stretches of the text: each alone, and together.
 together() {
-  list=query_diff,key_diff,paged_eviction,random
-  for task in needle_4_prose:blind perplexity; do
-    run together --tasks "$task" --lengths 1024 --seeds 1 --budgets 256 --policies "$list" --layers per_layer,shared --segments 1,8
+  set -- --tasks needle_4_prose:blind --lengths 1024 --seeds 300-300 --budgets 0.25 --policies query_diff
+  run together "$@" --layers per_layer,shared --segments 1,8
+  run together "$@" --protect-ends 0.1
+  set -- --tasks three_facts --lengths 256 --seeds 301-301 --budgets 512 --policies query_diff
+  run together "$@" --layers per_layer,shared --prompt-share 0,0.25 --segments 1,8
+}
+
+# Layers that decide together against layers that decide alone, for every policy.
+layers() {
+  run layers --tasks needle_prose,needle_4_prose:blind,perplexity --lengths 1024 --seeds 300-300 --budgets 0.25 \
+    --layers per_layer,shared --policies \
+    "query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,random"
+}
+
+# Every policy on every kind of task that the model can do, at an eighth, a quarter and a half. Fresh seeds.
+everywhere() {
+  for task in needle_prose needle_4_prose:blind kv_retrieval few_shot code_completion dialogue novel_cloze novel_perplexity; do
+    run everywhere --tasks "$task" --lengths 1024 --seeds 300-300 --budgets 0.125,0.25,0.5 --policies \
+      "full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm,random"
   done
-  set -- --tasks long_generation_prompt --lengths 256 --seeds 1 --budgets 512 --policies query_diff,paged_eviction,random
-  run together "$@" --layers per_layer,shared
-  run together "$@" --layers per_layer,shared --prompt-share 0.25
+}
+
+# Others' policies on the same prompts, in PyTorch (`folio_peers`).
+peers() {
+  FOLIO_MODEL_HF=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}/SmolLM2-135M-Instruct-hf
+  "$python" "$root/tests/model/gguf_to_hf.py" "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
+  others=$("$root/deploy/python_env.sh" "${FOLIO_MODEL_HF%/*}/parity-venv" "$root/tests/parity/requirements.txt")
+  "$python" -m folio_peers --out "$out/peers.jsonl" --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 300-300 \
+    --budgets 128,256,512 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \
+    --python "$others"
+}
+
+# Which tasks the reference model can do at all, and up to which length.
+able() {
+  tasks=needle_prose,needle_4_prose:blind,needle_values,variable_tracking,common_words,kv_retrieval,few_shot,code_completion
+  tasks=$tasks,dialogue,novel_cloze,speeches_cloze
+  run able --tasks "$tasks" --lengths 1024,2048 --seeds 1 --prompts 8 --policies full
+  run able --tasks "$tasks" --lengths 4096,8192 --seeds 1 --prompts 4 --policies full
+}
+
+# A number in the prompt against numbers in the answer, as the prompt's share of the budget grows. Fresh seeds.
+exchange() {
+  set -- --tasks three_facts --lengths 256 --seeds 301-301 --budgets 512
+  run exchange "$@" --policies full,streaming_llm,random
+  run exchange "$@" --policies query_diff,paged_eviction,kv_crush:paged_eviction,key_diff --prompt-share 0,0.25,0.5
+}
+
+# A long answer that recalls the prompt or itself, with defaults. Fresh seeds.
+recall() {
+  for task in long_generation long_generation_prompt; do
+    run recall --tasks $task --lengths 256 --seeds 302-302 --budgets 512 --policies full,query_diff,paged_eviction,kv_crush:paged_eviction
+  done
 }
 
 # Decode speed of four streams; nothing else may run on the machine.
@@ -131,10 +179,12 @@ speed() {
     "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm fresh since crush decode prose streamed together speed
+[ $# -gt 0 ] || set -- protected share policies confirm fresh since crush decode prose streamed together layers everywhere peers \
+  able exchange recall speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | fresh | since | crush | decode | prose | streamed | together | speed) "$stage" ;;
+    protected | share | policies | confirm | fresh | since | crush | decode | prose | streamed | together) "$stage" ;;
+    layers | everywhere | peers | able | exchange | recall | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done

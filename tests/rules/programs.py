@@ -15,6 +15,9 @@ from test_links import programs as targets
 # Where a program's flags are declared: its own room, and rooms that several programs share.
 DAEMONS = {"folio-manager": ("services/manager", "services/runtime", "services/metrics"),
            "folio-worker": ("services/worker", "services/runtime", "services/metrics"), "folio_bench": ("tests/bench",)}
+# The same for Python programs, beside their own folder.
+TOGETHER = ("tests/eval/folio_eval/together.py",)
+PYTHON = {"tests/eval/folio_trials": TOGETHER, "tests/eval/folio_peers": TOGETHER}
 EVERY_DAEMON = {"help", "version", "flagfile"}
 DECLARED = re.compile(r"ABSL_FLAG\(\s*[\w:<> ]+,\s*(\w+),")
 TARGETS = targets()
@@ -74,6 +77,7 @@ def script_flags(name):
     """Those of a script, or of the Python programs in a folder."""
     path = ROOT / name
     files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+    files += [ROOT / shared for shared in PYTHON.get(str(path.relative_to(ROOT)), ())]
     found = {"--help"}
     for file in files:
         text = file.read_text()

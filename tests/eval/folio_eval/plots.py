@@ -1,7 +1,9 @@
 """The report's pictures, as PNG. Each function gives None where the results have nothing for it."""
 
+import dataclasses
+
 from folio_eval import look, measures
-from folio_eval.cells import FULL
+from folio_eval.cells import FULL, Setting
 
 PARETO = "decode_rate"
 
@@ -161,6 +163,51 @@ def protected(results, length, measure):
         one.set_xlabel("recent tokens")
         one.set_ylabel(look.LABELS.get(measure, measure))
     look.legend_below(figure, axes)
+    return look.png(figure)
+
+
+PROMPT = "prompt"  # the part of an answer that the prompt told
+
+
+def _exchange_points(results, task, length, settings, others):
+    """[(prompt's part right, mean of the other parts right, prompt_share)]"""
+    points = []
+    for setting in sorted(settings, key=lambda one: one.prompt_share or 0):
+        prompt = results.estimate(task, length, setting, measures.part_of("score", PROMPT))
+        parts = [results.estimate(task, length, setting, part) for part in others]
+        if prompt and all(parts):
+            points.append((prompt.mean, sum(part.mean for part in parts) / len(parts), setting.prompt_share or 0))
+    return points
+
+
+def exchange(results, task, length, budget):
+    """What a larger share for the prompt keeps of the prompt's fact, and gives up of the answer's: a line for each policy
+    that was run with several shares."""
+    own = measures.part_of("score", PROMPT)
+    parts = [part for one, part in results.parts("score") if one == task]
+    others = [part for part in parts if part != own]
+    groups = {}
+    for setting in results.settings():
+        if setting.budget == budget:
+            groups.setdefault(dataclasses.replace(setting, prompt_share=None).series, []).append(setting)
+    if own not in parts or not any(len(settings) > 1 for settings in groups.values()):
+        return None
+    figure, (axes,) = look.panels(1, width=6.5, height=4.5)
+    for series, settings in groups.items():
+        points = _exchange_points(results, task, length, settings, others)
+        if not points:
+            continue
+        axes.plot([x for x, _, _ in points], [y for _, y, _ in points], label=series, **look.style(series, list(groups)))
+        for x, y, share in points if len(points) > 1 else []:
+            axes.annotate(f"{share:g}", (x, y), textcoords="offset points", xytext=(5, 4), fontsize=7)
+    full = _exchange_points(results, task, length, [Setting(FULL)], others)
+    for x, y, _ in full:
+        axes.plot(x, y, marker="*", markersize=11, color=look.INK, linestyle="", label=FULL)
+    axes.set_xlabel("share right of the prompt's number")
+    axes.set_ylabel("share right of the answer's numbers")
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    look.legend_below(figure, [axes])
     return look.png(figure)
 
 

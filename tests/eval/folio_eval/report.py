@@ -104,6 +104,11 @@ def _parts(page, results, length):
         page.picture(f"{measure}-parts-{length}", picture, f"{measure} of each part against budget")
         for at, budget in enumerate(results.budgets() or [None]):
             page.folded(f"Table: budget {budget}", tables.by_part(results, length, budget, measure), at == 0)
+    for task in dict.fromkeys(task for task, _ in results.parts("score")):
+        for budget in results.budgets():
+            picture = plots.exchange(results, task, length, budget)
+            if page.picture(f"exchange-{task}-{length}-{budget}", picture, "the prompt's fact against the answer's"):
+                page.words("Each point is a share of the budget that belongs to the prompt (`prompt_share`).")
 
 
 def _sections(page, results):

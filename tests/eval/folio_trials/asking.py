@@ -14,6 +14,9 @@ from folio_trials.cache import LAYERS, PAGE, Cache, Text, joined
 from folio_trials.trial import Trial
 
 
+QUESTION = 32  # tokens at most
+
+
 class Logits:
     """The distributions behind the judged tokens, as a worker reports them."""
 
@@ -47,7 +50,7 @@ class Asked:
         behind = text.copy()
         seen = behind.feed(self.tail[:-1])
         for tokens, later in zip(self.layers, seen):
-            tokens.behind = later
+            tokens.behind, tokens.asking = later, len(item.answer) + QUESTION
         if again:
             second = text.copy().feed((*again, *item.prompt))
             for tokens, repeated in zip(self.layers, second):

@@ -30,8 +30,8 @@ def unit(vectors):
 @dataclasses.dataclass
 class Tokens:
     """Tokens of one layer in the order of their positions: q is [tokens, HEADS, DIM], k and v [tokens, KV_HEADS, DIM], all
-    as attention sees them. `behind` is the same of what comes after them, and `again` of the text when it is read a second
-    time. No policy has these two: only bounds may read them."""
+    as attention sees them. `behind` is the same of what comes after them, whose last `asking` tokens are the question and the
+    answer. `again` is of the text when it is read a second time. No policy has these: only bounds may read them."""
 
     layer: int
     first: int  # position of the first token
@@ -39,6 +39,7 @@ class Tokens:
     k: np.ndarray
     v: np.ndarray
     behind: object = None
+    asking: int = 0
     again: object = None
     memo: dict = dataclasses.field(default_factory=dict)  # of scorers, by their name: what they said, and their state
 

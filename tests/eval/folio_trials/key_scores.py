@@ -1,9 +1,11 @@
 """Scores by keys and values alone."""
 
+import os
+
 import numpy as np
 
 from folio_trials.arrays import z_scores
-from folio_trials.cache import DIM, KV_HEADS, token_scores, unit
+from folio_trials.cache import DIM, KV_HEADS, PAGE, rotated_back, token_scores, unit
 from folio_trials.scorer import Scorer
 
 
@@ -35,7 +37,7 @@ class Newest(Scorer):
 
 
 class Sampled(Scorer):
-    """query_diff's difference in decode as it is: a page is compared with the last keys of at most 16 pages."""
+    """The difference from a few: a page is compared with the last keys of at most 16 pages of the text so far."""
 
     def __init__(self):
         self.last = []
@@ -65,6 +67,42 @@ class Difference(Scorer):
         directions = unit(tokens.unrotated)
         self.sum = self.sum + directions.sum(0)
         return against(directions, self.sum)
+
+
+class Usual(Scorer):
+    """The difference from the mean key of the model in another text, whose file FOLIO_USUAL names."""
+
+    def prompt(self, tokens):
+        return against(unit(tokens.unrotated), np.load(os.environ["FOLIO_USUAL"])[tokens.layer])
+
+
+class Residents(Scorer):
+    """query_diff's difference as it is. A new page is compared with the resident tokens behind the first page, of which there are
+    at most 256 in a trial that does as the processes do. The scores of older pages stay."""
+
+    def prompt(self, tokens):
+        directions = unit(tokens.unrotated)
+        return against(directions, directions[PAGE:].sum(0))
+
+    def page(self, tokens):
+        return np.zeros(len(tokens.k), np.float32)  # `again` knows more
+
+    def again(self, tokens, resident):
+        directions = unit(rotated_back(resident.keys, resident.positions))
+        new = against(directions[-len(tokens.k) :], directions[PAGE:].sum(0))
+        return np.concatenate([resident.numbers[: -len(new)], new]).astype(np.float32)
+
+
+class Among(Scorer):
+    """The difference of all resident tokens from their own mean, anew whenever a page fills."""
+
+    def prompt(self, tokens):
+        directions = unit(tokens.unrotated)
+        return against(directions, directions.sum(0))
+
+    def again(self, tokens, resident):
+        directions = unit(rotated_back(resident.keys, resident.positions))
+        return against(directions, directions.sum(0))
 
 
 class Nested(Scorer):

@@ -1,9 +1,11 @@
 """Scores by queries: those of the prompt, those that may come, and those that will."""
 
+import os
+
 import numpy as np
 
 from folio_trials.arrays import attention, pooled, smooth
-from folio_trials.cache import DIM, GROUP, KV_HEADS, THETA, rotated_back
+from folio_trials.cache import DIM, GROUP, KV_HEADS, PAGE, THETA, rotated_back
 from folio_trials.scorer import Scorer
 
 
@@ -95,15 +97,38 @@ class WindowMost(Window):
         return pooled(np.maximum(most, most.mean()) * np.abs(tokens.v).sum(-1).mean(-1), self.POOL)
 
 
-class Later(Window):
-    """A bound: the attention of the question and the true answer, which no policy has."""
+class Later(Scorer):
+    """A bound: the most attention that the question and the true answer give, which no policy has."""
+
+    most, first = np.zeros(0, np.float32), 0
 
     def prompt(self, tokens):
         behind = tokens.behind
         if behind is None:
             return np.zeros(len(tokens.k), np.float32)
-        mass = attention(behind.q, np.concatenate([tokens.k, behind.k]), len(tokens.k))[:, :, : len(tokens.k)]
-        return mass.max((0, 1))
+        asking = behind.q[-tokens.asking :]
+        keys = np.concatenate([tokens.k, behind.k])
+        self.first = tokens.first
+        self.most = attention(asking, keys, len(keys) - len(asking)).max((0, 1))
+        return self.most[: len(tokens.k)]
+
+    def page(self, tokens):
+        return self.most[tokens.positions - self.first]
+
+
+class Decayed(Window):
+    """G-KV (arXiv 2512.00504) by pages: the most attention that any full page of queries gave, which fades with each more."""
+
+    FADE = 0.8
+
+    def prompt(self, tokens):
+        mean = self.mass(tokens).mean((0, 1))
+        return pooled(mean / mean[PAGE:-PAGE].max(), self.POOL)
+
+    def again(self, tokens, resident):
+        mean = attention(tokens.q, resident.keys, len(resident.keys) - len(tokens.k)).mean((0, 1))
+        pages = (mean / mean[PAGE:-PAGE].max()).reshape(-1, PAGE).max(-1)
+        return np.maximum(self.FADE * resident.numbers, np.repeat(pages, PAGE)).astype(np.float32)
 
 
 class Again(Window):
@@ -123,3 +148,19 @@ def repeated(tokens):
         mass = attention(queries, keys[:, head : head + 1], count)
         out[:, head] = mass[:, :, :count].max((0, 1))
     return out
+
+
+class Ridge(Scorer):
+    """A trained guess of what Again sees: `folio_trials.ridge` fits it, and FOLIO_RIDGE names its file."""
+
+    def prompt(self, tokens):
+        weights = np.load(os.environ["FOLIO_RIDGE"])["weights"][tokens.layer]
+        return (ridge_features(tokens) @ weights).mean(-1)
+
+
+def ridge_features(tokens):
+    """[tokens, features]: queries and keys without their rotation and values, which together are as good as the layer's input,
+    because they are linear in it and have more numbers; and a 1."""
+    count = len(tokens.k)
+    parts = [rows.reshape(count, -1) for rows in (tokens.queries, tokens.unrotated, tokens.v)]
+    return np.concatenate([*parts, np.ones((count, 1), np.float32)], axis=1)

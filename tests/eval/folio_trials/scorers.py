@@ -8,6 +8,9 @@ SCORERS = {
     "newest": key_scores.Newest,
     "sampled": key_scores.Sampled,
     "difference": key_scores.Difference,
+    "usual": key_scores.Usual,
+    "residents": key_scores.Residents,
+    "among": key_scores.Among,
     "nested": key_scores.Nested,
     "leverage": key_scores.Leverage,
     "whitened": key_scores.Whitened,
@@ -17,6 +20,8 @@ SCORERS = {
     "synthetic": query_scores.Synthetic,
     "window": query_scores.Window,
     "window_most": query_scores.WindowMost,
+    "decayed": query_scores.Decayed,
     "later": query_scores.Later,
     "again": query_scores.Again,
+    "ridge": query_scores.Ridge,
 }

@@ -6,6 +6,8 @@
     leverage&mutual*2                the sum of two z-scores
     difference~8@20-25               layers 20 to 24 judge, where all layers decide together
     difference~8@alike               layers count the more, the more alike they judge neighbours (`likeness`)
+    difference~8%mass                stretches of the prompt are cut and paid by attention instead of by length (`by_mass`)
+    difference~8%fair                pages of the prompt and of the answer count by how they stand among their own (`Standings`)
 """
 
 import copy
@@ -15,6 +17,8 @@ import numpy as np
 
 from folio_trials.arrays import chunked, pooled, smooth, z_scores
 from folio_trials.cache import LAYERS, PAGE
+from folio_trials.query_scores import Window
+from folio_trials.scorer import Resident
 from folio_trials.scorers import SCORERS
 
 
@@ -65,6 +69,10 @@ class Scores:
         rows = [scorer.page(tokens) for scorer in self.scorers]
         return rows[0].astype(np.float32) if len(rows) == 1 else self.summed(rows)
 
+    def again(self, tokens, resident):
+        # A score that changes afterwards stands alone.
+        return self.scorers[0].again(tokens, resident) if len(self.scorers) == 1 else resident.numbers
+
     def summed(self, rows):
         sums = (term.weight * (row - mean) / width for term, row, (mean, width) in zip(self.terms, rows, self.scales))
         return sum(sums).astype(np.float32)
@@ -107,8 +115,30 @@ def judges(text):
     return band(int(ends[1]), int(ends[2]))
 
 
+class Standings:
+    """How a layer's pages stand among all pages of their own kind so far: those of the prompt, and those of the answer."""
+
+    def __init__(self):
+        self.prompt, self.answer = None, []
+
+    def standing(self, numbers, of_prompt):
+        """z-scores of page numbers, of which the last is new."""
+        if self.prompt is None:
+            self.prompt = numbers[of_prompt]
+        self.answer.append(numbers[-1])
+        out = np.empty_like(numbers)
+        for kind, known in ((of_prompt, self.prompt), (~of_prompt, np.array(self.answer))):
+            out[kind] = (numbers[kind] - known.mean()) / (known.std() + 1e-9)
+        return out
+
+
 class Trial:
     def __init__(self, name, setting):
+        name, *manners = name.split("%")
+        if unknown := set(manners) - {"mass", "fair"}:
+            raise TrialError(f"no manner {min(unknown)!r}; there are mass and fair")
+        self.masses = [Window() for _ in range(LAYERS)] if "mass" in manners else None
+        self.standings = [Standings() for _ in range(LAYERS)] if "fair" in manners else None
         name, _, who = name.partition("@")
         self.weigh, self.weights = judges(who), np.ones(LAYERS)
         *first, rest = name.split("|")
@@ -146,7 +176,14 @@ class Trial:
                 free = np.flatnonzero(np.isfinite(merit))
                 order = free[np.argsort(-rows[layer][free], kind="stable")]
                 merit[order[: int(share * unprotected)]] = np.inf
-            cache.keep(layer, chosen(merit, self.budget, self.segments))
+            cache.keep(layer, chosen(merit, self.budget, self.stretches(layers[layer], layer)))
+
+    def stretches(self, tokens, layer):
+        """[(end, its part of the quotas)] of the prompt."""
+        if self.masses:
+            return by_mass(self.masses[layer].mass(tokens).mean((0, 1)))
+        count, length = self.segments, len(tokens.k)
+        return [(length * (at + 1) // count, 1 / count) for at in range(count)] if count > 1 else []
 
     def agreed(self, rows):
         """[LAYERS] of numbers to rank by, which are the same for all layers if these decide together."""
@@ -159,9 +196,14 @@ class Trial:
         """A page has filled: scores its tokens, and drops a page while there are more than the budget."""
         for layer, tokens in enumerate(seen):
             cache.scores[layer][-len(tokens.k) :] = self.rest[layer].page(tokens)
+            resident = Resident(cache.keys[layer], cache.positions[layer], cache.scores[layer])
+            cache.scores[layer] = self.rest[layer].again(tokens, resident)
+        pages = [cache.scores[layer].reshape(-1, PAGE).mean(-1) for layer in range(LAYERS)]
+        if self.standings:
+            of_prompt = [positions.reshape(-1, PAGE)[:, 0] < self.prompt for positions in cache.positions]
+            pages = [one.standing(*both) for one, both in zip(self.standings, zip(pages, of_prompt))]
         if len(cache.keys[0]) <= self.budget:
             return
-        pages = [cache.scores[layer].reshape(-1, PAGE).mean(-1) for layer in range(LAYERS)]
         ranking = self.agreed_pages(pages)
         for layer in range(LAYERS):
             numbers = ranking[layer].copy()
@@ -202,14 +244,26 @@ def z_of_middle(row):
     return ((row - middle.mean()) / (middle.std() + 1e-9)).astype(np.float32)
 
 
-def chosen(merit, budget, segments):
+def by_mass(mass, part=0.02, least=32, most=1024):
+    """Stretches as in Adaptive Mass Segment (arXiv 2605.23200): each has that part of the attention of the last queries, or is
+    as long as one may be. Half of the quotas go by attention, and half by length, as no query may have looked at a fact yet."""
+    mass = mass / mass.sum()
+    stretches, begin, own = [], 0, 0.0
+    for at, more in enumerate(mass, 1):
+        own += more
+        if at == len(mass) or (at - begin >= least and (own >= part or at - begin >= most)):
+            stretches.append((at, (own + (at - begin) / len(mass)) / 2))
+            begin, own = at, 0.0
+    return stretches
+
+
+def chosen(merit, budget, stretches):
     """The `budget` slots with the highest numbers, ascending, after three quarters were dealt out to the stretches."""
     merit = merit.copy()
     free = budget - int(np.isposinf(merit).sum())
-    if segments > 1 and free > 0:
-        quota = free * 3 // 4 // segments
-        ends = [len(merit) * (at + 1) // segments for at in range(segments)]
-        for begin, end in zip([0, *ends], ends):
+    if free > 0:
+        for begin, (end, part) in zip([0, *(end for end, _ in stretches)], stretches):
             own = begin + np.flatnonzero(np.isfinite(merit[begin:end]))
+            quota = int(free * 3 / 4 * part)
             merit[own[np.argsort(-merit[own], kind="stable")[:quota]]] = np.inf
     return np.sort(np.argsort(-merit, kind="stable")[:budget])

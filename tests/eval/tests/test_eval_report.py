@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from folio_eval import cli
+from folio_eval import cli, plots
 from folio_eval.summary import Results, verdict
 
 POLICIES = {"paged_eviction": 0.8, "key_diff": 0.5, "random": 0.1, "kv_crush:key_diff,share=0.25": 0.6}
@@ -135,6 +135,23 @@ def test_named_parts_are_told_apart(tmp_path, capsys):
     assert cli.main(["report", str(path), "--out", str(out)]) == 0
     assert {file.name for file in out.glob("*parts*.png")} == {"score-parts-256.png", "nll-parts-256.png"}
     assert "<th>three_facts, early</th><th>three_facts, late</th>" in (out / "report.html").read_text()
+
+
+def test_the_exchange_between_prompt_and_answer_is_drawn(tmp_path):
+    def line(policy, share, right, budget=512):
+        extra = {"budget": budget} | ({"prompt_share": share} if share else {}) if budget else {}
+        measures = {f"score.{name}": [value] * 4 for name, value in right.items()} | {"score": [0.5] * 4}
+        return {"task": "three_facts", "length": 256, "policy": policy, **extra, "seed": 0, "first": 0, "measures": measures}
+
+    path, out = tmp_path / "exchange.jsonl", tmp_path / "report"
+    rows = [line("full", None, {"prompt": 1.0, "early": 1.0}, None), line("random", None, {"prompt": 0.0, "early": 0.2})]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    results = Results([path])
+    assert plots.exchange(results, "three_facts", 256, 512) is None, "one share is no exchange"
+    rows.append(line("random", 0.5, {"prompt": 1.0, "early": 0.1}))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cli.main(["report", str(path), "--out", str(out)]) == 0
+    assert (out / "exchange-three_facts-256-512.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_results_may_be_packed(tmp_path, path):

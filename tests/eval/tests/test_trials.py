@@ -12,10 +12,10 @@ from folio_eval.runner import Questions
 from folio_eval.subject import Subject
 from folio_trials.asking import Asked, Logits
 from folio_trials.cache import LAYERS, Twin
-from folio_trials.trial import Trial, TrialError, chosen, likeness
+from folio_trials.trial import Trial, TrialError, by_mass, chosen, likeness
 
 MODEL = os.environ.get("FOLIO_MODEL")
-PAIRS = {"query_diff": "window:0.25|sampled~8", "paged_eviction": "norm_ratio"}
+PAIRS = {"query_diff": "window:0.25|residents~8", "paged_eviction": "norm_ratio"}
 JUDGES = {"query_diff": "@20-25", "paged_eviction": ""}
 
 
@@ -47,9 +47,18 @@ def test_the_parts_before_the_last_take_their_shares_in_turn():
 
 def test_stretches_keep_their_share_and_the_rest_goes_to_the_highest():
     merit = np.arange(64, dtype=np.float32)
-    assert list(chosen(merit, 16, 1)) == list(range(48, 64))
+    assert list(chosen(merit, 16, [])) == list(range(48, 64))
     # Three quarters of 16 in four stretches are three each, and the last four go to the highest that are left.
-    assert list(chosen(merit, 16, 4)) == [13, 14, 15, 29, 30, 31, 45, 46, 47, *range(57, 64)]
+    assert list(chosen(merit, 16, [(end, 0.25) for end in (16, 32, 48, 64)])) == [13, 14, 15, 29, 30, 31, 45, 46, 47, *range(57, 64)]
+
+
+def test_stretches_by_attention_are_short_where_it_is_high():
+    mass = np.full(512, 0.0001)
+    mass[128:256] = 0.01
+    stretches = by_mass(mass)
+    ends = [end for end, _ in stretches]
+    assert ends[-1] == 512 and sum(part for _, part in stretches) == pytest.approx(1)
+    assert sum(128 < end <= 256 for end in ends) > 2 * sum(end <= 128 for end in ends)
 
 
 @pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set: this test needs the reference model")
@@ -58,7 +67,7 @@ def test_stretches_keep_their_share_and_the_rest_goes_to_the_highest():
 def test_trials_keep_what_the_processes_keep(policy, layers):
     place = Place("long_generation_prompt", 384, 0, 0)
     name = PAIRS[policy] + (JUDGES[policy] if layers else "")
-    real, tried = Setting(policy, 256, layers=layers), Setting(name, 256, layers=layers)
+    real, tried = (Setting(one, 256, layers=layers, prompt_share=0.5) for one in (policy, name))
     with Node(MODEL) as node:
         item = Questions(Subject(node.client))(place)
         item = type(item)(item.prompt, item.forced[:100], item.answer, item.parts)
