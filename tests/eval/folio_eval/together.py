@@ -1,4 +1,4 @@
-"""What programs share that answer a prompt under all its settings at once and by themselves: flags, prompts and results."""
+"""What programs share that answer a prompt under all its settings at once and by themselves: flags, prompts, judgement, results."""
 
 import argparse
 import collections
@@ -6,14 +6,17 @@ import dataclasses
 import os
 import sys
 import time
+import types
 
-from folio_eval import cli
+from folio_eval import cli, measures
 from folio_eval import store as lines
 from folio_eval.asking import Place
 from folio_eval.items import Item
 from folio_eval.node import Node
 from folio_eval.runner import Questions, plan
 from folio_eval.subject import Subject
+from folio_eval.tasks import find
+from folio_eval.tasks.streams import TAIL, Perplexity
 
 
 def parser(program, description):
@@ -31,7 +34,25 @@ def parser(program, description):
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Answer:
+    """What was computed at the places of an item's answer, one entry each."""
+
+    logprobs: list  # of the answer's tokens
+    best: list  # the likeliest tokens
+    known: list  # {token: log-probability}, as measures.known gives it
+
+
+def measured(task, item, answer, full):
+    """The measures of an answer, as folio_eval takes them. `full` is the answer of the full cache."""
+    if isinstance(find(task)[0], Perplexity):
+        return {"nll": -sum(answer.logprobs) / TAIL, "kl": measures.mean_divergence(full.known, answer.known)}
+    # The answer alone was computed, so nothing comes before it.
+    alone = dataclasses.replace(item, forced=())
+    return measures.judge(alone, answer.logprobs, [[types.SimpleNamespace(token=token)] for token in answer.best])
+
+
+@dataclasses.dataclass(frozen=True)
+class Prompt:
     """One prompt and all that wait for its outcomes: `members` are (cell, what is known of the cell)."""
 
     members: tuple
@@ -56,7 +77,7 @@ class Prompts:
             self.subject = Subject(node.client)
             questions = Questions(self.subject)
             self.asked = [
-                Asked(tuple(members), index, task, questions(Place(task, length, seed, index)))
+                Prompt(tuple(members), index, task, questions(Place(task, length, seed, index)))
                 for (task, length, seed, first), members in groups.items()
                 for index in range(first, first + members[0][1].count)
             ]

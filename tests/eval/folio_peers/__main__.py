@@ -10,12 +10,9 @@ import json
 import os
 import pathlib
 import subprocess
-import types
 
-from folio_eval import cells, cli, measures, together
+from folio_eval import cells, cli, together
 from folio_eval.cells import FULL, Setting
-from folio_eval.tasks import find
-from folio_eval.tasks.streams import TAIL, Perplexity
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "folio"))
@@ -71,21 +68,15 @@ class Presses:
         return json.loads(line)
 
 
-def measured(asked, answers):
+def measured(asked, said):
     """The measures of each answer but the first, which is the full cache's."""
-    item = types.SimpleNamespace(answer=asked.item.answer, forced=(), parts=asked.item.parts, names=asked.item.names)
-    in_nats = isinstance(find(asked.task)[0], Perplexity)
-    known = [
-        [dict(map(tuple, top)) | {token: own} for top, token, own in zip(answer["tops"], item.answer, answer["logprobs"])]
-        for answer in answers
-    ]
-    for answer, rows in zip(answers[1:], known[1:]):
-        if in_nats:
-            nats = -sum(answer["logprobs"]) / TAIL
-            yield {"nll": nats, "kl": measures.mean_divergence(known[0], rows)}
-        else:
-            best = [[types.SimpleNamespace(token=token)] for token in answer["best"]]
-            yield measures.judge(item, answer["logprobs"], best)
+    full, *others = (answer_of(asked.item, one) for one in said)
+    return [together.measured(asked.task, asked.item, one, full) for one in others]
+
+
+def answer_of(item, said):
+    known = [dict(map(tuple, top)) | {token: own} for top, token, own in zip(said["tops"], item.answer, said["logprobs"])]
+    return together.Answer(said["logprobs"], said["best"], known)
 
 
 def main():
@@ -94,7 +85,7 @@ def main():
     wanted = cells.grid(options.tasks, presses, options.budgets, options.lengths, options.seeds, spell=str)
     prompts = together.Prompts(options, wanted)
     with Presses(options.python, options.directory, options.jobs) as ask:
-        prompts.write(list(measured(asked, ask(asked))) for asked in prompts.asked)
+        prompts.write(measured(asked, ask(asked)) for asked in prompts.asked)
 
 
 if __name__ == "__main__":

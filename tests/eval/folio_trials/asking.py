@@ -1,18 +1,12 @@
 """Asks the model in NumPy what folio_eval asks the real one: the same prompts, the same judgement."""
 
-import dataclasses
-import types
-
 import numpy as np
 
-from folio_eval import measures
+from folio_eval import measures, together
 from folio_eval.asking import Outcome
 from folio_eval.cells import FULL
-from folio_eval.tasks import find
-from folio_eval.tasks.streams import TAIL, Perplexity
 from folio_trials.cache import LAYERS, PAGE, Cache, Text, joined
 from folio_trials.trial import Trial
-
 
 QUESTION = 32  # tokens at most
 
@@ -24,7 +18,7 @@ class Logits:
         self.head = twin.weights["model.embed_tokens.weight"].T
 
     def __call__(self, hidden, tokens):
-        """(log-probabilities of the tokens, [known]) at each of [places, hidden]."""
+        """The Answer whose places have `hidden`, [places, hidden], and these tokens."""
         logits = (hidden @ self.head).astype(np.float64)
         logits -= logits.max(-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -34,15 +28,14 @@ class Logits:
         for at, own in enumerate(top):
             rows.append({int(token): float(logits[at, token]) for token in own} | {tokens[at]: float(chosen[at])})
         best = logits.argmax(-1)
-        return chosen, rows, best
+        return together.Answer(chosen, best, rows)
 
 
 class Asked:
     """One prompt, computed once for all trials. `again` are the words that ask for its text once more, if it is wanted."""
 
     def __init__(self, twin, logits, task, item, again=()):
-        self.twin, self.logits, self.item = twin, logits, item
-        self.in_nats = isinstance(find(task)[0], Perplexity)
+        self.twin, self.logits, self.task, self.item = twin, logits, task, item
         self.tail = item.forced + item.answer
         text = Text(twin)
         text.feed(item.prompt)
@@ -82,13 +75,8 @@ class Asked:
                 page = [[] for _ in range(LAYERS)]
         return self.measured(self.judged(np.concatenate(hidden))), cache
 
-    def measured(self, judged):
-        chosen, rows, best = judged
-        if self.in_nats:
-            return Outcome({"nll": -chosen.sum() / TAIL, "kl": measures.mean_divergence(self.full[1], rows)})
-        # The answer alone was computed, so nothing comes before it.
-        item = dataclasses.replace(self.item, forced=())
-        return Outcome(measures.judge(item, chosen, [[types.SimpleNamespace(token=token)] for token in best]))
+    def measured(self, answer):
+        return Outcome(together.measured(self.task, self.item, answer, self.full))
 
 
 def again_words(subject):

@@ -11,7 +11,7 @@ from folio_eval.node import Node
 from folio_eval.runner import Questions
 from folio_eval.store import gather, read_lines
 from folio_eval.subject import Subject
-from folio_eval.together import Asked
+from folio_eval.together import Prompt
 from folio_peers import __main__ as peers
 
 MODEL, DIRECTORY = os.environ.get("FOLIO_MODEL"), os.environ.get("FOLIO_MODEL_HF")
@@ -19,7 +19,7 @@ PYTHON = peers.parser().get_default("python")
 
 
 def asked(task, item, *settings):
-    return Asked(tuple((types.SimpleNamespace(setting=one), None) for one in settings), 0, task, item)
+    return Prompt(tuple((types.SimpleNamespace(setting=one), None) for one in settings), 0, task, item)
 
 
 def answer(best, logprobs, tops=()):
