@@ -1,12 +1,10 @@
 """Scores by keys and values alone."""
 
-import os
-
 import numpy as np
 
 from folio_trials.arrays import z_scores
 from folio_trials.cache import DIM, KV_HEADS, PAGE, rotated_back, token_scores, unit
-from folio_trials.scorer import Scorer
+from folio_trials.scorer import Scorer, numbers_of
 
 
 class NormRatio(Scorer):
@@ -73,7 +71,7 @@ class Usual(Scorer):
     """The difference from the mean key of the model in another text, whose file FOLIO_USUAL names."""
 
     def prompt(self, tokens):
-        return against(unit(tokens.unrotated), np.load(os.environ["FOLIO_USUAL"])[tokens.layer])
+        return against(unit(tokens.unrotated), numbers_of("FOLIO_USUAL")[tokens.layer])
 
 
 class Residents(Scorer):

@@ -1,12 +1,10 @@
 """Scores by queries: those of the prompt, those that may come, and those that will."""
 
-import os
-
 import numpy as np
 
 from folio_trials.arrays import attention, pooled, smooth
 from folio_trials.cache import DIM, GROUP, KV_HEADS, PAGE, THETA, rotated_back
-from folio_trials.scorer import Scorer
+from folio_trials.scorer import Scorer, numbers_of
 
 
 class Mutual(Scorer):
@@ -154,8 +152,7 @@ class Ridge(Scorer):
     """A trained guess of what Again sees: `folio_trials.ridge` fits it, and FOLIO_RIDGE names its file."""
 
     def prompt(self, tokens):
-        weights = np.load(os.environ["FOLIO_RIDGE"])["weights"][tokens.layer]
-        return (ridge_features(tokens) @ weights).mean(-1)
+        return (ridge_features(tokens) @ numbers_of("FOLIO_RIDGE")[tokens.layer]).mean(-1)
 
 
 def ridge_features(tokens):

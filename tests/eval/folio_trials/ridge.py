@@ -1,6 +1,6 @@
 """Fits the weights of the `ridge` score: KVzap's linear form (arXiv 2601.07891), from a layer's input to a number for each KV head.
 
-    python -m folio_trials.ridge --prompts 24 --out ridge.npz        then FOLIO_RIDGE=ridge.npz python -m folio_trials ...
+    python -m folio_trials.ridge --prompts 24 --out ridge.npy        then FOLIO_RIDGE=ridge.npy python -m folio_trials ...
 
 The target is that of KVzip: the most attention that a token gets while its text is read a second time, times the length of its
 value, as a logarithm. The texts are prose of seeds from 1,000 on, which no task of the evaluation asks."""
@@ -75,7 +75,7 @@ def main():
     weights = [fit.weights() for fit in fits]
     explained = [fit.explained(own) for fit, own in zip(fits, weights)]
     print(f"[ridge] explains {min(explained):.2f} to {max(explained):.2f} of the variance in a layer, {np.mean(explained):.2f} on average")
-    np.savez(options.out, weights=np.array(weights, np.float32))
+    np.save(options.out, np.array(weights, np.float32))
 
 
 if __name__ == "__main__":
