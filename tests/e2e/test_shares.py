@@ -119,7 +119,8 @@ def test_an_answer_names_the_shares(client):
 
 def test_a_dry_run_takes_shares(client):
     with client.generate(tokens=PROSE[:320], policy="paged_eviction", budget=512, max_tokens=100, ignore_eos=True) as running:
-        next(running)
+        # When the second token is decoded, the manager knows that the prompt has ended.
+        next(running), next(running)
         plain = client.explain(running.started.sequence_id, "paged_eviction", 128)
         ends = client.explain(running.started.sequence_id, "paged_eviction", 128, protect_ends=0.25)
         # It holds less than its budget, so nothing may go.
