@@ -1,4 +1,4 @@
-"""The command line: run, report, compare, tasks."""
+"""The command line: run, report, table, compare, tasks."""
 
 import argparse
 import os
@@ -105,6 +105,10 @@ def parser():
     report.add_argument("results", nargs="+")
     report.add_argument("--out", required=True, help="folder for report.html and the plots")
     report.add_argument("--title", default="What eviction costs")
+    table = commands.add_parser("table", help="results as Markdown, for a page")
+    table.add_argument("results", nargs="+")
+    table.add_argument("--tasks", type=listed(), help="only these")
+    table.add_argument("--budgets", type=budgets, help="only these")
     compare = commands.add_parser("compare", help="is one policy better than another by more than the interval?")
     compare.add_argument("better", help="such as key_diff+layers=shared/streamed:128@256, of which the policy is enough")
     compare.add_argument("than", help="another")
@@ -157,9 +161,9 @@ def main(arguments=None):
         if options.command == "tasks":
             print("\n".join([*tasks.TASKS, *(f"{kind}:PATH" for kind in tasks.FILES)]))
             return 0
-        from folio_eval import compare, report
+        from folio_eval import compare, markdown, report
 
-        return (report if options.command == "report" else compare).main(options)
+        return {"report": report, "table": markdown, "compare": compare}[options.command].main(options)
     except (NodeError, ResultsError, tasks.TaskError, ValueError, OSError, folio.FolioError) as error:
         print(f"folio_eval: {error}", file=sys.stderr)
         return 1

@@ -44,6 +44,28 @@ def path(tmp_path):
     return path
 
 
+def test_the_table_has_each_setting_task_and_budget(path, capsys):
+    assert cli.main(["table", str(path)]) == 0
+    title, _, heads, _, *rows = capsys.readouterr().out.strip().split("\n")
+    assert title == "1024 tokens, up to 24 prompts a cell"
+    named = [f"`{task}` 128 | 0.5" for task in ("needle_prose", "needle_4:blind", "perplexity")]
+    assert heads == f"| policy | {' | '.join(named)} | mean 128 | 0.5 |"
+    assert [row.split("`")[1] for row in rows] == ["full", *(name for name in POLICIES if name != "random"), "random"]
+    given = next(line for line in lines() if line["policy"] == "random")["measures"]
+    right, nats = (sum(given[name]) / len(given[name]) for name in ("score", "nll"))
+    cells = rows[-1].strip("| ").split(" | ")[1:]
+    assert cells[0] == cells[2] == f"{100 * right:.0f} %, {nats:.2f}" and cells[4] == f"{nats:.2f}, 2.700"
+    assert cells[6].startswith(f"{cells[0]} ±0.") and rows[0].split(" | ")[1] == rows[0].split(" | ")[2]
+
+
+def test_a_table_of_some_tasks_and_budgets(path, capsys):
+    assert cli.main(["table", str(path), "--tasks", "perplexity", "--budgets", "0.5"]) == 0
+    heads = capsys.readouterr().out.split("\n")[2]
+    assert heads == "| policy | `perplexity` 0.5 |"
+    assert cli.main(["table", str(path), "--tasks", "decode_speed"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_the_report_is_one_page_with_its_plots(tmp_path, path):
     out = tmp_path / "report"
     assert cli.main(["report", str(path), "--out", str(out)]) == 0
