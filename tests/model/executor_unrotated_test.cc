@@ -72,10 +72,10 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
   ExpectUnrotated(sequence, positions, 0, 1);
 
-  sequence.Compact(32);
+  sequence.Compact(kPageTokens);
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
-    positions[layer].resize(32);
-    for (uint32_t slot = 0; slot < 32; ++slot) positions[layer][slot] = layer + 2 * slot;
+    positions[layer].resize(kPageTokens);
+    for (uint32_t slot = 0; slot < kPageTokens; ++slot) positions[layer][slot] = layer + 2 * slot;
   }
   uint32_t next = 80;
   // While a page fills there is nothing to score; when it is full, no other token is scored again.
@@ -94,7 +94,9 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
     ExpectUnrotated(sequence, positions, sequence.resident(0) - kPageTokens, 1);
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
       const std::vector<float> after = sequence.Board(layer);
-      for (uint32_t i = 0; i < 32 * kHeads; ++i) EXPECT_EQ(after[i], before[layer][i]) << i;
+      for (uint32_t i = 0; i < kPageTokens * kHeads; ++i) {
+        EXPECT_EQ(after[i], before[layer][i]) << i;
+      }
     }
   };
   fill_a_page();
@@ -112,7 +114,7 @@ TEST_P(ExecutorUnrotatedTest, OfManyKeysEveryNthIsSampled) {
   ModelConfig config = TinyConfig();
   config.context = 2048;
   ExecutorHarness harness(GetParam(), config);
-  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples / kPageTokens + 3;  // every third
+  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples / kPageTokens + 2;  // every third
   Scored sequence(harness, ScoreKind::kUnrotatedDifference, kPages);
   const uint32_t end = kPages * kPageTokens;
   const Tokens prompt = RandomTokens(end - 1, 101, 6);

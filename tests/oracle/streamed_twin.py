@@ -11,6 +11,7 @@ own float32 ones.
 import argparse
 import dataclasses
 import json
+import math
 import pathlib
 import sys
 
@@ -22,7 +23,7 @@ from twin import DIM, HEADS, KV_HEADS, LAYERS, Twin, cases
 HERE = pathlib.Path(__file__).parent
 SHOWN = (0, 14, 29)  # layers whose kept positions are written down
 CRUSH = {"share": 0.25, "anchor": "mean"}
-MAX_SAMPLES = 256  # tokens that query_diff compares a new page with
+MAX_SAMPLES = 24  # tokens that query_diff compares a new page with
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,10 +88,10 @@ class StreamedCache(Cache):
         self.unlike[layer] = differences(unrotated, unrotated[PAGE:])
 
     def compare_page(self, layer):
-        """Scores the page that was just filled against all tokens behind the first page."""
-        assert len(self.keys[layer]) - PAGE <= MAX_SAMPLES
+        """Scores the page that was just filled against tokens behind the first page: all, or every n-th."""
         unrotated = directions(self.keys[layer], self.positions[layer])
-        new = differences(unrotated[-PAGE:], unrotated[PAGE:])
+        stride = max(1, math.ceil((len(unrotated) - PAGE) / MAX_SAMPLES))
+        new = differences(unrotated[-PAGE:], unrotated[PAGE - 1 + stride :: stride])
         self.unlike[layer] = np.concatenate([self.unlike[layer][: len(unrotated) - PAGE], new])
 
     def choose(self, rule, layer, ends):
