@@ -2,7 +2,7 @@
 //
 //   full  paged_eviction  streaming_llm  and so on, a name of the protocol's Policy.kind
 //   snap_kv[:window=64][,pool=7]  random[:seed=0]
-//   query_diff[:share=0.25][,window=16][,pool=31][,neighbours=8][,judges_from=0.667][,judges_to=0.833]
+//   query_diff[:share=0.25][,window=16][,pool=15][,neighbours=8][,judges_from=0.667][,judges_to=0.833]
 //   kv_crush[:BASE][,share=0.25][,anchor=mean|alternating|zeros|ones|random][,seed=0]
 //           [,decode=base|crush]
 //

@@ -49,7 +49,7 @@ absl::Status Read(const v1::QueryDiffPolicy& from, policy::QueryDiffSpec* spec) 
   return absl::OkStatus();
 }
 void Write(const policy::QueryDiffSpec& spec, v1::QueryDiffPolicy* to) {
-  to->set_share(spec.options.share);
+  if (spec.options.share) to->set_share(*spec.options.share);
   to->set_window(spec.options.window);
   to->set_pool(spec.options.pool);
   to->set_neighbours(spec.options.neighbours);

@@ -50,8 +50,8 @@ std::vector<float> Smooth(absl::Span<const float> values, size_t near) {
 absl::Status QueryDiffSpec::Check() const {
   const auto& [share, window, pool, neighbours, judges] = options;
   // Written so that NaN fails too.
-  if (!(share >= 0 && share <= 1)) {
-    return InvalidArgument("query_diff.share ", share, " must be at least 0 and at most 1");
+  if (share.has_value() && !(*share >= 0 && *share <= 1)) {
+    return InvalidArgument("query_diff.share ", *share, " must be at least 0 and at most 1");
   }
   constexpr uint32_t kMost = 64;
   if (neighbours > kMost) {
@@ -85,15 +85,19 @@ std::vector<float> QueryDiff::TokenScores(const LayerScores& scores) const {
   return smooth;
 }
 
+uint32_t QueryDiff::Asked(uint32_t unprotected) const {
+  if (share_.has_value()) return static_cast<uint32_t>(std::floor(double{*share_} * unprotected));
+  constexpr uint32_t kLeast = 64;
+  return std::max(unprotected / 4, std::min(kLeast, unprotected / 2));
+}
+
 std::vector<TokenSlot> QueryDiff::SelectPrefill(LayerGroup layers, const Limits& limits) const {
   const Limits own = PrefillLimits(limits);
   std::vector<float> merit = PrefillRanking(layers, own);
   if (!layers[0].prompt_pages.empty()) {
     Limits asked = own;
     const TokenCount held = own.sink + own.recent;
-    const uint32_t unprotected = (own.budget - held).value();
-    asked.budget =
-        held + TokenCount(static_cast<uint32_t>(std::floor(double{share_} * unprotected)));
+    asked.budget = held + TokenCount(Asked((own.budget - held).value()));
     const std::vector<float> attention =
         Agreed(layers, own.sink.value(), (layers[0].tokens - own.recent).value(),
                [](const LayerScores& layer) { return HeadMeans(layer.prompt()); });

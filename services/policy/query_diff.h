@@ -4,7 +4,9 @@
 //
 // At the prompt's end `share` of the unprotected budget goes, as in SnapKV (arXiv 2404.14469), to
 // the tokens that the last `window` queries attend to most (mean over queries and heads, max-pooled
-// over `pool` tokens). The window's own tokens are kept. The rest goes to the tokens whose key
+// over `pool` tokens). Unless a share is given it is a quarter, and under a small budget 64 tokens,
+// but at most a half, because a quarter is then shorter than the sentence that a question asks
+// about. The window's own tokens are kept. The rest goes to the tokens whose key
 // differs most from the mean key, as in KeyDiff (arXiv 2504.15364), with two changes. Keys are
 // compared with their rotation undone, so that two tokens are alike by their content and not by
 // their position. A token's difference is the mean over itself and `neighbours` tokens on each
@@ -19,7 +21,7 @@
 // prompt's end no longer counts. A token is scored once, so that pages do not gain when others
 // leave the cache. Tokens of the prompt are compared at its end with all its keys behind the first
 // page. Later tokens are compared when their page fills with all resident keys behind the first
-// page, or with every n-th of them if there are more than 256. Without any such key all differences
+// page, or with every n-th of them if there are more than 24. Without any such key all differences
 // are 0.
 //
 // Generation leaves half of the budget to the prompt unless a request says otherwise (shares.h). A
@@ -28,11 +30,12 @@
 // and two in a long answer together.
 //
 // Cost: two passes over the prompt's keys at its end, and one more attention of `window` queries if
-// anything must go. When a page fills, its own keys and 256 others are read.
+// anything must go. When a page fills, its own keys and 24 others are read.
 #ifndef FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 #define FOLIO_SERVICES_POLICY_QUERY_DIFF_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,10 +48,10 @@ class QueryDiff final : public RankingPolicy {
   static constexpr float kPromptShare = 0.5F;
 
   struct Options {
-    float share = 0.25F;      // in [0, 1]
-    uint32_t window = 16;     // at least 1
-    uint32_t pool = 31;       // odd
-    uint32_t neighbours = 8;  // on each side, at most 64
+    std::optional<float> share = {};  // in [0, 1]
+    uint32_t window = 16;             // at least 1
+    uint32_t pool = 15;               // odd
+    uint32_t neighbours = 8;          // on each side, at most 64
     Depth judges = {2.0F / 3, 5.0F / 6};
   };
 
@@ -61,7 +64,10 @@ class QueryDiff final : public RankingPolicy {
   std::vector<float> TokenScores(const LayerScores& scores) const override;
 
  private:
-  const float share_;
+  // How many tokens of an unprotected budget go by attention.
+  uint32_t Asked(uint32_t unprotected) const;
+
+  const std::optional<float> share_;
   const size_t neighbours_;
 };
 

@@ -188,7 +188,7 @@ POLICIES = [
     (folio.KeyDiff(), folio.KeyDiff()),
     (folio.SnapKv(), folio.SnapKv(window=64, pool=7)),
     (folio.SnapKv(window=32, pool=3), folio.SnapKv(window=32, pool=3)),
-    (folio.QueryDiff(), folio.QueryDiff(0.25, 16, 31, 8, 0.6666667, 0.8333333)),
+    (folio.QueryDiff(), folio.QueryDiff(None, 16, 15, 8, 0.6666667, 0.8333333)),
     (folio.QueryDiff(0.5, 8, 1, 0, 0.0, 1.0), folio.QueryDiff(share=0.5, window=8, pool=1, neighbours=0, judges_from=0.0, judges_to=1.0)),
     (folio.Random(), folio.Random(seed=3)),
     (folio.Random(seed=7), folio.Random(seed=7)),

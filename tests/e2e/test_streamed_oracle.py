@@ -26,7 +26,9 @@ def options_of(row):
         getattr(crush, row["policy"]).SetInParent()
         options.policy.CopyFrom(types_pb2.Policy(kv_crush=crush))
     elif row["policy"] == "query_diff":
-        chosen = types_pb2.QueryDiffPolicy(share=streamed_choices.SHARE, neighbours=streamed_choices.SMOOTHED)
+        chosen = types_pb2.QueryDiffPolicy(
+            share=streamed_choices.SHARE, pool=streamed_choices.POOL, neighbours=streamed_choices.SMOOTHED
+        )
         options.policy.CopyFrom(types_pb2.Policy(query_diff=chosen))
         options.prompt_share = 0  # the twin's prompt has no share of its own
     return options

@@ -25,7 +25,9 @@ cd "$root/tests/eval"
 
 # query_diff as it was when the stages from `protected` to `streamed` were measured. Their records call it query_diff. It had no
 # share for the prompt, and compared a page of an answer with 16 keys.
-was=query_diff:share=0.5,neighbours=2
+was=query_diff:share=0.5,pool=31,neighbours=2
+# And as it was for `fresh`, whose records call it query_diff too.
+then=query_diff:share=0.25,pool=31
 
 run() {
   stage=$1
@@ -44,7 +46,7 @@ protected() {
 # query_diff's own parameter, on the seeds that it was made with.
 share() {
   run share --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 3 --budgets 384 \
-    --policies query_diff:share=0.25,neighbours=2,query_diff:share=0.5,neighbours=2,query_diff:share=0.75,neighbours=2
+    --policies query_diff:share=0.25,pool=31,neighbours=2,$was,query_diff:share=0.75,pool=31,neighbours=2
 }
 
 # Every policy, at a quarter and a half of the prompt; fewer prompts where all but the worst answer alike.
@@ -76,12 +78,12 @@ crush() {
   run crush --tasks needle_prose --lengths 512 --seeds 3 --budgets 192 --policies "$list"
 }
 
-# query_diff as it is now, on seeds that it was not made with, and as it was.
+# query_diff over 17 tokens, on seeds that it was not made with, and as it was before.
 fresh() {
-  set -- --lengths 2048 --seeds 200-202 --policies "full,query_diff,paged_eviction,$was"
+  set -- --lengths 2048 --seeds 200-202 --policies "full,$then,paged_eviction,$was"
   run fresh --tasks needle_4_prose:blind --budgets 512,1024 --maps needle_prose "$@"
   run fresh --tasks needle_prose --budgets 256,512 --maps needle_4 "$@"
-  run fresh --tasks needle_4_prose:blind --budgets 512,1024 --lengths 2048 --seeds 200-202 --policies query_diff --layers shared
+  run fresh --tasks needle_4_prose:blind --budgets 512,1024 --lengths 2048 --seeds 200-202 --policies "$then" --layers shared
 }
 
 # query_diff as it is now, on the prompts of `policies`.
@@ -89,6 +91,12 @@ since() {
   for task in needle_prose needle_4_prose:blind needle_4; do
     run since --tasks "$task" --lengths 1024 --seeds 3 --budgets 256,512 --policies query_diff
   done
+}
+
+# query_diff as it is now: prompts of 2,048 tokens, on seeds that were used for nothing before.
+reach() {
+  run reach --tasks needle_prose --lengths 2048 --seeds 306-308 --budgets 256,512 --policies full,query_diff,paged_eviction
+  run reach --tasks needle_4_prose:blind --lengths 2048 --seeds 306-308 --budgets 512,1024 --policies full,query_diff,paged_eviction
 }
 
 # What only eviction in decode can lose.
@@ -135,7 +143,8 @@ layers() {
 
 # Every policy on every kind of task that the model can do, at an eighth, a quarter and a half. Fresh seeds.
 everywhere() {
-  for task in needle_prose needle_4_prose:blind kv_retrieval few_shot code_completion dialogue novel_cloze novel_perplexity; do
+  for task in needle_prose needle_4_prose:blind kv_retrieval few_shot common_words code_completion dialogue novel_cloze \
+    novel_perplexity; do
     run everywhere --tasks "$task" --lengths 1024 --seeds 300-300 --budgets 0.125,0.25,0.5 --policies \
       "full,query_diff,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,inverse_key_norm,streaming_llm,random"
   done
@@ -179,11 +188,11 @@ speed() {
     "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm fresh since crush decode prose streamed together layers everywhere peers \
+[ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere peers \
   able exchange recall speed
 for stage in "$@"; do
   case $stage in
-    protected | share | policies | confirm | fresh | since | crush | decode | prose | streamed | together) "$stage" ;;
+    protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
     layers | everywhere | peers | able | exchange | recall | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac

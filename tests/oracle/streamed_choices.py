@@ -4,7 +4,7 @@ import numpy as np
 from evicting_twin import PAGE, token_scores
 from twin import DIM, HEADS, KV_HEADS, THETA, rotate
 
-# Of query_diff. The share and the neighbours are not its defaults: a sequence that is compared must ask for them.
+# Of query_diff. Only the window is its default: a sequence that is compared must ask for them.
 WINDOW, POOL, SHARE, SMOOTHED = 16, 31, 0.5, 2
 
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -49,6 +50,27 @@ TEST_F(QueryDiffTest, HalfIsWhatTheQueriesSeeAndHalfWhatDiffers) {
 TEST_F(QueryDiffTest, EitherMayHaveItAll) {
   EXPECT_THAT(Keep({0, 1, 1, 2}, Both(), limits_), ElementsAre(0, 1, 4, 5, 6, 7, 10, 11));
   EXPECT_THAT(Keep({1, 1, 1, 2}, Both(), limits_), ElementsAre(0, 1, 3, 4, 7, 9, 10, 11));
+}
+
+TEST_F(QueryDiffTest, WithoutAShareAQuarterGoesByAttentionAndUnderASmallBudgetMore) {
+  constexpr size_t kTokens = 1024;
+  std::vector<float> differs(kTokens, 0.0F);
+  std::vector<float> seen(kTokens, 0.0F);
+  for (size_t i = 0; i < kTokens; ++i) (i < kTokens / 2 ? differs : seen)[i] = 1.0F;
+  const ScoreTable difference(OneHead(differs), 16);
+  const ScoreTable attention(OneHead(seen), 16);
+  LayerScores scores = difference.view();
+  scores.prompt_pages = attention.view().pages;
+  const std::pair<uint32_t, int> by_attention[] = {{4, 2},    {96, 48},  {128, 64}, {129, 64},
+                                                   {259, 64}, {260, 65}, {400, 100}};
+  for (const auto& [unprotected, asked] : by_attention) {
+    // The last token is the window.
+    const std::vector<uint32_t> kept =
+        Keep({.window = 1, .pool = 1, .neighbours = 0}, scores, MakeLimits(unprotected + 1, 0, 1));
+    EXPECT_EQ(std::ranges::count_if(kept, [](uint32_t slot) { return slot >= kTokens / 2; }),
+              asked + 1)
+        << unprotected;
+  }
 }
 
 TEST_F(QueryDiffTest, TheWindowsOwnTokensAreKept) {

@@ -32,7 +32,7 @@ ROWS = [
     (PROTO + "types.proto", field("SnapKvPolicy", "window"), POLICY, SNAP_KV % "window"),
     (PROTO + "types.proto", rf"\(?unset: {NUMBER}\)?\.\n  optional uint32 pool = 2;", POLICY, SNAP_KV % "pool"),
     (PROTO + "types.proto", rf"odd, at most {NUMBER}", POLICY, rf"kMaxPool = {NUMBER};"),
-    (PROTO + "types.proto", field("QueryDiffPolicy", "share"), QUERY_DIFF, rf"share = {NUMBER}F;"),
+    (PROTO + "types.proto", rf"Unset: 0.25, or {NUMBER} tokens", "services/policy/query_diff.cc", rf"kLeast = {NUMBER};"),
     (PROTO + "types.proto", field("QueryDiffPolicy", "window"), QUERY_DIFF, rf"window = {NUMBER};"),
     (PROTO + "types.proto", field("QueryDiffPolicy", "pool"), QUERY_DIFF, rf"pool = {NUMBER};"),
     (PROTO + "types.proto", field("KvCrushPolicy", "share"), "services/policy/kv_crush.h", rf"share = {NUMBER}F;"),

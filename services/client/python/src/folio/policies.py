@@ -118,13 +118,13 @@ class SnapKv(Policy):
 
 @dataclass(frozen=True)
 class QueryDiff(Policy):
-    """Keeps a part of the tokens as SnapKv does and fills the rest as KeyDiff does, with the rotation undone.
+    """Folio's own (tests/eval): keeps a part as SnapKv does and fills the rest as KeyDiff does, with the rotation undone.
 
     `share` of what is not protected, in [0, 1], goes by the attention of the prompt's last `window` queries,
     max-pooled over `pool` tokens, an odd number up to 127. The rest are the tokens whose key, with its rotation
     undone, is least like the mean key, each with `neighbours` tokens on either side, at most 64. In decode a page is
     judged once, when it fills, by that difference. With layers="shared" the layers between the shares `judges_from`
-    and `judges_to` of the depth choose for all. Defaults: 0.25, 16, 31, 8, 2/3 and 5/6. Folio's own, from tests/eval.
+    and `judges_to` of the depth choose for all. Defaults: 0.25 (under a small budget up to a half), 16, 15, 8, 2/3, 5/6.
     """
 
     kind: ClassVar[str] = "query_diff"
