@@ -72,10 +72,10 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
   ExpectUnrotated(sequence, positions, 0, 1);
 
-  sequence.Compact(kPageTokens);
+  sequence.Compact(32);
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
-    positions[layer].resize(kPageTokens);
-    for (uint32_t slot = 0; slot < kPageTokens; ++slot) positions[layer][slot] = layer + 2 * slot;
+    positions[layer].resize(32);
+    for (uint32_t slot = 0; slot < 32; ++slot) positions[layer][slot] = layer + 2 * slot;
   }
   uint32_t next = 80;
   // While a page fills there is nothing to score; when it is full, no other token is scored again.
@@ -91,12 +91,11 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
       const bool filled = i + 1 == kPageTokens;
       EXPECT_EQ(harness.executor().times().score == scoring, !filled);
     }
-    ExpectUnrotated(sequence, positions, sequence.resident(0) - kPageTokens, 1);
+    // Behind the first page 32 keys are more than kMaxSamples, so every second one counts.
+    ExpectUnrotated(sequence, positions, sequence.resident(0) - kPageTokens, 2);
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
       const std::vector<float> after = sequence.Board(layer);
-      for (uint32_t i = 0; i < kPageTokens * kHeads; ++i) {
-        EXPECT_EQ(after[i], before[layer][i]) << i;
-      }
+      for (uint32_t i = 0; i < 32 * kHeads; ++i) EXPECT_EQ(after[i], before[layer][i]) << i;
     }
   };
   fill_a_page();
@@ -109,14 +108,13 @@ TEST_P(ExecutorUnrotatedTest, UnrotatedDifferencesAreOfThePromptAndOfEachPageTha
   fill_a_page();
 }
 
-// A long sequence's page costs no more than a short one's.
-TEST_P(ExecutorUnrotatedTest, OfManyKeysEveryNthIsSampled) {
+// Fills so many pages. The last one is scored against one key in `stride` behind the first page.
+void ExpectLastPageScored(const std::string& family, uint32_t pages, uint32_t stride) {
   ModelConfig config = TinyConfig();
   config.context = 2048;
-  ExecutorHarness harness(GetParam(), config);
-  constexpr uint32_t kPages = 2 * ResidentScoring::kMaxSamples / kPageTokens + 2;  // every third
-  Scored sequence(harness, ScoreKind::kUnrotatedDifference, kPages);
-  const uint32_t end = kPages * kPageTokens;
+  ExecutorHarness harness(family, config);
+  Scored sequence(harness, ScoreKind::kUnrotatedDifference, pages);
+  const uint32_t end = pages * kPageTokens;
   const Tokens prompt = RandomTokens(end - 1, 101, 6);
   for (uint32_t first = 0; first < end - 1; first += 64) {
     harness.Run({sequence.Prompt(prompt, first, std::min(64U, end - 1 - first))});
@@ -126,7 +124,14 @@ TEST_P(ExecutorUnrotatedTest, OfManyKeysEveryNthIsSampled) {
   harness.Run({step});
   std::vector<Tokens> positions(kLayers, Tokens(end));
   for (Tokens& layer : positions) std::iota(layer.begin(), layer.end(), 0u);
-  ExpectUnrotated(sequence, positions, end - kPageTokens, 3);
+  ExpectUnrotated(sequence, positions, end - kPageTokens, stride);
+}
+
+TEST_P(ExecutorUnrotatedTest, OfFewKeysAllAreSampled) { ExpectLastPageScored(GetParam(), 2, 1); }
+
+// A long sequence's page costs no more than a short one's.
+TEST_P(ExecutorUnrotatedTest, OfManyKeysEveryNthIsSampled) {
+  ExpectLastPageScored(GetParam(), 2 * ResidentScoring::kMaxSamples / kPageTokens + 2, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExecutorUnrotatedTest, ::testing::ValuesIn(OpsNames()),
