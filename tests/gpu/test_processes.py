@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import pytest
-from suite import failover, node, places, serve, shape_model, tensor_parallel
+from suite import failover, load, node, places, prompts, serve, shape_model, tensor_parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve()
@@ -81,11 +81,42 @@ def test_serving_is_measured_beside_one_process_and_a_peer(emulated, tmp_path):
 
 def test_without_its_peer_serving_is_measured_all_the_same(tmp_path):
     (tmp_path / "unpack.sh").write_text("echo no space left >&2; exit 3")
-    assert serve.ask_vllm(tmp_path, "1b", [], 10, tmp_path / "log", tmp_path)[1][0].startswith("vLLM: ")
+    assert load.ask_vllm(tmp_path, ["1b"], [], 10, tmp_path / "log", tmp_path)[1][0].startswith("vLLM: ")
     (tmp_path / "unpack.sh").unlink()
     (tmp_path / "bench.py").write_text("raise SystemExit('no torch')")
-    assert serve.ask_vllm(tmp_path, "1b", [], 10, tmp_path / "log", tmp_path) == ({}, ["vLLM gave no rate: see serve_vllm.log"])
-    assert serve.ask_vllm(None) == ({}, [])
+    assert load.ask_vllm(tmp_path, ["1b"], [], 10, tmp_path / "log", tmp_path) == ({}, ["vLLM gave no rate: see log"])
+    assert load.ask_vllm(None, ["1b"], [], 10, tmp_path / "log", tmp_path) == ({}, [])
+
+
+PROMPTS_PEER = """import sys
+assert sys.argv[1:5] == ["--groups", "tiny", "--cells", "64x1024,1x8192"]
+print('{"group": "tiny", "batch": 64, "context": 24, "decode_tok_s": 7.5, "prefill_tok_s": 3.5}')
+"""
+
+
+@pytest.mark.long
+def test_prompts_are_measured_alone_and_beside_streams(emulated, tmp_path, monkeypatch):
+    programs, _ = emulated
+    for name, few in {"REPEATS": 1, "STREAMS": 2, "STREAM_TOKENS": 32, "STREAM_SECONDS": 3, "ARRIVALS": 2}.items():
+        monkeypatch.setattr(prompts, name, few)
+    (tmp_path / "peer").mkdir()
+    (tmp_path / "peer/bench.py").write_text(PROMPTS_PEER)
+    outcome = prompts.run(programs, tmp_path, 300, ["tiny"], pool="16MiB", vllm_folder=tmp_path / "peer", long=48)
+    assert outcome.state == "pass", f"{outcome.detail}\n{(tmp_path / 'prompts.log').read_text()}"
+    together, alone, beside = outcome.records
+    assert (together["record"], together["batch"], together["context"]) == ("prompts", 64, 24)
+    assert (alone["record"], alone["batch"], alone["context"]) == ("prompts", 1, 48)
+    assert (beside["record"], beside["batch"], beside["context"]) == ("beside", 2, 48)
+    for one in (together, alone):
+        assert one["tokens_s"] == pytest.approx(1e3 * one["batch"] * one["context"] / one["ttft_ms_max"], rel=1e-3)
+    assert 0 < beside["itl_ms_p50"] <= beside["itl_ms_p99"] <= beside["itl_ms_max"]
+    assert (together["vllm_tokens_s"], together["vllm_decode_tokens_s"]) == (3.5, 7.5) and "vllm_tokens_s" not in alone
+    assert "vLLM 4/s" in outcome.detail and "between tokens" in outcome.detail
+
+
+def test_prompts_that_fail_are_told(tmp_path):
+    outcome = prompts.run(places.Places(BIN), tmp_path, 60, ["tiny"], device="cuda:7")
+    assert outcome.state == "fail" and "manager ended before it served" in outcome.detail and not outcome.records
 
 
 def test_serving_tells_which_cell_fails(tmp_path):

@@ -49,7 +49,7 @@ def test_what_was_to_be_reached(page):
     assert row(judged, "| Llama-3.2-1B |")[1] == "82 % (reached)"
     assert row(judged, "| Llama-3.2-3B |")[1] == "not run"
     assert row(judged, "| Llama-3.1-8B |")[1] == "70 % (missed)"
-    prompts = part(page, "## Prompts")
+    prompts = part(page, "## Prompts, computed")
     assert row(prompts, "| Llama-3.2-1B |")[1:] == ["61", "401", "51 %", "0.10 % + 1.20 % + 0.20 % (missed)"]
     costs = part(page, "## What eviction costs")
     assert row(costs, "| Llama-3.2-1B |")[1:] == ["0.12 % + 0.21 % (reached)", "0.00 % (reached)", "1.25 and 1.30"]
@@ -77,6 +77,19 @@ def test_decode_through_sockets(page):
     assert rows["64", "4,096", "512"][:3] == ["25,000", "not run", "not run"], "nothing to compare it with"
     assert rows["64", "8,192", "1,024"] == ["failed", "failed", "failed", "failed", "8,347"]
     assert "not run" in part(tables.render({"sections": [], "records": {}}), "## Decode through sockets")
+
+
+def test_prompts_through_sockets(page):
+    prompts = part(page, "## Prompts through sockets")
+    assert row(prompts, "| Llama-3.2-1B | 64 |")[3:] == ["250,000", "262 ms", "240,000", "1.04 (reached)", "15,556"]
+    assert row(prompts, "| Llama-3.2-1B | 1 |")[3:] == ["180,000", "46 ms", "181,500", "0.99 (missed)", "414"]
+    assert row(prompts, "| Llama-3.1-8B | 1 |")[3:] == ["failed", "failed", "not run", "not run", "not run"]
+    streams = part(page, "## Streams beside long prompts")
+    assert row(streams, "| Llama-3.2-1B |")[3:] == ["1.70 ms", "4.08 ms", "30.10 ms", "2.40 (reached)", "70 ms"]
+    assert row(streams, "| Llama-3.1-8B |")[6] == "2.70 (missed)"
+    empty = tables.render({"sections": [], "records": {}})
+    for head in ("## Prompts through sockets", "## Streams beside long prompts"):
+        assert "not run" in part(empty, head)
 
 
 def test_fp8_beside_bf16(page):

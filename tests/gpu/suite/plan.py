@@ -4,7 +4,7 @@ import os
 import pathlib
 import sys
 
-from . import failover, serve, tables, tensor_parallel
+from . import failover, prompts, serve, tables, tensor_parallel
 from .places import find_tool
 from .sections import (
     NOT_RUN, SKIPPED, Outcome, Section, execute, judge_benchmark, judge_sanitizer, judge_tests, last_words,
@@ -43,6 +43,7 @@ class Suite:
             Section("tensor_parallel", "correctness", 100, self.tensor_parallel, least=30),
             self.benchmark("attention", "gpu_attention_bench", 75),
             Section("fp8", "speed", 90, self.fp8, least=FP8_MARGIN + 30),
+            Section("prompts", "speed", 330 if self.peer else 130, self.prompts, least=60),
             Section("serve", "speed", 300 if self.peer else 120, self.serve, least=60),
             Section("speed", "speed", 400, self.speed, least=SPEED_MARGIN + 15),
             Section("vllm", "peer", 20, self.vllm, least=0),
@@ -127,6 +128,9 @@ class Suite:
 
     def serve(self, seconds):
         return self.lacking_daemons() or serve.run(self.places, self.logs, seconds, vllm_folder=self.peer)
+
+    def prompts(self, seconds):
+        return self.lacking_daemons() or prompts.run(self.places, self.logs, seconds, vllm_folder=self.peer)
 
     def failover(self, seconds):
         lacking = self.without_daemons()

@@ -18,13 +18,12 @@ import sys
 import tempfile
 import time
 
-from . import shape_model
+from . import load, shape_model
 from .node import Broken, Node
 from .places import Places
-from .sections import FAIL, PASS, Outcome, execute, last_words, read_records
+from .sections import FAIL, PASS, Outcome, execute, read_records
 
 CELLS = ("64x1024", "128x1024", "64x8192/1024")
-NAMES = {"1b": "Llama-3.2-1B", "3b": "Llama-3.2-3B", "8b": "Llama-3.1-8B"}
 CHUNK = 128  # prompt tokens of a step beside streams, by default; larger ones only leave more time
 WINDOW = 512  # tokens of each stream that come while all decode, at least
 LEAST = 20  # seconds with which a cell or a peer is begun
@@ -80,23 +79,17 @@ def summary(cell, found):
     return record
 
 
-def ask(node, cell, prompt, output, name, seconds):
-    """(what `folioctl bench` has found, or None; why it has not)."""
-    told, log = node.folder / f"{name}.json", node.folder / f"{name}.log"
-    command = [node.places["folioctl"], "bench", "--address", node.address("worker"), *cell.flags(),
-               f"--prompt_tokens={prompt}", f"--output_tokens={output}", f"--json={told}"]  # fmt: skip
-    done = execute(command, node.places.environment(), seconds, log)
-    if done.code == 0:
-        return json.loads(told.read_text()), ""
-    return None, f"stopped after {seconds:.0f} s" if done.code is None else last_words(done.text, 1)
+def ask(node, cell, what, prompt, output, seconds):
+    flags = [*cell.flags(), f"--prompt_tokens={prompt}", f"--output_tokens={output}"]
+    return load.bench(node, f"{what}_{cell.streams}_{cell.context}", seconds, *flags)
 
 
 def serve_cell(node, cell, seconds):
     """The record of a cell. A short run before it loads the kernels and records the graphs."""
     end = time.monotonic() + seconds
-    found, why = ask(node, cell, 32, 8, f"warm_{cell.streams}_{cell.context}", seconds)
+    found, why = ask(node, cell, "warm", 32, 8, seconds)
     if found:
-        found, why = ask(node, cell, *cell.lengths(), f"bench_{cell.streams}_{cell.context}", max(1, end - time.monotonic()))
+        found, why = ask(node, cell, "bench", *cell.lengths(), max(1, end - time.monotonic()))
     return summary(cell, found) if found else {"state": "failed", "detail": why}
 
 
@@ -111,32 +104,6 @@ def rig(places, shape, cells, seconds, log, flags):
             if one.get("record") == "decode" and one.get("state") == "measured" and one.get("steps")}  # fmt: skip
 
 
-def vllm(folder, shape, cells, seconds, log, work):
-    """Tokens/s of vLLM's engine by cell. `folder` has bench.py and the folder `site` of its packages, or unpack.sh, which
-    makes both of what lies beside it."""
-    folder = pathlib.Path(folder)
-    if (folder / "unpack.sh").exists():
-        subprocess.run(["bash", folder / "unpack.sh", folder, work / "vllm"], capture_output=True, check=True, timeout=seconds)
-        folder = work / "vllm"
-    wanted = dict.fromkeys(f"{cell.streams}x{cell.context}" for cell in cells)
-    command = [sys.executable, folder / "bench.py", "--groups", shape, "--cells", ",".join(wanted),
-               "--seconds", f"{max(1, seconds - 5):.0f}"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(folder / "site"), "BENCH_TMP": str(work / "vllm_cache")}
-    records = read_records(execute([str(word) for word in command], environment, seconds, log).text)
-    return {(one["batch"], one["context"]): one["decode_tok_s"] for one in records if "decode_tok_s" in one}
-
-
-def ask_vllm(folder, *arguments):
-    """(its rates, words about what went wrong). Folio's own figures count without it."""
-    if not folder:
-        return {}, []
-    try:
-        rates = vllm(folder, *arguments)
-    except (subprocess.SubprocessError, OSError) as error:
-        return {}, [f"vLLM: {error}"[:300]]
-    return rates, [] if rates else ["vLLM gave no rate: see serve_vllm.log"]
-
-
 def served(places, shape, cells, device, pool, folder, left, worker_flags):
     """The record of each cell."""
     model = folder / "model"
@@ -149,7 +116,7 @@ def served(places, shape, cells, device, pool, folder, left, worker_flags):
         for cell in cells:
             late = left() < LEAST
             found = {"state": "not run", "detail": "the time was up"} if late else serve_cell(node, cell, left())
-            records.append({"record": "serve", "model": NAMES.get(shape, shape), "batch": cell.streams, "context": cell.context,
+            records.append({"record": "serve", "model": shape_model.NAMES[shape], "batch": cell.streams, "context": cell.context,
                             "budget": cell.budget, **found})  # fmt: skip
             if node.processes["worker"].poll() is not None:
                 raise Broken(f"the worker has ended: {node.words('worker')}")
@@ -188,7 +155,9 @@ def run(places, logs, seconds, shape="1b", cells=CELLS, device="cuda:0", pool="4
             # The daemons have ended before the others begin, which take all of the GPU's memory.
             records = served(places, shape, cells, device, pool, folder, left, worker_flags)
             in_process = rig(places, shape, cells, left(), logs / "serve_rig.log", rig_flags) if left() > LEAST else {}
-            peer, told = ask_vllm(vllm_folder, shape, cells, max(1, left()), logs / "serve_vllm.log", folder)
+            wanted = [f"{cell.streams}x{cell.context}" for cell in cells]
+            peer, told = load.ask_vllm(vllm_folder, [shape], wanted, max(1, left()), logs / "serve_vllm.log", folder)
+            peer = {key[1:]: found["decode_tok_s"] for key, found in peer.items()}
             compare(records, in_process, peer)
         except (Broken, subprocess.SubprocessError, OSError) as broken:
             return Outcome(FAIL, str(broken)[:400], records)

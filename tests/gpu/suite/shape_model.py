@@ -38,6 +38,7 @@ SHAPES = {
     "8b": Shape(4096, 32, 32, 8, 128, 14336, False, 8.0),
     "tiny": Shape(256, 2, 4, 2, 64, 512, True, 32.0, vocabulary=4096),
 }
+NAMES = {"1b": "Llama-3.2-1B", "3b": "Llama-3.2-3B", "8b": "Llama-3.1-8B", "tiny": "tiny"}
 
 
 def byte_letters():

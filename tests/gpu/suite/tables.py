@@ -1,17 +1,14 @@
 """results.json as tables in Markdown. A cell that nobody has measured says so."""
 
+from . import served_tables
+from .table import NOT_RUN, goal, measured, name_of, percent, state, table
+
 MODELS = ("Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-8B")
 BATCHES = (1, 16, 64, 128)
 CONTEXTS = (1024, 8192, 32768)
 BUDGETS = (0, 4096, 1024, 512)  # 0: the full cache
 PAPER = ((0, 2200), (4096, None), (2048, None), (1024, 3020), (512, None), (256, None))
 FP8_CELLS = ((64, 1024), (1, 1024), (16, 1024), (16, 8192))  # batch and context, the full cache
-NOT_RUN = "not run"
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
 
 
 def records(results, kind):
@@ -22,30 +19,6 @@ def find(rows, **wanted):
     """The first that is like this; one that was measured, if any."""
     like = [one for one in rows if all(one.get(key) == value for key, value in wanted.items())]
     return next((one for one in like if one.get("state") == "measured"), like[0] if like else None)
-
-
-def state(record):
-    """Words for a cell without numbers."""
-    if record and record.get("steps") == 0:
-        return "no step was measured"
-    return record["state"] if record else NOT_RUN
-
-
-def measured(record):
-    """Whether a cell has numbers. A rate over no step is none."""
-    return record is not None and record.get("state") == "measured" and record.get("steps") != 0
-
-
-def percent(share, digits=0):
-    return f"{100 * share:.{digits}f} %"
-
-
-def goal(value, reached):
-    return f"{value} ({'reached' if reached else 'missed'})"
-
-
-def name_of(budget):
-    return "full" if budget == 0 else f"{budget:,}"
 
 
 def summary(results):
@@ -189,31 +162,6 @@ def paper(results):
     return lines + table(head, body)
 
 
-def serve(results):
-    lines = [
-        "## Decode through sockets",
-        "",
-        "Tokens/s of all streams while all of them decode: folio-manager and folio-worker with default flags and places for all",
-        "streams, driven by `folioctl bench`. In one process: the same cell of this run without processes and sockets. To reach:",
-        "97 % of it at 128 streams. vLLM's engine is in its benchmark's process.",
-        "",
-    ]
-    body = []
-    for one in results.get("records", {}).get("serve", []):
-        cells = [state(one)] * 4
-        if measured(one):
-            share = one.get("share")
-            judged = "" if share is None else goal(percent(share), share >= 0.97) if one["batch"] >= 128 else percent(share)
-            cells = [
-                f"{one['tokens_s']:,.0f}", f"{one['in_process_tokens_s']:,.0f}" if share else NOT_RUN, judged or NOT_RUN,
-                f"{one['ttft_ms_max'] / 1e3:.2f} s",
-            ]  # fmt: skip
-        peer = f"{one['vllm_tokens_s']:,.0f}" if "vllm_tokens_s" in one else NOT_RUN
-        body.append((one["model"], one["batch"], f"{one['context']:,}", name_of(one["budget"]), *cells, peer))
-    head = ("model", "streams", "context", "budget", "served", "in one process", "share", "last first token", "vLLM, full cache")
-    return lines + table(head, body or [[NOT_RUN] * len(head)])
-
-
 def flashinfer(record):
     """FlashInfer's own decode on this shape, and our rate as a share of its."""
     if record.get("flashinfer") != "measured":
@@ -247,7 +195,7 @@ def products(results):
         "## Products of decode steps, of the copy's bandwidth; to reach: 80 % with one row",
         "",
         "The products of all layers of a decode step, with norms, SwiGLU and residuals, as one CUDA graph: as the worker computes",
-        "them by default, and by cuBLASLt with a kernel for each of the rest. Kernels of small batches serve up to 16 rows. Up to",
+        "them by default, and by cuBLASLt with a kernel for each of the rest. Kernels of small batches serve up to eight rows. Up to",
         "some 128 rows, cuBLASLt computes two of a layer's products in parts, and one kernel adds these, the residual and the norm.",
         "",
     ]
@@ -288,5 +236,5 @@ def peers(results):
 
 def render(results):
     """The whole page."""
-    parts = (summary, limits, decode, serve, prompts, fp8, costs, paper, attention, products, peers)
+    parts = (summary, limits, decode, served_tables.decode, served_tables.prompts, served_tables.beside, prompts, fp8, costs, paper, attention, products, peers)
     return "\n".join(line for part in parts for line in part(results)).rstrip() + "\n"

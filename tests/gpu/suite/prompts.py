@@ -1,0 +1,155 @@
+"""python3 -m suite.prompts --bin DIR [--lib DIR] [--shapes 1b,8b] [--vllm DIR]: prompts through sockets, with default flags.
+
+For each shape, folio-manager and folio-worker run with a model of true shape and random weights. `folioctl bench` sends prompts that
+arrive together, then single long ones, and then long ones beside streams that decode. The first two cases are measured in tokens/s,
+up to the last first token; with --vllm, that of vLLM's engine stands beside them. The third is the time between two tokens of a
+stream. PagedEviction holds these streams to the length of their prompts, so that a step without prompts takes the same time
+throughout.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import load, shape_model
+from .node import Broken, Node
+from .places import Places
+from .sections import FAIL, PASS, Outcome
+
+TOGETHER, ALONE = (64, 1024), (1, 8192)  # prompts at once, and their tokens
+REPEATS = 3
+STREAMS = 32  # that decode while long prompts arrive
+STREAM_TOKENS = 1024  # of their prompts, and their budget
+STREAM_SECONDS = 8  # about so long do they decode
+STEP_MS = {"1b": 2, "3b": 4, "8b": 8, "tiny": 100}  # about what a step of theirs takes, with prompts now and then
+ARRIVALS = 6  # long prompts beside streams, one a second
+LEAST = 15  # seconds with which a case is begun
+TO_END = 12  # seconds that the daemons may take to end
+
+
+def cell_flags(requests, tokens, output, repeats=1):
+    return [f"--concurrency={requests}", f"--requests={requests * repeats}", f"--prompt_tokens={tokens}",
+            f"--output_tokens={output}"]  # fmt: skip
+
+
+def rate(node, requests, tokens, seconds):
+    """The record of prompts that arrive together. One run after another, because each begins with nothing under way."""
+    best, end = None, time.monotonic() + seconds
+    for repeat in range(REPEATS):
+        left = max(1, end - time.monotonic())
+        found, why = load.bench(node, f"prompts_{requests}_{repeat}", left, *cell_flags(requests, tokens, 2))
+        if not found or found["results"]["failed"]:
+            return {"state": "failed", "detail": why or f"{found['results']['failed']} requests failed"}
+        last = found["results"]["ttft_ms"]["max"]
+        best = min(last, best or last)
+    return {"state": "measured", "ttft_ms_max": round(best, 2), "tokens_s": round(1e3 * requests * tokens / best, 1),
+            "device": found["model"]["device"]}  # fmt: skip
+
+
+def beside(node, shape, tokens, seconds):
+    """The record of streams that decode while long prompts arrive."""
+    output = int(1e3 * STREAM_SECONDS / STEP_MS[shape])
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        flags = cell_flags(STREAMS, STREAM_TOKENS, output)
+        streams = pool.submit(load.bench, node, "streams", seconds, *flags, f"--policy=paged_eviction:{STREAM_TOKENS}")
+        time.sleep(STREAM_SECONDS / 6)  # until all of them decode
+        arriving, why = load.bench(node, "arriving", seconds, "--request_rate=1", f"--requests={ARRIVALS}",
+                                   f"--prompt_tokens={tokens}", "--output_tokens=2")  # fmt: skip
+        decoding, why_not = streams.result()
+    if not arriving or not decoding:
+        return {"state": "failed", "detail": why or why_not}
+    gaps, first = decoding["results"]["itl_ms"], arriving["results"]["ttft_ms"]
+    return {"state": "measured", "prompts": ARRIVALS, "output": output,
+            **{f"itl_ms_{key}": round(gaps[key], 3) for key in ("p50", "p99", "max")},
+            **{f"ttft_ms_{key}": round(first[key], 2) for key in ("p50", "max")}}  # fmt: skip
+
+
+def measure(places, shape, device, pool, folder, left, flags, long):
+    """The records of a shape."""
+    records = []
+    (folder / shape).mkdir()
+    shape_model.write(folder / shape / "model", shape)
+    with Node(places, folder / shape, device, pool) as node:
+        node.await_serving("manager", node.manager_address, time.monotonic() + left())
+        node.start_worker("worker", folder / shape / "model", *flags)
+        node.await_serving("worker", node.address("worker"), time.monotonic() + left())
+        requests, tokens = TOGETHER if long == ALONE[1] else (TOGETHER[0], long // 2)
+        cases = [
+            ("prompts", requests, tokens, lambda: rate(node, requests, tokens, left())),
+            ("prompts", 1, long, lambda: rate(node, 1, long, left())),
+            ("beside", STREAMS, long, lambda: beside(node, shape, long, left())),
+        ]
+        for kind, batch, context, run in cases:
+            found = run() if left() > LEAST else {"state": "not run", "detail": "the time was up"}
+            records.append({"record": kind, "model": shape_model.NAMES[shape], "shape": shape, "batch": batch, "context": context,
+                            **found})  # fmt: skip
+            if node.processes["worker"].poll() is not None:
+                raise Broken(f"the worker has ended: {node.words('worker')}")
+    return records
+
+
+def words(one):
+    name = f"{one['model']} {one['batch']}x{one['context']}"
+    if one["state"] != "measured":
+        return f"{name}: {one['state']}, {one['detail']}"
+    if one["record"] == "beside":
+        return f"{name}: between tokens {one['itl_ms_p50']:.2f} and {one['itl_ms_p99']:.2f} ms (p50, p99)"
+    peer = f", vLLM {one['vllm_tokens_s']:,.0f}/s" if "vllm_tokens_s" in one else ""
+    return f"{name}: {one['tokens_s']:,.0f}/s{peer}"
+
+
+def run(places, logs, seconds, shapes=("1b", "8b"), device="cuda:0", pool="40GiB", vllm_folder=None, worker_flags=(),
+        long=ALONE[1]):  # fmt: skip
+    """The outcome, with a record for each case. `long` is the length of a long prompt."""
+    end, logs, records, told = time.monotonic() + seconds - TO_END, pathlib.Path(logs), [], []
+
+    def left():
+        return max(0, end - time.monotonic())
+
+    with tempfile.TemporaryDirectory(prefix="folio-prompts.") as name:
+        folder = pathlib.Path(name)
+        try:
+            for shape in shapes:
+                records += measure(places, shape, device, pool, folder, left, worker_flags, long)
+            cells = [f"{streams}x{context}" for streams, context in (TOGETHER, ALONE)]
+            peer, told = load.ask_vllm(vllm_folder, shapes, cells, max(1, left()), logs / "prompts_vllm.log", folder)
+            for one in records:
+                if found := peer.get((one["shape"], one["batch"], one["context"])):
+                    one |= {"vllm_tokens_s": found["prefill_tok_s"], "vllm_decode_tokens_s": found["decode_tok_s"]}
+        except (Broken, subprocess.SubprocessError, OSError) as broken:
+            return Outcome(FAIL, str(broken)[:400], records)
+        finally:
+            texts = [f"== {one.name}\n{one.read_text(errors='replace')}\n" for one in sorted(folder.glob("*/*.log"))]
+            (logs / "prompts.log").write_text("".join(texts))
+    good = records and all(one["state"] == "measured" for one in records)
+    return Outcome(PASS if good else FAIL, "; ".join([*map(words, records), *told]), records)
+
+
+def main(given=None):
+    parser = argparse.ArgumentParser(prog="suite.prompts", description="Prompts through sockets, with default flags.")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of our programs")
+    parser.add_argument("--lib", type=pathlib.Path, action="append", default=[], help="folder of shared libraries")
+    parser.add_argument("--shapes", default="1b,8b")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--pool", default="40GiB", help="the manager's --pool_bytes")
+    parser.add_argument("--seconds", type=float, default=400)
+    parser.add_argument("--vllm", default=os.environ.get("FOLIO_VLLM"), help="folder of vLLM and its bench.py")
+    parser.add_argument("--worker_flag", action="append", default=[], help="passed on to folio-worker")
+    parser.add_argument("--logs", type=pathlib.Path, default=pathlib.Path("."), help="folder for logs")
+    options = parser.parse_args(given)
+    outcome = run(Places(options.bin, options.lib), options.logs, options.seconds, options.shapes.split(","), options.device,
+                  options.pool, options.vllm, options.worker_flag)  # fmt: skip
+    for record in outcome.records:
+        print(json.dumps(record), flush=True)
+    if outcome.state != PASS:
+        sys.exit(f"suite.prompts: {outcome.detail}")
+
+
+if __name__ == "__main__":
+    main()
