@@ -17,9 +17,10 @@ struct SmallSizes {
   uint32_t rows, outputs, cols;
 };
 // One output, parts of tiles and chunks, whole ones, and more than one turn of all warps.
-constexpr SmallSizes kSizes[] = {{1, 1, 8},    {1, 17, 16},   {3, 16, 64},  {7, 40, 104},
-                                 {8, 33, 576}, {2, 24, 2064}, {5, 18, 4104}};
-constexpr SmallSizes kManyRows[] = {{9, 1, 8}, {12, 35, 72}, {16, 20, 1104}};
+constexpr SmallSizes kSizes[] = {{1, 1, 8},    {1, 17, 16},   {3, 16, 64},   {7, 40, 104},
+                                 {8, 33, 576}, {2, 24, 2064}, {5, 18, 4104}, {8, 100, 200}};
+// Each multiprocessor has two blocks, so that a block computes one tile or several.
+constexpr uint32_t kProcessors[] = {1, 132};
 
 double Gate(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
 
@@ -43,11 +44,12 @@ class SmallProductsTest : public ::testing::Test {
   }
 
   SmallInput Plain() const {
-    return {ConstTensor(device_inputs_->data(), kBf16, sizes_.rows, sizes_.cols, stride_)};
+    return {.rows = ConstTensor(device_inputs_->data(), kBf16, sizes_.rows, sizes_.cols, stride_),
+            .processors = processors_};
   }
   SmallInput Normed(bool exact = false) const {
     return {ConstTensor(device_hidden_->data(), kFloat32, sizes_.rows, sizes_.cols, hidden_stride_),
-            device_norm_->data(), kEps, exact};
+            device_norm_->data(), kEps, exact, processors_};
   }
   ConstTensor weight() const {
     return {device_weights_->data(), kBf16, sizes_.outputs, sizes_.cols, stride_};
@@ -129,6 +131,7 @@ class SmallProductsTest : public ::testing::Test {
 
   Random random_{83};
   SmallSizes sizes_{};
+  uint32_t processors_ = 1;
   size_t stride_ = 0, hidden_stride_ = 0;
   Stored weights_, inputs_;
   std::vector<float> hidden_, norm_, bias_;
@@ -137,9 +140,10 @@ class SmallProductsTest : public ::testing::Test {
 };
 
 TEST_F(SmallProductsTest, SumsInFloat32) {
-  for (const auto& list : {absl::MakeConstSpan(kSizes), absl::MakeConstSpan(kManyRows)}) {
-    for (const SmallSizes& sizes : list) {
-      Make(sizes);
+  for (const SmallSizes& sizes : kSizes) {
+    Make(sizes);
+    for (const uint32_t processors : kProcessors) {
+      processors_ = processors;
       for (const bool add : {false, true}) ExpectFloats(Plain(), 1e-6, add);
     }
   }
@@ -149,13 +153,16 @@ TEST_F(SmallProductsTest, SumsInFloat32) {
 TEST_F(SmallProductsTest, NormalisesOnTheWayIn) {
   for (const SmallSizes& sizes : kSizes) {
     Make(sizes);
-    ExpectFloats(Normed(), 1 / 256.0, false);
-    ExpectFloats(Normed(/*exact=*/true), 2e-5, false);
+    for (const uint32_t processors : kProcessors) {
+      processors_ = processors;
+      ExpectFloats(Normed(), 1 / 256.0, false);
+      ExpectFloats(Normed(/*exact=*/true), 2e-5, false);
+    }
   }
 }
 
 TEST_F(SmallProductsTest, RoundsToBf16) {
-  for (const SmallSizes& sizes : {SmallSizes{3, 33, 72}, {13, 16, 200}}) {
+  for (const SmallSizes& sizes : {SmallSizes{3, 33, 72}, {7, 16, 200}}) {
     Make(sizes);
     const size_t stride = PaddedStride(kBf16, sizes.outputs);
     const OnDevice<uint16_t> out(Stored(sizes.rows * stride));
@@ -172,10 +179,8 @@ TEST_F(SmallProductsTest, RoundsToBf16) {
 }
 
 TEST_F(SmallProductsTest, GatesOnTheWayOut) {
-  for (const SmallSizes& sizes :
-       {SmallSizes{1, 2, 8}, {3, 48, 104}, {8, 66, 576}, {16, 34, 2064}}) {
+  for (const SmallSizes& sizes : {SmallSizes{1, 2, 8}, {3, 48, 104}, {8, 66, 576}, {5, 90, 2064}}) {
     for (const bool normed : {false, true}) {
-      if (normed && sizes.rows > kMaxNormedRows) continue;
       Make(sizes);
       const uint32_t outputs = sizes.outputs / 2;
       const size_t stride = PaddedStride(kBf16, outputs);
@@ -200,21 +205,21 @@ TEST_F(SmallProductsTest, GatesOnTheWayOut) {
 }
 
 TEST_F(SmallProductsTest, ARowIsMultipliedAlikeInAnyBatch) {
-  Make({16, 40, 704});
-  const OnDevice<float> together(std::vector<float>(size_t{16} * 40));
+  Make({8, 100, 704});
+  const OnDevice<float> together(std::vector<float>(size_t{8} * 100));
   ASSERT_TRUE(
-      SmallProduct(nullptr, Plain(), weight(), nullptr, Dense(together.data(), kFloat32, 16, 40))
+      SmallProduct(nullptr, Plain(), weight(), nullptr, Dense(together.data(), kFloat32, 8, 100))
           .ok());
   const std::vector<float> want = together.Read();
-  for (uint32_t row = 0; row < 16; ++row) {
+  for (uint32_t row = 0; row < 8; ++row) {
     SmallInput one = Plain();
     one.rows.rows = 1;
     one.rows.data = device_inputs_->data() + row * stride_;
-    const OnDevice<float> alone(std::vector<float>(40));
+    const OnDevice<float> alone(std::vector<float>(100));
     ASSERT_TRUE(
-        SmallProduct(nullptr, one, weight(), nullptr, Dense(alone.data(), kFloat32, 1, 40)).ok());
+        SmallProduct(nullptr, one, weight(), nullptr, Dense(alone.data(), kFloat32, 1, 100)).ok());
     ASSERT_EQ(alone.Read(),
-              std::vector<float>(want.begin() + row * 40, want.begin() + row * 40 + 40));
+              std::vector<float>(want.begin() + row * 100, want.begin() + row * 100 + 100));
   }
 }
 
@@ -239,11 +244,11 @@ TEST_F(SmallProductsTest, WhatIsNotServedIsSaid) {
     return SmallProduct(nullptr, in, weight(), nullptr, to);
   };
   SmallInput in = Plain();
-  in.rows.rows = 17;
-  said(product(in, out), "serve 16 rows, not 17");
-  in = Normed();
   in.rows.rows = 9;
-  said(product(in, out), "serve 8 rows with a norm, not 9");
+  said(product(in, out), "serve 8 rows, not 9");
+  in = Plain();
+  in.processors = 0;
+  said(product(in, out), "need the number of the GPU's multiprocessors");
   said(product(Normed(), half), "bf16 without a norm");
   said(AddSmallProduct(nullptr, Normed(), weight(), out), "without a norm");
   said(AddSmallProduct(nullptr, Plain(), weight(), half), "added to float32");

@@ -21,6 +21,10 @@ __device__ __forceinline__ uint32_t Pair(bf16 first, bf16 second) {
   return first.bits | uint32_t{second.bits} << 16;
 }
 
+__device__ __forceinline__ uint4 Pairs(const bf16 (&x)[8]) {
+  return {Pair(x[0], x[1]), Pair(x[2], x[3]), Pair(x[4], x[5]), Pair(x[6], x[7])};
+}
+
 // Adds the products of a pack of each row. The order of a sum is free, so that a lane multiplies
 // the numbers that it loads at once, wherever they would lie in the tiles of an instruction.
 __device__ __forceinline__ void MultiplyPacks(const uint4& upper, const uint4& lower,

@@ -19,6 +19,9 @@ inline constexpr uint32_t kChunk = 64;
 // Numbers that a lane loads at once.
 inline constexpr uint32_t kLoad = 8;
 
+// Outputs that a block computes at a time.
+inline constexpr uint32_t kTileOutputs = 16;
+
 // The warps of a block read chunks in turn. The first column of this warp's chunk in a turn.
 template <uint32_t kWarps>
 __device__ __forceinline__ uint32_t ChunkOf(uint32_t turn) {
@@ -28,10 +31,6 @@ __device__ __forceinline__ uint32_t ChunkOf(uint32_t turn) {
 template <uint32_t kWarps>
 __device__ __forceinline__ uint32_t ColumnOf(uint32_t turn) {
   return ChunkOf<kWarps>(turn) + threadIdx.x % 4 * kLoad;
-}
-
-__device__ __forceinline__ uint4 Pairs(const bf16 (&x)[kLoad]) {
-  return {Pair(x[0], x[1]), Pair(x[2], x[3]), Pair(x[4], x[5]), Pair(x[6], x[7])};
 }
 
 // Neighbouring numbers of a row, and zeros beyond its end. `cols` is a multiple of kLoad.
@@ -94,20 +93,43 @@ struct NormedRows {
   }
 };
 
+// Weights, bf16 [outputs, cols]. With SwiGLU as many rows of ups follow.
+struct Matrix {
+  const bf16* data;
+  size_t stride;
+  uint32_t outputs;
+};
+
+// The rows of a matrix that a lane reads for a tile, with the gates and ups of SwiGLU as two: rows
+// g and g + 8 of each, where g = lane / 4. Rows beyond the last one are read as the last one.
+template <int kTiles>
+struct TileRows {
+  const bf16* at[kTiles][2];
+
+  __device__ __forceinline__ TileRows(const Matrix& matrix, uint32_t tile) {
+#pragma unroll
+    for (int i = 0; i < 2 * kTiles; ++i) {
+      const uint32_t row = tile * kTileOutputs + threadIdx.x % 32 / 4 + i % 2 * 8;
+      const size_t of_all = size_t{matrix.outputs} * (i / 2) + min(row, matrix.outputs - 1);
+      at[i / 2][i % 2] = matrix.data + of_all * matrix.stride;
+    }
+  }
+};
+
 // The weights of one chunk that a lane holds: rows g and g + 8 of each tile, and both halves of
 // the chunk.
 template <int kTiles>
 struct Weights {
   uint4 at[kTiles][2][2];
 
-  __device__ __forceinline__ void Load(const bf16* const (&rows)[kTiles][2], uint32_t column,
+  __device__ __forceinline__ void Load(const TileRows<kTiles>& rows, uint32_t column,
                                        uint32_t cols) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const uint32_t col = column + part % 2 * (kChunk / 2);
-        at[tile][part / 2][part % 2] = LoadPack(rows[tile][part / 2] + col, col < cols);
+        at[tile][part / 2][part % 2] = LoadPack(rows.at[tile][part / 2] + col, col < cols);
       }
     }
   }

@@ -1,6 +1,10 @@
-// One kernel computes all products of few rows. A block has the results of 16 outputs, or of 16
-// gates and their ups, and its warps divide the columns of their weights, so that each
-// multiprocessor has enough loads under way to read memory at its full speed.
+// One kernel computes all products of few rows. A tile is the results of 16 outputs, or of 16 gates
+// and their ups, and the warps of a block divide the columns of its weights, so that each
+// multiprocessor has enough loads under way to read memory at its full speed. There are no more
+// blocks than run at once. Each computes several tiles, and reads the first weights of the next one
+// while it adds the sums of the one before, so that memory does not wait for the ends of tiles.
+#include <algorithm>
+
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
@@ -13,15 +17,20 @@ namespace folio::kernels::cuda {
 namespace {
 
 using device::kChunk;
+using device::kTileOutputs;
 using device::kWarp;
+using device::Matrix;
 using device::NormedRows;
 using device::PlainRows;
+using device::TileRows;
 using device::Weights;
 
-constexpr uint32_t kWarps = 8;
+constexpr uint32_t kWarps = 16;
 constexpr uint32_t kThreads = kWarps * kWarp;
-constexpr uint32_t kTileOutputs = 16;
 constexpr uint32_t kTileRows = 8;
+static_assert(kTileRows == kMaxSmallRows);
+// A multiprocessor has room for so many blocks. One of 16 warps reads memory faster than two of 8.
+constexpr uint32_t kBlocksEach = 1;
 
 // Results take the sums of one output, or of a gate and its up, for one row.
 template <typename T>
@@ -57,33 +66,38 @@ struct Gated {
 };
 
 // The sums of all warps, in the form in which lanes hold them.
-template <int kTiles, int kRowTiles>
+template <int kTiles>
 struct Parts {
-  float sums[kWarps][kTiles][kRowTiles][4][kWarp];
+  float sums[kWarps][kTiles][4][kWarp];
   float squares[kWarps][kTileRows];
 };
 
-// Adds the products of this warp's columns.
-template <typename Input, int kTiles, int kRowTiles, int kAhead>
-__device__ __forceinline__ void AddColumns(const Input& in, const bf16* const (&rows)[kTiles][2],
+// Reads a tile's first weights.
+template <int kTiles, int kAhead>
+__device__ __forceinline__ void LoadFirst(const TileRows<kTiles>& rows, uint32_t cols,
+                                          Weights<kTiles> (&weights)[kAhead]) {
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) weights[i].Load(rows, device::ColumnOf<kWarps>(i), cols);
+}
+
+// Adds the products of this warp's columns, and reads the weights that follow.
+template <typename Input, int kTiles, int kAhead>
+__device__ __forceinline__ void AddColumns(const Input& in, const TileRows<kTiles>& rows,
                                            Weights<kTiles> (&weights)[kAhead],
-                                           float (&sums)[kTiles][kRowTiles][4], float& squares) {
+                                           float (&sums)[kTiles][4], float& squares) {
   for (uint32_t turn = 0; device::ChunkOf<kWarps>(turn) < in.cols; turn += kAhead) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       if (device::ChunkOf<kWarps>(turn + i) >= in.cols) break;
 #pragma unroll
-      for (int j = 0; j < 2 * kRowTiles; ++j) {
-        const int half = j % 2;
-        const int row_tile = j / 2;
+      for (int half = 0; half < 2; ++half) {
         uint4 x[Input::kParts];
-        in.Load(row_tile * kTileRows + threadIdx.x % kWarp / 4,
-                device::ColumnOf<kWarps>(turn + i) + half * (kChunk / 2), x, squares);
+        in.Load(threadIdx.x % kWarp / 4, device::ColumnOf<kWarps>(turn + i) + half * (kChunk / 2),
+                x, squares);
 #pragma unroll
         for (int k = 0; k < Input::kParts * kTiles; ++k) {
           const auto& tile = weights[i].at[k % kTiles];
-          device::MultiplyPacks(tile[0][half], tile[1][half], x[k / kTiles],
-                                sums[k % kTiles][row_tile]);
+          device::MultiplyPacks(tile[0][half], tile[1][half], x[k / kTiles], sums[k % kTiles]);
         }
       }
       weights[i].Load(rows, device::ColumnOf<kWarps>(turn + i + kAhead), in.cols);
@@ -91,9 +105,25 @@ __device__ __forceinline__ void AddColumns(const Input& in, const bf16* const (&
   }
 }
 
+// Puts this warp's sums where PutResults finds them.
+template <typename Input, int kTiles>
+__device__ __forceinline__ void PutParts(const float (&sums)[kTiles][4], float squares,
+                                         Parts<kTiles>& parts) {
+  const uint32_t warp = threadIdx.x / kWarp;
+  const uint32_t lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int i = 0; i < 4 * kTiles; ++i) parts.sums[warp][i / 4][i % 4][lane] = sums[i / 4][i % 4];
+  if constexpr (Input::kNormed) {
+    // The four lanes of a row.
+    squares += __shfl_xor_sync(device::kAllLanes, squares, 1);
+    squares += __shfl_xor_sync(device::kAllLanes, squares, 2);
+    if (lane % 4 == 0) parts.squares[warp][lane / 4] = squares;
+  }
+}
+
 // Adds the warps' parts of each result, in their order.
-template <typename Input, typename Result, int kTiles, int kRowTiles>
-__device__ __forceinline__ void PutResults(const Input& in, const Parts<kTiles, kRowTiles>& parts,
+template <typename Input, typename Result, int kTiles>
+__device__ __forceinline__ void PutResults(const Input& in, const Parts<kTiles>& parts,
                                            uint32_t first, uint32_t outputs, const Result& result) {
   for (uint32_t i = threadIdx.x; i < kTileOutputs * in.count; i += kThreads) {
     const uint32_t row = i / kTileOutputs;
@@ -107,70 +137,59 @@ __device__ __forceinline__ void PutResults(const Input& in, const Parts<kTiles, 
     }
     // See MultiplyTiles for the place of a sum.
     const uint32_t number = output / 8 * 2 + row % 2;
-    const uint32_t lane = output % 8 * 4 + row % kTileRows / 2;
+    const uint32_t lane = output % 8 * 4 + row / 2;
     float totals[kTiles];
     for (int tile = 0; tile < kTiles; ++tile) {
       float sum = 0;
-      for (uint32_t warp = 0; warp < kWarps; ++warp) {
-        sum += parts.sums[warp][tile][row / kTileRows][number][lane];
-      }
+      for (uint32_t warp = 0; warp < kWarps; ++warp) sum += parts.sums[warp][tile][number][lane];
       totals[tile] = sum * scale;
     }
     result.Put(row, first + output, totals);
   }
 }
 
-template <typename Input, typename Result, int kRowTiles>
-__global__ void __launch_bounds__(kThreads, 2)
-    SmallProductKernel(Input in, const bf16* weight, size_t stride, uint32_t outputs,
-                       Result result) {
+template <typename Input, typename Result>
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
+    SmallProductKernel(Input in, Matrix weight, Result result) {
   constexpr int kTiles = Result::kTiles;
-  constexpr int kAhead = 4 / kTiles;  // chunks of weights under way
-  __shared__ Parts<kTiles, kRowTiles> parts;
+  constexpr int kAhead = 2 / kTiles;  // chunks of weights under way
+  __shared__ Parts<kTiles> parts;
   device::LetNextKernelStart();
-  const uint32_t warp = threadIdx.x / kWarp;
-  const uint32_t lane = threadIdx.x % kWarp;
-  const uint32_t first = blockIdx.x * kTileOutputs;
-  // Outputs beyond the last one are computed as if they were the last one, and not stored.
-  const bf16* rows[kTiles][2];
-#pragma unroll
-  for (int i = 0; i < 2 * kTiles; ++i) {
-    const uint32_t output = min(first + lane / 4 + i % 2 * 8, outputs - 1);
-    rows[i / 2][i % 2] = weight + (size_t{outputs} * (i / 2) + output) * stride;
-  }
+  const uint32_t tiles = (weight.outputs + kTileOutputs - 1) / kTileOutputs;
+  uint32_t tile = blockIdx.x;
+  TileRows<kTiles> rows(weight, tile);
   // No kernel writes weights, so that they are read while the kernel before still runs.
   Weights<kTiles> weights[kAhead];
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) weights[i].Load(rows, device::ColumnOf<kWarps>(i), in.cols);
+  LoadFirst(rows, in.cols, weights);
   device::WaitForEarlierKernels();
-
-  float sums[kTiles][kRowTiles][4] = {};
-  float squares = 0;
-  AddColumns(in, rows, weights, sums, squares);
-#pragma unroll
-  for (int i = 0; i < 4 * kTiles * kRowTiles; ++i) {
-    const int tile = i / (4 * kRowTiles);
-    const int row_tile = i / 4 % kRowTiles;
-    parts.sums[warp][tile][row_tile][i % 4][lane] = sums[tile][row_tile][i % 4];
+  while (true) {
+    float sums[kTiles][4] = {};
+    float squares = 0;
+    AddColumns(in, rows, weights, sums, squares);
+    const uint32_t next = tile + gridDim.x;
+    if (next < tiles) {
+      rows = TileRows<kTiles>(weight, next);
+      LoadFirst(rows, in.cols, weights);
+    }
+    PutParts<Input>(sums, squares, parts);
+    __syncthreads();
+    PutResults(in, parts, tile * kTileOutputs, weight.outputs, result);
+    if (next >= tiles) return;
+    tile = next;
+    __syncthreads();  // before the parts are written again
   }
-  if constexpr (Input::kNormed) {
-    // The four lanes of a row.
-    squares += __shfl_xor_sync(device::kAllLanes, squares, 1);
-    squares += __shfl_xor_sync(device::kAllLanes, squares, 2);
-    if (lane % 4 == 0) parts.squares[warp][lane / 4] = squares;
-  }
-  __syncthreads();
-  PutResults(in, parts, first, outputs, result);
 }
 
 // `outputs` are the columns of the result.
 absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const Tensor& out,
                         uint32_t outputs) {
   const bool normed = in.norm != nullptr;
-  const uint32_t most = normed ? kMaxNormedRows : kMaxSmallRows;
-  if (in.rows.rows > most) {
-    return device::Unserved(absl::StrCat("products of few rows serve ", most, " rows",
-                                         normed ? " with a norm" : "", ", not ", in.rows.rows));
+  if (in.rows.rows > kMaxSmallRows) {
+    return device::Unserved(
+        absl::StrCat("products of few rows serve ", kMaxSmallRows, " rows, not ", in.rows.rows));
+  }
+  if (in.processors == 0) {
+    return device::Unserved("products of few rows need the number of the GPU's multiprocessors");
   }
   if (in.rows.type != (normed ? DataType::kFloat32 : DataType::kBf16) ||
       weight.type != DataType::kBf16) {
@@ -195,22 +214,23 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
   return absl::OkStatus();
 }
 
-template <int kRowTiles, typename Input, typename Result>
-absl::Status Start(Stream stream, const Input& in, const ConstTensor& weight,
+template <typename Input, typename Result>
+absl::Status Start(Stream stream, uint32_t processors, const Input& in, const ConstTensor& weight,
                    const Result& result) {
   const uint32_t outputs = weight.rows / Result::kTiles;
-  const dim3 grid(in.count == 0 ? 0 : device::Blocks(outputs, kTileOutputs));
+  const uint32_t tiles = device::Blocks(outputs, kTileOutputs);
+  const dim3 grid(in.count == 0 ? 0 : std::min(tiles, kBlocksEach * processors));
   return device::LaunchOverlapping(
-      "SmallProduct", stream, grid, kThreads, SmallProductKernel<Input, Result, kRowTiles>, in,
-      static_cast<const bf16*>(weight.data), weight.stride, outputs, result);
+      "SmallProduct", stream, grid, kThreads, SmallProductKernel<Input, Result>, in,
+      Matrix{static_cast<const bf16*>(weight.data), weight.stride, outputs}, result);
 }
 
 template <typename Result>
-absl::Status StartPlain(Stream stream, const ConstTensor& in, const ConstTensor& weight,
+absl::Status StartPlain(Stream stream, const SmallInput& in, const ConstTensor& weight,
                         const Result& result) {
-  const PlainRows rows{static_cast<const bf16*>(in.data), in.stride, in.rows, in.cols};
-  return in.rows <= kTileRows ? Start<1>(stream, rows, weight, result)
-                              : Start<2>(stream, rows, weight, result);
+  const PlainRows rows{static_cast<const bf16*>(in.rows.data), in.rows.stride, in.rows.rows,
+                       in.rows.cols};
+  return Start(stream, in.processors, rows, weight, result);
 }
 
 template <int kParts, typename Result>
@@ -222,7 +242,7 @@ absl::Status StartNormed(Stream stream, const SmallInput& in, const ConstTensor&
                                 in.rows.cols,
                                 in.norm,
                                 in.eps};
-  return Start<1>(stream, rows, weight, result);
+  return Start(stream, in.processors, rows, weight, result);
 }
 
 }  // namespace
@@ -232,13 +252,13 @@ absl::Status SmallProduct(Stream stream, const SmallInput& in, ConstTensor weigh
   if (absl::Status status = CheckSmall(in, weight, out, weight.rows); !status.ok()) return status;
   if (out.type == DataType::kBf16 && in.norm == nullptr) {
     const Stored<bf16> result{static_cast<bf16*>(out.data), out.stride, bias};
-    return StartPlain(stream, in.rows, weight, result);
+    return StartPlain(stream, in, weight, result);
   }
   if (out.type != DataType::kFloat32) {
     return device::Unserved("a product is float32, or bf16 without a norm");
   }
   const Stored<float> result{static_cast<float*>(out.data), out.stride, bias};
-  if (in.norm == nullptr) return StartPlain(stream, in.rows, weight, result);
+  if (in.norm == nullptr) return StartPlain(stream, in, weight, result);
   return in.exact ? StartNormed<2>(stream, in, weight, result)
                   : StartNormed<1>(stream, in, weight, result);
 }
@@ -248,7 +268,7 @@ absl::Status AddSmallProduct(Stream stream, const SmallInput& in, ConstTensor we
   if (out.type != DataType::kFloat32 || in.norm != nullptr) {
     return device::Unserved("a product is added to float32, and without a norm");
   }
-  return StartPlain(stream, in.rows, weight, Added{static_cast<float*>(out.data), out.stride});
+  return StartPlain(stream, in, weight, Added{static_cast<float*>(out.data), out.stride});
 }
 
 absl::Status SmallSwiGlu(Stream stream, const SmallInput& in, ConstTensor gate_up, Tensor out) {
@@ -258,7 +278,7 @@ absl::Status SmallSwiGlu(Stream stream, const SmallInput& in, ConstTensor gate_u
     return device::Unserved("SwiGLU's weights hold as many gates as ups, and its result is bf16");
   }
   const Gated result{static_cast<bf16*>(out.data), out.stride};
-  return in.norm == nullptr ? StartPlain(stream, in.rows, gate_up, result)
+  return in.norm == nullptr ? StartPlain(stream, in, gate_up, result)
                             : StartNormed<1>(stream, in, gate_up, result);
 }
 

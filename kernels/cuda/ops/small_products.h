@@ -18,12 +18,10 @@
 
 namespace folio::kernels::cuda {
 
-// The most rows that are served. More of them would be read from the cache more often than the
-// weights are from memory, and cuBLASLt is the faster one.
-inline constexpr uint32_t kMaxSmallRows = 16;
-// The most rows of an input that is normalised on the way in. It is float32, so that it takes twice
-// as long to read.
-inline constexpr uint32_t kMaxNormedRows = 8;
+// The most rows that are served. An instruction of the tensor cores multiplies so many. More would
+// be read from the cache more often than the weights are from memory, and cuBLASLt is the faster
+// one.
+inline constexpr uint32_t kMaxSmallRows = 8;
 
 // Rows that are multiplied.
 struct SmallInput {
@@ -34,6 +32,7 @@ struct SmallInput {
   float eps = 0;
   // With a norm: what rounding loses is rounded once more and multiplied as well.
   bool exact = false;
+  uint32_t processors = 0;  // multiprocessors of the GPU, for which work is divided
 };
 
 // out = in * weight^T + bias, where bias is float32 [outputs] or null. out is float32 or bf16.

@@ -155,8 +155,8 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
   const float eps = config().norm_eps;
   if (NormsInside(hidden.rows)) {
     // See Transformer::AddRoundingLoss for the first layer.
-    const cuda::SmallInput in = {hidden, w.attention_norm, eps, /*exact=*/layer == 0};
-    return cuda::SmallProduct(stream_, in, w.qkv, w.qkv_bias, qkv);
+    return cuda::SmallProduct(stream_, Small(hidden, w.attention_norm, /*exact=*/layer == 0), w.qkv,
+                              w.qkv_bias, qkv);
   }
   const bool small = IsSmall(hidden.rows);
   const bool is_normed = layer > 0 && Parts(hidden.rows, weights_.layers[layer - 1].down) > 1;
@@ -168,7 +168,7 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
                           : Norm(hidden, w.attention_norm, /*missing=*/layer > 0);
        },
        [&] {
-         return small ? cuda::SmallProduct(stream_, {normed}, w.qkv, w.qkv_bias, qkv)
+         return small ? cuda::SmallProduct(stream_, Small(normed), w.qkv, w.qkv_bias, qkv)
                       : Multiply(normed, w.qkv, qkv);
        },
        [&] {
@@ -178,7 +178,7 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
        },
        [&] {
          if (layer > 0) return absl::OkStatus();
-         return small ? cuda::AddSmallProduct(stream_, {loss}, w.qkv, qkv)
+         return small ? cuda::AddSmallProduct(stream_, Small(loss), w.qkv, qkv)
                       : Multiply(loss, w.qkv, qkv, true);
        },
        [&] {
@@ -204,15 +204,14 @@ absl::Status CudaProducts::AddFeedForward(uint32_t layer, const Tensor& hidden) 
 absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tensor& hidden) {
   const Tensor ffn = ffn_.Rows(hidden.rows);
   if (NormsInside(hidden.rows)) {
-    return cuda::SmallSwiGlu(stream_, {hidden, weights.ffn_norm, config().norm_eps},
-                             weights.gate_up, ffn);
+    return cuda::SmallSwiGlu(stream_, Small(hidden, weights.ffn_norm), weights.gate_up, ffn);
   }
   const bool is_normed = Parts(hidden.rows, weights.out) > 1;
   absl::Status status =
       is_normed ? absl::OkStatus() : Norm(hidden, weights.ffn_norm, /*missing=*/true);
   if (!status.ok()) return status;
   const Tensor normed = normed_.Rows(hidden.rows);
-  if (IsSmall(hidden.rows)) return cuda::SmallSwiGlu(stream_, {normed}, weights.gate_up, ffn);
+  if (IsSmall(hidden.rows)) return cuda::SmallSwiGlu(stream_, Small(normed), weights.gate_up, ffn);
   const Tensor gate_up = gate_up_.Rows(hidden.rows);
   status = Multiply(normed, weights.gate_up, gate_up);
   return status.ok() ? cuda::SwiGlu(stream_, gate_up, ffn) : status;
@@ -228,11 +227,11 @@ absl::Status CudaProducts::AddProduct(const Tensor& in, const ConstTensor& weigh
   }
   const bool small = IsSmall(in.rows);
   if (communicator_ == nullptr) {
-    return small ? cuda::AddSmallProduct(stream_, {in}, weight, hidden)
+    return small ? cuda::AddSmallProduct(stream_, Small(in), weight, hidden)
                  : Multiply(in, weight, hidden, true);
   }
   const Tensor partial = communicator_->partial(in.rows);
-  absl::Status status = small ? cuda::SmallProduct(stream_, {in}, weight, nullptr, partial)
+  absl::Status status = small ? cuda::SmallProduct(stream_, Small(in), weight, nullptr, partial)
                               : Multiply(in, weight, partial);
   return status.ok() ? communicator_->AllReduce(stream_, in.rows) : status;
 }

@@ -77,8 +77,11 @@ class CudaProducts {
   // Whether the layers' products of so many rows are computed by kernels of our own, and whether
   // those normalise hidden states themselves.
   bool IsSmall(uint32_t rows) const { return rows <= max_small_rows_; }
-  bool NormsInside(uint32_t rows) const {
-    return IsSmall(rows) && rows <= kernels::cuda::kMaxNormedRows && communicator_ == nullptr;
+  bool NormsInside(uint32_t rows) const { return IsSmall(rows) && communicator_ == nullptr; }
+  // As the input of such a kernel.
+  kernels::cuda::SmallInput Small(const kernels::cuda::Tensor& rows, const float* norm = nullptr,
+                                  bool exact = false) const {
+    return {rows, norm, config().norm_eps, exact, processors_};
   }
   // In how many parts a product that ends in a residual is computed. With more than one the state
   // is normalised for the next product as well.
