@@ -1,6 +1,10 @@
 #include "services/cache/decision_threads.h"
 
+#include <algorithm>
+
 namespace folio::cache {
+
+uint32_t DefaultDecisionThreads() { return std::min(3U, std::thread::hardware_concurrency() / 4); }
 
 DecisionThreads::DecisionThreads(uint32_t threads) {
   threads_.reserve(threads);

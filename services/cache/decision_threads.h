@@ -15,6 +15,10 @@
 
 namespace folio::cache {
 
+// As many as are of use on this machine. More than a few wait for memory instead of each other, and
+// workers need the processors too.
+uint32_t DefaultDecisionThreads();
+
 // Thread-safe: several callers share the threads.
 class DecisionThreads {
  public:

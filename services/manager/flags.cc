@@ -1,8 +1,6 @@
 #include "services/manager/flags.h"
 
-#include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "services/base/default_addresses.h"
+#include "services/cache/decision_threads.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
@@ -251,8 +250,7 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   flags.server.rules.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
   flags.server.rules.orphan_ttl = absl::GetFlag(FLAGS_orphan_ttl);
   flags.server.rules.orphan_grace = absl::GetFlag(FLAGS_orphan_grace);
-  // More than a few wait for memory instead of each other, and workers need the processors too.
-  flags.server.rules.decision_threads = std::min(3U, std::thread::hardware_concurrency() / 4);
+  flags.server.rules.decision_threads = cache::DefaultDecisionThreads();
   flags.server.kill_fenced_after = absl::GetFlag(FLAGS_kill_fenced_after);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   for (const absl::Status& status :

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "services/cache/decision_threads.h"
 #include "services/model/cuda/cuda_executor.h"
 #include "services/model/cuda/cuda_model.h"
 #include "services/model/executor/rope.h"
@@ -110,6 +111,7 @@ absl::Status GpuModel::MakePool(uint64_t free_bytes) {
   options.num_pages = PageCount(pages);
   options.lease_ttl = absl::Hours(1);
   options.score_board = board_.as<float>();
+  options.decision_threads = cache::DefaultDecisionThreads();
   options.clock = &clock_;
   coordinator_ = std::make_unique<cache::Coordinator>(options);
   return absl::OkStatus();

@@ -49,7 +49,7 @@ ABSL_FLAG(uint32_t, paper_input, 1024, "of the paper's setting, which the first 
 ABSL_FLAG(uint32_t, paper_output, 8192, "tokens of each sequence");
 ABSL_FLAG(uint32_t, paper_sequences, 64, "sequences");
 ABSL_FLAG(Texts, paper_budgets, (Texts{"0", "1024", "512", "256", "2048", "4096"}), "budgets");
-ABSL_FLAG(uint32_t, max_rows, 2048, "of a step");
+ABSL_FLAG(uint32_t, max_rows, 8192, "of a step; folio-worker has as many by default");
 ABSL_FLAG(uint64_t, pool_mib, 0, "page memory at most; 0: what is left");
 ABSL_FLAG(uint32_t, copy_mib, 2048, "what is copied to measure the bandwidth");
 ABSL_FLAG(Texts, product_rows, (Texts{"1", "2", "4", "8", "16", "32", "64", "128"}),
