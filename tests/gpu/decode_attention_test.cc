@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/cuda/ops/ops.h"
 #include "tests/gpu/device_data.h"
 
 namespace folio::kernels::cuda {
@@ -85,6 +86,73 @@ class DecodeAttentionTest : public ::testing::Test {
 
   AttentionShape shape() const { return {heads_, of_.kv_heads, of_.head_dim}; }
 
+  DevicePool PoolOf(const OnDevice<uint16_t>& numbers, float* scores) const {
+    DevicePool pool;
+    pool.view.pages = reinterpret_cast<std::byte*>(numbers.data());
+    pool.view.scores = scores;
+    pool.view.num_pages = static_cast<uint32_t>(table_.size());
+    pool.view.geometry.num_kv_heads = of_.kv_heads;
+    pool.view.geometry.head_dim = of_.head_dim;
+    pool.view.geometry.page_tokens = of_.page_tokens;
+    return pool;
+  }
+
+  // What becomes of rows whose last tokens are not in their pages yet.
+  struct Appended {
+    Stored out, numbers;
+    std::vector<float> scores;
+  };
+  // The second row is padding. With `at_once` one kernel does all.
+  Appended Append(bool at_once, uint32_t processors) {
+    constexpr ScoreKind kKinds[] = {ScoreKind::kNormRatio, ScoreKind::kInverseKeyNorm,
+                                    ScoreKind::kNone};
+    const auto rows = static_cast<uint32_t>(contexts_.size());
+    const uint32_t cols = heads_ * of_.head_dim;
+    const uint32_t qkv_cols = cols + 2 * of_.kv_heads * of_.head_dim;
+    Random random(11);
+    std::vector<AppendSlot> slots;
+    Stored before = numbers_;
+    for (uint32_t row = 0; row < rows; ++row) {
+      const uint32_t last = contexts_[row] - 1;
+      const int32_t page = table_[static_cast<size_t>(starts_[row]) + last / of_.page_tokens];
+      slots.push_back({row == 1 ? kNoPage : static_cast<uint32_t>(page), last % of_.page_tokens,
+                       last, kKinds[row % 3]});
+      for (uint32_t head = 0; head < 2 * of_.kv_heads && row != 1; ++head) {
+        std::fill_n(before.begin() + At(row, head, last), of_.head_dim, 0x7fff);
+      }
+    }
+    constexpr uint32_t kPositions = 400;
+    const OnDevice<uint16_t> numbers(before);
+    const OnDevice<float> scores(
+        std::vector<float>(table_.size() * of_.page_tokens * of_.kv_heads, -1.0f));
+    const OnDevice<float> qkv(RandomFloats(random, size_t{rows} * qkv_cols));
+    const OnDevice<float> cos(RandomFloats(random, size_t{kPositions} * of_.head_dim / 2));
+    const OnDevice<float> sin(RandomFloats(random, size_t{kPositions} * of_.head_dim / 2));
+    const OnDevice<AppendSlot> to(slots);
+    const OnDevice<int32_t> table(table_), starts(starts_), last(last_);
+    const OnDevice<std::byte> space(
+        std::vector<std::byte>(DecodeAttentionBytes(shape(), processors)));
+    const OnDevice<uint16_t> q(Stored(size_t{rows} * cols));
+    const OnDevice<uint16_t> out(Stored(size_t{rows} * cols, 0x7fff));
+    const DevicePool pool = PoolOf(numbers, scores.data());
+    const DecodeRows in{Dense(qkv.data(), DataType::kFloat32, rows, qkv_cols),
+                        {cos.data(), sin.data(), kPositions},
+                        to.array()};
+    const DecodeTables tables{table.data(), starts.data(), last.data()};
+    const DecodeAttentionSpace parts{space.data(), processors};
+    const Tensor queries = Dense(q.data(), DataType::kBf16, rows, cols);
+    const Tensor result = Dense(out.data(), DataType::kBf16, rows, cols);
+    absl::Status status;
+    if (at_once) {
+      status = AppendDecodeAttention(nullptr, in, tables, shape(), pool, parts, result);
+    } else {
+      status = RopeAppendScore(nullptr, in.qkv, shape(), in.rope, in.slots, pool, queries);
+      status.Update(DecodeAttention(nullptr, queries, tables, shape(), pool, parts, result));
+    }
+    EXPECT_TRUE(status.ok()) << status;
+    return {out.Read(), numbers.Read(), scores.Read()};
+  }
+
   // Runs twice with the same counters, which must be as they were.
   Stored Run(uint32_t processors) {
     const OnDevice<uint16_t> numbers(numbers_);
@@ -94,12 +162,7 @@ class DecodeAttentionTest : public ::testing::Test {
     const OnDevice<int32_t> last(last_);
     const OnDevice<std::byte> space(
         std::vector<std::byte>(DecodeAttentionBytes(shape(), processors)));
-    DevicePool pool;
-    pool.view.pages = reinterpret_cast<std::byte*>(numbers.data());
-    pool.view.num_pages = static_cast<uint32_t>(table_.size());
-    pool.view.geometry.num_kv_heads = of_.kv_heads;
-    pool.view.geometry.head_dim = of_.head_dim;
-    pool.view.geometry.page_tokens = of_.page_tokens;
+    const DevicePool pool = PoolOf(numbers, nullptr);
     const auto rows = static_cast<uint32_t>(contexts_.size());
     const uint32_t cols = heads_ * of_.head_dim;
     const OnDevice<uint16_t> out(Stored(size_t{rows} * cols, 0x7fff));
@@ -148,6 +211,19 @@ TEST_P(DecodeAttentionShapes, EqualsTheDefinition) {
 
 INSTANTIATE_TEST_SUITE_P(All, DecodeAttentionShapes, ::testing::ValuesIn(kShapes));
 
+TEST_P(DecodeAttentionShapes, AppendsAtOnceWithTheSameBits) {
+  Make(GetParam(), {std::begin(kContexts), std::end(kContexts)});
+  for (const uint32_t processors : {1, 20, 132}) {
+    const Appended apart = Append(/*at_once=*/false, processors);
+    const Appended at_once = Append(/*at_once=*/true, processors);
+    EXPECT_EQ(at_once.out, apart.out) << processors << " processors";
+    EXPECT_EQ(at_once.numbers, apart.numbers) << processors << " processors";
+    EXPECT_EQ(at_once.scores, apart.scores) << processors << " processors";
+    EXPECT_NE(at_once.numbers, numbers_);
+    EXPECT_NE(*std::max_element(at_once.scores.begin(), at_once.scores.end()), -1.0f);
+  }
+}
+
 // One row, whose few tokens most of the blocks have no part of.
 TEST_F(DecodeAttentionTest, FewTokensForManyBlocks) {
   for (const uint32_t context : {1u, 40u}) {
@@ -186,6 +262,11 @@ TEST_F(DecodeAttentionTest, WhatIsNotServedIsSaid) {
   EXPECT_NE(refusal({4, 2, 32}, 128, 1).find("heads of 64 or 128"), std::string::npos);
   EXPECT_NE(refusal({4, 2, 64}, 128, 1).find("another shape"), std::string::npos);
   EXPECT_NE(refusal({4, 2, 64}, 256, 0).find("memory for parts"), std::string::npos);
+  std::byte memory{};
+  const absl::Status half = AppendDecodeAttention(
+      nullptr, {Dense(nullptr, DataType::kBf16, 2, 512), {}, {nullptr, 2}}, {}, {4, 2, 64}, pool,
+      {&memory, 1}, Dense(nullptr, DataType::kBf16, 2, 256));
+  EXPECT_NE(half.message().find("must be float32"), absl::string_view::npos) << half;
   pool.view.geometry.page_tokens = 8;
   EXPECT_NE(refusal({4, 2, 64}, 256, 1).find("multiple of 16 tokens"), std::string::npos);
   EXPECT_FALSE(ServesDecodeAttention({4, 2, 64}, pool));

@@ -23,7 +23,7 @@ inline constexpr float kNoScore = -FLT_MAX;  // the largest score of no tokens
 // weights, and the sum of weighted values. Weights are powers of 2 of the distance to the largest
 // score.
 template <int kHeadDim>
-struct Part {
+struct alignas(16) Part {
   float most[kMostGroup];
   float weights[kMostGroup];
   float values[kMostGroup][kHeadDim];

@@ -1,7 +1,6 @@
 // This kernel takes one pass over qkv. It applies the rotary embedding, stores K and V in their
 // pages and writes the scores of the stored values.
-#include <cfloat>
-
+#include "kernels/cuda/device/append.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
@@ -15,65 +14,9 @@ namespace {
 using device::kWarp;
 using device::Pages;
 using device::Store;
-using device::ToFloat;
-using device::WarpSum;
 
 constexpr uint32_t kWarps = 4;
 static_assert(kWarps * kWarp >= kMaxKvHeads);  // a thread per score
-
-// Rotates one head's vector by its position, in pairs (i, i + dim / 2). Rounds after each
-// operation, as the CPU does, so that both store the same bits. Returns the squares of this lane's
-// results.
-template <typename In, typename T>
-__device__ __forceinline__ float Rotate(const In* in, const float* cos, const float* sin,
-                                        uint32_t half, T* out) {
-  float squares = 0;
-  for (uint32_t i = threadIdx.x % kWarp; i < half; i += kWarp) {
-    const float a = ToFloat(in[i]);
-    const float b = ToFloat(in[i + half]);
-    T first;
-    T second;
-    Store(__fsub_rn(__fmul_rn(a, cos[i]), __fmul_rn(b, sin[i])), first);
-    Store(__fadd_rn(__fmul_rn(b, cos[i]), __fmul_rn(a, sin[i])), second);
-    out[i] = first;
-    out[i + half] = second;
-    squares += ToFloat(first) * ToFloat(first) + ToFloat(second) * ToFloat(second);
-  }
-  return squares;
-}
-
-template <typename In, typename T>
-__device__ __forceinline__ float Copy(const In* in, uint32_t dim, T* out) {
-  float squares = 0;
-  for (uint32_t i = threadIdx.x % kWarp; i < dim; i += kWarp) {
-    T stored;
-    Store(ToFloat(in[i]), stored);
-    out[i] = stored;
-    squares += ToFloat(stored) * ToFloat(stored);
-  }
-  return squares;
-}
-
-// The kinds that AppendScore computes. Device code cannot read the table of kinds, which is the
-// host's, so the compiler compares the two.
-constexpr bool IsAppended(ScoreKind kind) {
-  return kind == ScoreKind::kNormRatio || kind == ScoreKind::kInverseKeyNorm ||
-         kind == ScoreKind::kValueNorm;
-}
-constexpr bool IsAppendedAgreesWithTable() {
-  for (const ScoreTraits& traits : kScoreKinds) {
-    if (IsAppended(traits.kind) != WrittenAtAppend(traits.kind)) return false;
-  }
-  return true;
-}
-static_assert(IsAppendedAgreesWithTable());
-
-__device__ __forceinline__ float AppendScore(ScoreKind kind, float key, float value) {
-  if (kind == ScoreKind::kValueNorm) return value;
-  const float of = kind == ScoreKind::kNormRatio ? value : 1.0f;
-  if (key == 0) return of == 0 ? 0 : FLT_MAX;
-  return of / key;
-}
 
 // Block (row, 0) stores the row's K, V and scores, the others turn kWarps query heads each.
 template <typename In, typename T>
@@ -95,7 +38,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     if (head >= shape.heads) return;
     T* to = q + blockIdx.x * q_stride + size_t{head} * shape.head_dim;
     if (used) {
-      Rotate(row + size_t{head} * shape.head_dim, cos, sin, half, to);
+      device::Rotate(row + size_t{head} * shape.head_dim, cos, sin, half, to);
     } else {
       for (uint32_t i = threadIdx.x % kWarp; i < shape.head_dim; i += kWarp) Store(0, to[i]);
     }
@@ -106,11 +49,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const In* values = keys + size_t{shape.kv_heads} * shape.head_dim;
   for (uint32_t head = warp; head < shape.kv_heads; head += kWarps) {
     const size_t at = size_t{head} * shape.head_dim;
-    const float key =
-        WarpSum(Rotate(keys + at, cos, sin, half, pages.key(slot.page, head, slot.offset)));
-    const float value =
-        WarpSum(Copy(values + at, shape.head_dim, pages.value(slot.page, head, slot.offset)));
-    if (threadIdx.x % kWarp == 0) scores[head] = AppendScore(slot.score, sqrtf(key), sqrtf(value));
+    const float score = device::AppendHead(keys + at, values + at, cos, sin, slot, head, pages);
+    if (threadIdx.x % kWarp == 0) scores[head] = score;
   }
   // Scores are written together, because the board lies in host memory and each write crosses the
   // bus.
@@ -118,15 +58,18 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   if (pages.scores == nullptr || threadIdx.x >= shape.kv_heads) return;
   // Read again, because keeping it over the loop would cost registers.
   const AppendSlot& place = slots[blockIdx.x];
-  if (!IsAppended(place.score)) return;
+  if (!device::IsAppended(place.score)) return;
   pages.score(place.page, place.offset)[threadIdx.x] = scores[threadIdx.x];
 }
 
 absl::Status Check(ConstTensor qkv, const AttentionShape& shape, uint32_t rows,
                    const DevicePool& pool, const Tensor& q) {
   const CacheGeometry& geometry = pool.view.geometry;
-  if (shape.head_dim % 2 != 0 || shape.kv_heads == 0 || shape.kv_heads > kMaxKvHeads) {
-    return device::Unserved("head_dim must be even, and there must be 1 to 64 KV heads");
+  if (shape.head_dim % 8 != 0 || shape.kv_heads == 0 || shape.kv_heads > kMaxKvHeads) {
+    return device::Unserved("head_dim must be a multiple of 8, and there must be 1 to 64 KV heads");
+  }
+  if (qkv.stride % 4 != 0 || q.stride % 4 != 0) {
+    return device::Unserved("rows of qkv and q must begin at multiples of four numbers");
   }
   if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads) {
     return device::Unserved("the pages' heads differ from the model's");

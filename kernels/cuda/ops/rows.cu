@@ -216,11 +216,12 @@ absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out) {
   if (gate_up.cols != 2 * out.cols || gate_up.rows > out.rows) {
     return device::Unserved("SwiGLU's rows must hold a gate and an up for each result");
   }
-  const bool packs = AllDivisible(4, out.cols, out.stride, gate_up.stride);
   return device::WithInput(gate_up.type, out.type, [&](auto in, auto stored) {
     using In = typename decltype(in)::Type;
     using T = typename decltype(stored)::Type;
-    return WithWidth<4>(packs, [&](auto width) {
+    constexpr int kPack = 16 / sizeof(In);
+    const bool packs = AllDivisible(kPack, out.cols, out.stride, gate_up.stride);
+    return WithWidth<kPack>(packs, [&](auto width) {
       const dim3 grid(gate_up.rows, device::Blocks(out.cols, kThreads * width));
       return device::LaunchOverlapping("SwiGlu", stream, grid, kThreads, SwiGluKernel<In, T, width>,
                                        static_cast<const In*>(gate_up.data), gate_up.stride,

@@ -74,6 +74,10 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
+template <typename T>
+T __ldcg(const T* from) {
+  return *from;
+}
 inline void __threadfence() { folio::emulate::Fence(); }
 inline void __threadfence_system() { folio::emulate::Fence(); }
 inline void __nanosleep(unsigned) { std::this_thread::yield(); }
