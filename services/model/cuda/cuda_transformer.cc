@@ -107,7 +107,7 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& s
   for (const AttentionPart& part : step.parts) {
     plans.emplace_back();
     if (Decodes(part)) continue;
-    for (const std::vector<int32_t>& page_starts : part.page_starts) {
+    for (const std::vector<int32_t>& contexts : part.contexts) {
       if (plan_space_.size() <= count) {
         auto memory = memory_.Allocate(kPlanBytes, "a plan of attention");
         if (!memory.ok()) return memory.status();
@@ -116,7 +116,7 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& s
       const auto pinned = workspace.at(count);
       if (!pinned.ok()) return pinned.status();
       const cuda::AttentionOptions options{.captured = step.padded, .max_rows = step.rows};
-      auto plan = cuda::PlanAttention(stream_, {part.row_starts, page_starts}, shape_,
+      auto plan = cuda::PlanAttention(stream_, {part.row_starts, contexts}, shape_,
                                       pool_.view.geometry.page_tokens, options,
                                       PlanMemory(count++, *pinned));
       if (!plan.ok()) return plan.status();
@@ -146,17 +146,33 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
                                        const StepInputBuilder& layout, const Plans& plans) {
   const Tensor hidden = hidden_.Rows(step.rows);
   const Tensor qkv = qkv_.Rows(step.rows);
+  const cuda::DeviceArray<kernels::AppendSlot> slots = layout.slots(step, layer);
+  const bool at_once = AppendsAtOnce(layer, step);
   return cuda::RunAll({
       [&] { return products_->Qkv(layer, hidden, qkv); },
       [&] {
-        return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, layout.slots(step, layer), pool_,
-                                     q_.Rows(step.rows));
+        if (at_once) return AppendAndAttend(step.parts.front().layers[layer], {qkv, rope_, slots});
+        return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, slots, pool_, q_.Rows(step.rows));
       },
-      [&] { return Attend(layer, step, plans); },
+      [&] { return at_once ? absl::OkStatus() : Attend(layer, step, plans); },
       [&] { return ScoreWindows(layer, step); },
       [&] { return products_->AddAttended(layer, attended_.Rows(step.rows), hidden); },
       [&] { return products_->AddFeedForward(layer, hidden); },
   });
+}
+
+// Windows read the rotated queries, which are then stored nowhere.
+bool CudaTransformer::AppendsAtOnce(uint32_t layer, const StepInputs& step) const {
+  const AttentionPart& first = step.parts.front();
+  return Decodes(first) && first.rows == step.rows && step.windows[layer].size == 0;
+}
+
+absl::Status CudaTransformer::AppendAndAttend(const AttentionPart::Layer& of,
+                                              const cuda::DecodeRows& rows) {
+  const cuda::LayerTables& tables = of.tables;
+  return cuda::AppendDecodeAttention(
+      stream_, rows, {tables.pages, tables.page_starts, tables.last_tokens}, shape_, pool_,
+      {decode_space_.as<void>(), processors_}, attended_.Rows(rows.slots.size));
 }
 
 absl::Status CudaTransformer::Attend(uint32_t layer, const StepInputs& step, const Plans& plans) {

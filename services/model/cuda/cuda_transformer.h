@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ops/decode_attention.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/types.h"
@@ -90,6 +91,11 @@ class CudaTransformer {
 
   absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
                         const Plans& plans);
+  // Whether one kernel rotates and stores a layer's tokens and attends, which is so if all rows
+  // decode.
+  bool AppendsAtOnce(uint32_t layer, const StepInputs& step) const;
+  absl::Status AppendAndAttend(const AttentionPart::Layer& of,
+                               const kernels::cuda::DecodeRows& rows);
   absl::Status Attend(uint32_t layer, const StepInputs& step, const Plans& plans);
   absl::Status ScoreWindows(uint32_t layer, const StepInputs& step);
   // Memory of a plan on the device, and of its copy on the host.
