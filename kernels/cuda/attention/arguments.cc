@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -49,17 +50,34 @@ size_t AttentionPartsBytes(const AttentionShape& shape, uint32_t processors) {
   return size_t{2} * processors * group * rows * (shape.head_dim + 1) * sizeof(float) + kAligning;
 }
 
+std::vector<int32_t> PageStarts(const AttentionWork& work, uint32_t page_tokens) {
+  std::vector<int32_t> starts{0};
+  const auto tokens = static_cast<int32_t>(page_tokens);
+  for (const int32_t context : work.contexts) {
+    starts.push_back(starts.back() + (context + tokens - 1) / tokens);
+  }
+  return starts;
+}
+
+bool AreSingleRows(const AttentionWork& work) {
+  return static_cast<size_t>(work.row_starts.back()) == work.contexts.size();
+}
+
 absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
                        const AttentionOptions& options) {
   if (absl::Status status = CheckShape(shape); !status.ok()) return status;
-  if (work.row_starts.size() < 2 || work.page_starts.size() != work.row_starts.size()) {
-    return Unserved("a plan is of at least one run, with starts of its rows and pages");
+  if (work.contexts.empty() || work.row_starts.size() != work.contexts.size() + 1) {
+    return Unserved("a plan is of at least one run, with the starts of its rows and its context");
   }
-  for (size_t i = 0; i + 1 < work.row_starts.size(); ++i) {
-    if (work.row_starts[i] >= work.row_starts[i + 1] ||
-        work.page_starts[i] >= work.page_starts[i + 1]) {
-      return Unserved(absl::StrCat("run ", i, " has no rows or no pages"));
+  for (size_t i = 0; i < work.contexts.size(); ++i) {
+    const int32_t rows = work.row_starts[i + 1] - work.row_starts[i];
+    if (rows < 1 || work.contexts[i] < rows) {
+      return Unserved(absl::StrCat("run ", i, " has no rows or more rows than tokens"));
     }
+  }
+  if (options.kernels == AttentionKernels::kHopper &&
+      (options.captured || options.split_pages > 0)) {
+    return Unserved("the Hopper kernels are not for captured batches, nor for fixed splits");
   }
   if (options.captured && options.max_rows < static_cast<uint32_t>(work.row_starts.back())) {
     return Unserved("a captured batch has more rows than its largest");
@@ -83,6 +101,9 @@ absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool
       geometry.page_tokens != plan.page_tokens || q.cols != shape.heads * shape.head_dim ||
       out.cols != q.cols || out.stride != out.cols) {
     return Unserved("queries, pages or results have another shape than was planned");
+  }
+  if (!RowsAreAligned(q) || !RowsAreAligned(out)) {
+    return Unserved("rows of queries and results begin at multiples of 16 bytes");
   }
   return absl::OkStatus();
 }

@@ -1,10 +1,13 @@
 #include <cmath>
 #include <exception>
 #include <flashinfer/attention/scheduler.cuh>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/choice.h"
+#include "kernels/cuda/attention/hopper.h"
 #include "kernels/cuda/attention/tile.h"
 #include "kernels/cuda/runtime/cuda_status.h"
 
@@ -65,18 +68,55 @@ void SetPlan(const flashinfer::PrefillPlanInfo& info, const AttentionMemory& mem
   }
 }
 
+struct Gpu {
+  uint32_t processors = 0;
+  bool is_hopper = false;
+};
+
+absl::StatusOr<Gpu> CurrentGpu() {
+  int device = 0;
+  if (absl::Status status = CudaStatus("no device", cudaGetDevice(&device)); !status.ok()) {
+    return status;
+  }
+  int processors = 0, major = 0, minor = 0;
+  for (const auto& [value, attribute] : {std::pair(&processors, cudaDevAttrMultiProcessorCount),
+                                         {&major, cudaDevAttrComputeCapabilityMajor},
+                                         {&minor, cudaDevAttrComputeCapabilityMinor}}) {
+    absl::Status status = CudaStatus("the device does not say what it is",
+                                     cudaDeviceGetAttribute(value, attribute, device));
+    if (!status.ok()) return status;
+  }
+  return Gpu{static_cast<uint32_t>(processors), major == 9 && minor == 0};
+}
+
+// Whether the plan is for the Hopper kernels.
+absl::StatusOr<bool> TakesHopper(const AttentionWork& work, const AttentionShape& shape,
+                                 const AttentionOptions& options, const AttentionMemory& memory) {
+  const bool forced = options.kernels == AttentionKernels::kHopper;
+  if (options.kernels == AttentionKernels::kFa2 || options.captured || options.split_pages > 0 ||
+      (AreSingleRows(work) && !forced)) {
+    return false;
+  }
+  const auto gpu = CurrentGpu();
+  if (!gpu.ok()) return gpu.status();
+  // A plan serves both types, and both are compiled or neither.
+  const bool serves = gpu->is_hopper &&
+                      attention::FindHopperKernel(DataType::kBf16, shape.head_dim) != nullptr &&
+                      attention::HopperPlanFits(work, shape, gpu->processors, memory.plan_bytes);
+  if (forced && !serves) {
+    return absl::InvalidArgumentError(
+        "CUDA attention: this GPU, build or batch is none for the Hopper kernels");
+  }
+  return forced || (serves && attention::HopperIsFaster(work, shape, gpu->processors));
+}
+
 // True if a block per row and KV head gives two blocks to each multiprocessor, which is the number
 // that FlashInfer splits contexts for. In graphs it would still "split" each context into one part
 // and add the parts up, which costs time for nothing.
 absl::StatusOr<bool> FillTheGpu(uint32_t rows, const AttentionShape& shape) {
-  int device = 0;
-  int processors = 0;
-  absl::Status status = CudaStatus("no device", cudaGetDevice(&device));
-  status.Update(
-      CudaStatus("the device does not say its multiprocessors",
-                 cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device)));
-  if (!status.ok()) return status;
-  return uint64_t{rows} * shape.kv_heads >= 2 * static_cast<uint64_t>(processors);
+  const auto gpu = CurrentGpu();
+  if (!gpu.ok()) return gpu.status();
+  return uint64_t{rows} * shape.kv_heads >= uint64_t{2} * gpu->processors;
 }
 
 template <typename Number, uint32_t kHeadDim>
@@ -117,6 +157,30 @@ cudaError_t Run(cudaStream_t stream, const AttentionPlan& plan, ConstTensor q,
                               : RunRows<Number, 128>(info.cta_tile_q, params, parts, sums, stream);
 }
 
+// Throws FlashInfer's exceptions. `whole`: contexts are not split.
+cudaError_t PlanFa2(Stream stream, const AttentionWork& work, const AttentionOptions& options,
+                    bool whole, const AttentionMemory& memory, AttentionPlan& plan) {
+  // FlashInfer takes pointers to non-const memory but does not write to it.
+  std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
+  std::vector<int32_t> page_starts = PageStarts(work, plan.page_tokens);
+  const AttentionShape& shape = plan.shape;
+  constexpr int32_t kNoWindow = -1;
+  constexpr uint32_t kNumberBytes = 2;  // bf16 and fp16 alike
+  flashinfer::PrefillPlanInfo info;
+  const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
+      memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
+      row_starts.data(), page_starts.data(),
+      options.captured ? options.max_rows : static_cast<uint32_t>(row_starts.back()), plan.runs,
+      shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, plan.page_tokens,
+      options.captured && !whole, kNumberBytes, kNoWindow,
+      static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,
+      /*num_colocated_ctas=*/0, stream);
+  if (error != cudaSuccess) return error;
+  const std::vector<int64_t> numbers = info.ToVector();
+  std::copy_n(numbers.begin(), plan.flashinfer.size(), plan.flashinfer.begin());
+  return cudaSuccess;
+}
+
 }  // namespace
 
 absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
@@ -124,35 +188,24 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
                                             const AttentionOptions& options,
                                             const AttentionMemory& memory) {
   if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
-  const auto rows = static_cast<uint32_t>(work.row_starts.back());
-  // FlashInfer takes pointers to non-const memory but does not write to it.
-  std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
-  std::vector<int32_t> page_starts(work.page_starts.begin(), work.page_starts.end());
-  AttentionPlan plan{.runs = static_cast<uint32_t>(row_starts.size() - 1),
+  const auto hopper = TakesHopper(work, shape, options, memory);
+  if (!hopper.ok()) return hopper.status();
+  AttentionPlan plan{.hopper = *hopper,
+                     .runs = static_cast<uint32_t>(work.contexts.size()),
                      .shape = shape,
                      .page_tokens = page_tokens};
-  constexpr int32_t kNoWindow = -1;
-  constexpr uint32_t kNumberBytes = 2;  // bf16 and fp16 alike
   // One row per item is one tile per item, so that without splits the grid does not depend on the
   // lengths.
   bool whole = false;
-  if (options.captured && options.max_rows == plan.runs && rows == plan.runs) {
-    const auto filled = FillTheGpu(rows, shape);
+  if (options.captured && options.max_rows == plan.runs && AreSingleRows(work)) {
+    const auto filled = FillTheGpu(plan.runs, shape);
     if (!filled.ok()) return filled.status();
     whole = *filled;
   }
   try {
-    flashinfer::PrefillPlanInfo info;
-    const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
-        memory.parts, memory.parts_bytes, memory.plan, memory.pinned, memory.plan_bytes, info,
-        row_starts.data(), page_starts.data(), options.captured ? options.max_rows : rows,
-        plan.runs, shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, page_tokens,
-        options.captured && !whole, kNumberBytes, kNoWindow,
-        static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,
-        /*num_colocated_ctas=*/0, stream);
+    const cudaError_t error = plan.hopper ? attention::PlanHopper(stream, work, memory, plan)
+                                          : PlanFa2(stream, work, options, whole, memory, plan);
     if (error != cudaSuccess) return CudaStatus("attention was not planned", error);
-    const std::vector<int64_t> numbers = info.ToVector();
-    std::copy_n(numbers.begin(), plan.flashinfer.size(), plan.flashinfer.begin());
   } catch (const std::exception& exception) {
     return absl::ResourceExhaustedError(
         absl::StrCat("attention was not planned: ", exception.what()));
@@ -164,7 +217,9 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out) {
   if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
-  const auto run = pool.type == DataType::kFp16 ? Run<half> : Run<__nv_bfloat16>;
+  const auto run = plan.hopper                    ? attention::RunHopper
+                   : pool.type == DataType::kFp16 ? Run<half>
+                                                  : Run<__nv_bfloat16>;
   try {
     const cudaError_t error = run(stream, plan, q, tables, pool, memory, out);
     return CudaStatus("attention was not started", error);

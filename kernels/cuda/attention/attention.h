@@ -1,7 +1,9 @@
 // This header is our interface to FlashInfer's attention over pages, whose kernels are used as they
-// are. It is the twin of CpuOps::Attention. One kernel serves prefill and decode (a decode row is a
-// prompt of one row, in a tile of 16). Attention is causal and aligned to the bottom right, with
-// any number of query heads per KV head.
+// are. It is the twin of CpuOps::Attention. Attention is causal and aligned to the bottom right,
+// with any number of query heads per KV head. Kernels in the style of FlashAttention 2 run on every
+// GPU and serve prefill and decode (a decode row is a prompt of one row, in a tile of 16). GPUs of
+// compute capability 9.0 have kernels of their own for prompts, and each plan takes the kernels
+// that are estimated to be faster (choice.h).
 //
 // A step plans once and then runs each layer. Planning is host arithmetic over lengths and one copy
 // from page-locked memory on the stream. Layers whose tables have other lengths need a plan of
@@ -23,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,10 +49,23 @@ struct AttentionMemory {
 size_t AttentionPartsBytes(const AttentionShape& shape, uint32_t processors);
 inline constexpr size_t kAttentionPlanBytes = size_t{8} << 20;
 
-// The items of a step, on the host. Each has at least one row and one page.
+// The items of a step, on the host. Each has at least one row.
 struct AttentionWork {
-  absl::Span<const int32_t> row_starts;   // [runs + 1] rows of the batch, from 0
-  absl::Span<const int32_t> page_starts;  // [runs + 1] places in LayerTables::pages, from 0
+  absl::Span<const int32_t> row_starts;  // [runs + 1] rows of the batch, from 0
+  // [runs] tokens that a run's last row attends to, its own included. If every run is one row, only
+  // the number of pages matters, and layers with the same one may share a plan.
+  absl::Span<const int32_t> contexts;
+};
+
+// Places at which the pages of each run begin, [runs + 1] from 0.
+std::vector<int32_t> PageStarts(const AttentionWork& work, uint32_t page_tokens);
+// Whether every run is one row.
+bool AreSingleRows(const AttentionWork& work);
+
+enum class AttentionKernels : uint8_t {
+  kFastest,  // as the GPU, the build and the work have it
+  kFa2,
+  kHopper,  // INVALID_ARGUMENT where they cannot serve the work
 };
 
 struct AttentionOptions {
@@ -58,10 +74,13 @@ struct AttentionOptions {
   uint32_t max_rows = 0;
   // Contexts are split into parts of this many pages, or as fits the batch and the GPU if it is 0.
   uint32_t split_pages = 0;
+  // With `captured` or `split_pages`, kFastest is kFa2.
+  AttentionKernels kernels = AttentionKernels::kFastest;
 };
 
 struct AttentionPlan {
   std::array<int64_t, 15> flashinfer{};
+  bool hopper = false;  // made for the Hopper kernels
   uint32_t runs = 0;
   AttentionShape shape;
   uint32_t page_tokens = 0;
@@ -78,6 +97,9 @@ struct LayerTables {
   const int32_t* page_starts = nullptr;  // [runs + 1], as far apart as they were planned
   const int32_t* last_tokens = nullptr;  // [runs] in a run's last page, 1 to page_tokens
   const int32_t* row_starts = nullptr;   // [runs + 1]
+  // page_starts[0], for kernels that take all other lengths from the plan. A captured call does not
+  // read it, so that its graph serves other lengths.
+  uint32_t first_page = 0;
 };
 
 // q and out [rows, heads * head_dim] of the type of the pool.

@@ -11,7 +11,7 @@
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/pages.cuh"
 #include "kernels/cuda/device/reduce.cuh"
-#include "kernels/views.h"
+#include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda::device {
 

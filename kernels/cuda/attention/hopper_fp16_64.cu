@@ -1,0 +1,7 @@
+#include "kernels/cuda/attention/hopper.inl.h"
+
+namespace folio::kernels::cuda::attention {
+
+template cudaError_t RunHopperTile<DataType::kFp16, 64>(const HopperCall&, cudaStream_t);
+
+}  // namespace folio::kernels::cuda::attention
