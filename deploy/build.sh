@@ -19,7 +19,7 @@ if [[ " ${options[*]} " == *" -DFOLIO_CUDA=ON "* ]]; then
   cmake=$(path CMAKE)
   options+=(-DCUDAToolkit_ROOT="$(path CUDA_ROOT)" -DCMAKE_CUDA_COMPILER="$(path CUDA_ROOT)/bin/nvcc"
     -DFOLIO_NCCL_ROOT="$(path NCCL_ROOT)" -DFOLIO_CUOBJDUMP="$(path CUOBJDUMP)"
-    -DFOLIO_FLASHINFER_INCLUDE="$(path FLASHINFER_INCLUDE)")
+    -DFOLIO_FLASHINFER_INCLUDE="$(path FLASHINFER_INCLUDE)" -DFOLIO_CUTLASS_INCLUDE="$(path CUTLASS_INCLUDE)")
 fi
 # The Rust crates are compiled once for all build directories.
 mkdir -p "$dir"

@@ -4,6 +4,7 @@ set(FOLIO_CUDA_ARCHS "" CACHE STRING
     "GPU architectures as CMake writes them. Empty: 80, 90a, 100 where nvcc knows it, and PTX of 90 for newer ones")
 set(FOLIO_NCCL_ROOT "" CACHE PATH "Where NCCL's include/ and lib/ are")
 set(FOLIO_FLASHINFER_INCLUDE "" CACHE PATH "FlashInfer's headers")
+set(FOLIO_CUTLASS_INCLUDE "" CACHE PATH "CUTLASS's headers, as FlashInfer's wheel has them")
 set(FOLIO_CUOBJDUMP "" CACHE FILEPATH "cuobjdump, for the table of resources")
 
 set(CMAKE_CUDA_STANDARD 20)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Finds or makes the tools that build Folio's CUDA parts.
 #   deploy/cuda_toolkit.sh [--sanitizer] [DIR]
-# Prints CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP and FLASHINFER_INCLUDE for `while IFS== read -r key value`. With
-# --sanitizer, which only runs on a GPU need, it also prints SANITIZER, the folder of compute-sanitizer.
+# Prints CUDA_ROOT, CMAKE, NCCL_ROOT, CUOBJDUMP, FLASHINFER_INCLUDE and CUTLASS_INCLUDE for `while IFS== read -r key value`.
+# With --sanitizer, which only runs on a GPU need, it also prints SANITIZER, the folder of compute-sanitizer.
 #
 # An installed CUDA Toolkit of 12.4 or newer is used as it is. If there is none, CUDA 13.0 is unpacked
 # into DIR (default build-cuda-toolkit in the repository) from the pinned wheels below, each checked by its
 # SHA-256. Wheels stay in ${FOLIO_CACHE:-${XDG_CACHE_HOME:-~/.cache}/folio}/cuda-wheels, so that a second
-# build downloads nothing. FlashInfer is its headers alone, as they are in its wheel.
+# build downloads nothing. FlashInfer is its headers alone, with those of CUTLASS, as they are in its wheel.
 # FOLIO_CUDA_WHEELS=1 takes the wheels even where a toolkit is installed.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,8 +42,8 @@ installed_toolkit() {
   done
 }
 
-# Unpacks one wheel, downloaded unless it is in the cache: what is under a folder, and the licence.
-unpack() {  # where to, requirement, SHA-256, folder
+# Unpacks one wheel, downloaded unless it is in the cache: all of it or what is under its folders, and the licence.
+unpack() {  # where to, requirement, SHA-256, folders
   local into=$1 wheel
   shift
   wheel=$(wheel_of "$1")
@@ -57,11 +57,12 @@ unpack() {  # where to, requirement, SHA-256, folder
       fail "the wheel of $1 has another SHA-256 than $2"
     fi
   fi
-  python3 - "$wheel" "$into" "${3:-}" <<'PYTHON'
+  python3 - "$wheel" "$into" "${@:3}" <<'PYTHON'
 import sys, zipfile
-wheel, into, folder = sys.argv[1:]
+wheel, into, *folders = sys.argv[1:]
 with zipfile.ZipFile(wheel) as archive:
-    names = [n for n in archive.namelist() if n.startswith(folder) or ".dist-info/licenses/" in n]
+    wanted = tuple(folders or [""])
+    names = [n for n in archive.namelist() if n.startswith(wanted) or ".dist-info/licenses/" in n]
     archive.extractall(into, names)
 PYTHON
 }
@@ -135,7 +136,8 @@ fi
 provide flashinfer
 
 printf '%s=%s\n' CUDA_ROOT "$cuda" CMAKE "$cmake" NCCL_ROOT "$nccl" CUOBJDUMP "$cuobjdump" \
-  FLASHINFER_INCLUDE "$dir/flashinfer/flashinfer/data/include"
+  FLASHINFER_INCLUDE "$dir/flashinfer/flashinfer/data/include" \
+  CUTLASS_INCLUDE "$dir/flashinfer/flashinfer/data/cutlass/include"
 [ -n "$sanitizer" ] || exit 0
 if [ -x "$cuda/compute-sanitizer/compute-sanitizer" ]; then
   sanitizer=$cuda

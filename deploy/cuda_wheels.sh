@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
 # The wheels that deploy/cuda_toolkit.sh makes a CUDA Toolkit from: requirement,
-# SHA-256 and, where only a part is wanted, its folder. Sourced.
+# SHA-256 and, where only a part is wanted, its folders. Sourced.
 FOLIO_CUDA_MINIMUM=12.4
 FOLIO_WHEELS_toolkit=(
   "nvidia-cuda-nvcc==13.0.88 56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03"
@@ -17,7 +17,7 @@ FOLIO_WHEELS_cmake=(
   "cmake==4.2.3 8e91b381aaea3c47110583dccc52f4562333d1accdbb806939f953c16e74ec0a"
 )
 FOLIO_WHEELS_flashinfer=(
-  "flashinfer-python==0.6.9 46d013119ecd039a5844c4847325b3571f99cdd8fd9e00839bf008c67b15811a flashinfer/data/include/"
+  "flashinfer-python==0.6.9 46d013119ecd039a5844c4847325b3571f99cdd8fd9e00839bf008c67b15811a flashinfer/data/include/ flashinfer/data/cutlass/include/"
 )
 FOLIO_WHEELS_sanitizer=(
   # The oldest that has all of its parts: those up to 13.4.57 start no program.

@@ -16,6 +16,10 @@ CRATE = ROOT / "services/model/tokenizer/ffi"
 COMPILED, LINKED = "compiled in", "shared library"
 # cargo's library; a program that links it has the crates inside.
 CRATES_LIBRARY = "libfolio_tokenizer_ffi.a"
+# A library of other people inside a wheel: its folder there, and a header that says its version and licence.
+VENDORED = {"flashinfer-python": ("flashinfer/data/cutlass/", "cutlass", "include/cutlass/version.h")}
+# Files of a wheel under another licence than the rest, whose notice is their first comment: one of each.
+NOTICES = {"flashinfer-python": ["flashinfer/data/include/flashinfer/attention/hopper/prefill_sm90.cuh"]}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -185,10 +189,21 @@ def wheel_part(path, kind, name, version):
         # A wheel of which only a part was unpacked is alone in its folder.
         listed = not record.exists() or f"{relative}," in record.read_text()
         if info.is_dir() and listed:
-            texts = tuple(sorted(text for text in info.glob("licenses/**/*") if text.is_file()))
+            inside, *of_others = VENDORED.get(name, ("",))
+            if of_others and relative.startswith(inside):
+                return vendored_part(of_others[0], folder / inside / of_others[1])
+            texts = sorted(text for text in info.glob("licenses/**/*") if text.is_file())
+            texts += [folder / notice for notice in NOTICES.get(name, ()) if (folder / notice).exists()]
             how = LINKED if ".so" in os.path.basename(path) else COMPILED
-            return Part("pypi", name, version, name, how, texts=texts)
+            return Part("pypi", name, version, name, how, texts=tuple(texts))
     return None
+
+
+def vendored_part(name, header):
+    text = header.read_text()
+    version = [re.search(rf"^#define \w+_{number} (\d+)$", text, re.M)[1] for number in ("MAJOR", "MINOR", "PATCH")]
+    licence = re.search(r"SPDX-License-Identifier: (\S+)", text)[1]
+    return Part("generic", name, ".".join(version), name, COMPILED, licence, (header,))
 
 
 def program_parts(build, target):

@@ -74,6 +74,14 @@ def as_json(bom):
     return text + "\n"
 
 
+def text_of(path):
+    """A licence's text: all of a file, or the first comment of a header."""
+    text = path.read_text(errors="replace")
+    if path.suffix in (".h", ".cuh"):
+        text = text[:text.index("*/") + 2]
+    return text.rstrip()
+
+
 def notices(parts):
     """The licence texts of all that is compiled in."""
     said = []
@@ -82,7 +90,7 @@ def notices(parts):
             continue
         for path in part.texts:
             title = f"{part.name} {part.version}: {path.name}"
-            said.append(f"{title}\n{'=' * len(title)}\n{path.read_text(errors='replace').rstrip()}\n")
+            said.append(f"{title}\n{'=' * len(title)}\n{text_of(path)}\n")
     return "\n\n".join(said)
 
 

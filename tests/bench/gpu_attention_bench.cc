@@ -130,6 +130,7 @@ struct Step {
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), random);
     last_tokens.assign(batch, static_cast<int32_t>((context - 1) % kPageTokens + 1));
+    contexts.assign(batch, static_cast<int32_t>(context));
   }
   CacheGeometry geometry() const {
     return {.num_layers = 1,
@@ -140,7 +141,7 @@ struct Step {
 
   AttentionShape shape;
   uint32_t batch;
-  std::vector<int32_t> row_starts, page_starts, pages, last_tokens;
+  std::vector<int32_t> row_starts, page_starts, pages, last_tokens, contexts;
 };
 
 enum class Kernel { kOurs, kFlashInfersPrefill };
@@ -159,7 +160,7 @@ double AttentionSeconds(const Step& step, Kernel kernel, const AttentionMemory& 
       {pool.as<std::byte>(), nullptr, static_cast<uint32_t>(step.pages.size()), step.geometry()}};
   const Memory space(DecodeAttentionBytes(step.shape, processors));
   Check(cudaMemset(space.as(), 0, space.bytes()), "memset");
-  const AttentionPlan plan = OrDie(PlanAttention(nullptr, {step.row_starts, step.page_starts},
+  const AttentionPlan plan = OrDie(PlanAttention(nullptr, {step.row_starts, step.contexts},
                                                  step.shape, kPageTokens, {}, memory));
   const auto tensor = [&](const Memory& data) {
     return Tensor{data.as(), DataType::kBf16, step.batch, cols, cols};

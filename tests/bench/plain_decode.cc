@@ -146,6 +146,7 @@ absl::Status PlainDecode::Build() {
     row_starts.push_back(static_cast<int32_t>(i));
     page_starts.push_back(static_cast<int32_t>(i * pages));
   }
+  const std::vector<int32_t> contexts(batch_, static_cast<int32_t>(context_ + 1));
   const std::vector<int32_t> last(batch_, static_cast<int32_t>(context_ % page_tokens + 1));
   cuda::LayerTables lengths;
   lengths.row_starts = uploads.Put(absl::MakeConstSpan(row_starts)).data;
@@ -172,10 +173,9 @@ absl::Status PlainDecode::Build() {
   rows_ = uploads.Put(absl::MakeConstSpan(rows));
   places_ = uploads.Put(absl::MakeConstSpan(places));
   if (absl::Status status = uploads.Flush(stream_->get()); !status.ok()) return status;
-  auto plan =
-      cuda::PlanAttention(stream_->get(), {row_starts, page_starts}, shape_, page_tokens, {},
-                          {parts_.as<void>(), parts_.bytes(), plan_memory_.as<void>(),
-                           space().plan.as<void>(), plan_memory_.bytes()});
+  auto plan = cuda::PlanAttention(stream_->get(), {row_starts, contexts}, shape_, page_tokens, {},
+                                  {parts_.as<void>(), parts_.bytes(), plan_memory_.as<void>(),
+                                   space().plan.as<void>(), plan_memory_.bytes()});
   if (!plan.ok()) return plan.status();
   plan_ = *plan;
   return absl::OkStatus();

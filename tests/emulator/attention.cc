@@ -13,13 +13,17 @@
 namespace folio::kernels::cuda {
 namespace {
 
-// One of the lengths of `runs` runs.
-int64_t Digest(const int32_t* rows, const int32_t* pages, size_t runs) {
+// One of the lengths of runs. Where every run is one row, plans ask only for pages.
+int64_t Digest(const AttentionWork& work, uint32_t page_tokens) {
   uint64_t digest = 0xcbf29ce484222325;
-  for (const int32_t* starts : {rows, pages}) {
-    for (size_t i = 0; i < runs; ++i) {
-      digest = (digest ^ static_cast<uint32_t>(starts[i + 1] - starts[i])) * 0x100000001b3;
-    }
+  const auto add = [&](int32_t number) {
+    digest = (digest ^ static_cast<uint32_t>(number)) * 0x100000001b3;
+  };
+  for (const int32_t start : work.row_starts) add(start);
+  for (const int32_t number :
+       AreSingleRows(work) ? PageStarts(work, page_tokens)
+                           : std::vector<int32_t>(work.contexts.begin(), work.contexts.end())) {
+    add(number);
   }
   return static_cast<int64_t>(digest);
 }
@@ -35,6 +39,7 @@ struct Layer {
   LayerTables tables;
   DevicePool pool;
   const int64_t* planned;  // on the device
+  bool captured;
   Tensor out;
 
   // One row and one query head, over the first `visible` slots.
@@ -70,14 +75,23 @@ struct Layer {
 
   template <typename Number>
   void Run() const {
-    FOLIO_CHECK(*planned == Digest(tables.row_starts, tables.page_starts, plan.runs));
+    std::vector<int32_t> contexts;
     for (uint32_t run = 0; run < plan.runs; ++run) {
       const int32_t pages = tables.page_starts[run + 1] - tables.page_starts[run];
-      const auto rows = static_cast<uint32_t>(tables.row_starts[run + 1] - tables.row_starts[run]);
       const int32_t last = tables.last_tokens[run];
-      FOLIO_CHECK(last >= 1 && static_cast<uint32_t>(last) <= plan.page_tokens);
-      const uint32_t context = static_cast<uint32_t>(pages - 1) * plan.page_tokens + last;
-      FOLIO_CHECK(rows <= context);
+      FOLIO_CHECK(pages >= 1 && last >= 1 && static_cast<uint32_t>(last) <= plan.page_tokens);
+      contexts.push_back((pages - 1) * static_cast<int32_t>(plan.page_tokens) + last);
+    }
+    const AttentionWork work{{tables.row_starts, plan.runs + 1}, contexts};
+    FOLIO_CHECK(*planned == Digest(work, plan.page_tokens));
+    // The Hopper kernels find a layer's pages by the host's number and by what was planned.
+    const std::vector<int32_t> page_starts = PageStarts(work, plan.page_tokens);
+    for (uint32_t run = 0; run < plan.runs; ++run) {
+      const auto rows = static_cast<uint32_t>(tables.row_starts[run + 1] - tables.row_starts[run]);
+      const auto context = static_cast<uint32_t>(contexts[run]);
+      const int32_t first =
+          captured ? tables.page_starts[0] : static_cast<int32_t>(tables.first_page);
+      FOLIO_CHECK(rows <= context && first + page_starts[run] == tables.page_starts[run]);
       for (uint32_t i = 0; i < rows; ++i) {
         for (uint32_t head = 0; head < plan.shape.heads; ++head) {
           Attend<Number>(tables.row_starts[run] + i, head, tables.pages + tables.page_starts[run],
@@ -97,12 +111,11 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
   if (absl::Status status = CheckPlan(work, shape, options); !status.ok()) return status;
   emulate::BreakRecording();  // a launch would find this plan, not its own
   FOLIO_CHECK(memory.parts != nullptr && memory.plan != nullptr && memory.pinned != nullptr);
-  AttentionPlan plan{.runs = static_cast<uint32_t>(work.row_starts.size() - 1),
+  AttentionPlan plan{.runs = static_cast<uint32_t>(work.contexts.size()),
                      .shape = shape,
                      .page_tokens = page_tokens};
   // As the real one, the kernel finds its plan on the device; the host knows its shape.
-  *static_cast<int64_t*>(memory.pinned) =
-      Digest(work.row_starts.data(), work.page_starts.data(), plan.runs);
+  *static_cast<int64_t*>(memory.pinned) = Digest(work, page_tokens);
   plan.flashinfer = {options.captured, options.captured ? options.max_rows : plan.runs};
   emulate::Enqueue(stream, [=] {
     *static_cast<int64_t*>(memory.plan) = *static_cast<const int64_t*>(memory.pinned);
@@ -114,7 +127,8 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
                           const LayerTables& tables, const DevicePool& pool,
                           const AttentionMemory& memory, Tensor out) {
   if (absl::Status status = CheckRun(plan, q, pool, out); !status.ok()) return status;
-  const Layer layer{plan, q, tables, pool, static_cast<const int64_t*>(memory.plan), out};
+  const bool captured = plan.flashinfer[0] != 0;
+  const Layer layer{plan, q, tables, pool, static_cast<const int64_t*>(memory.plan), captured, out};
   emulate::Enqueue(stream,
                    [=] { pool.type == DataType::kFp16 ? layer.Run<fp16>() : layer.Run<bf16>(); });
   return absl::OkStatus();

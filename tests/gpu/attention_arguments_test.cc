@@ -14,8 +14,8 @@ namespace {
 using testing::HasSubstr;
 
 absl::Status Plan(const AttentionShape& shape, const std::vector<int32_t>& rows,
-                  const std::vector<int32_t>& pages, const AttentionOptions& options = {}) {
-  return PlanAttention(nullptr, {rows, pages}, shape, 16, options, {}).status();
+                  const std::vector<int32_t>& contexts, const AttentionOptions& options = {}) {
+  return PlanAttention(nullptr, {rows, contexts}, shape, 16, options, {}).status();
 }
 
 void ExpectRefused(const absl::Status& status, const char* what) {
@@ -24,14 +24,23 @@ void ExpectRefused(const absl::Status& status, const char* what) {
 }
 
 TEST(AttentionArguments, PlansAreOfWhatIsServed) {
-  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {0, 1}), "head_dim must be 64 or 128, not 80");
-  ExpectRefused(Plan({9, 2, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
-  ExpectRefused(Plan({9, 0, 64}, {0, 1}, {0, 1}), "multiple of KV heads");
-  ExpectRefused(Plan({9, 3, 64}, {0}, {0}), "at least one run");
-  ExpectRefused(Plan({9, 3, 64}, {0, 1, 2}, {0, 1}), "starts of its rows and pages");
-  ExpectRefused(Plan({9, 3, 64}, {0, 1, 1}, {0, 1, 2}), "run 1 has no rows");
-  ExpectRefused(Plan({9, 3, 64}, {0, 1}, {0, 0}), "run 0 has no rows or no pages");
-  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {0, 1}, {.captured = true, .max_rows = 4}), "more rows");
+  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {1}), "head_dim must be 64 or 128, not 80");
+  ExpectRefused(Plan({9, 2, 64}, {0, 1}, {1}), "multiple of KV heads");
+  ExpectRefused(Plan({9, 0, 64}, {0, 1}, {1}), "multiple of KV heads");
+  ExpectRefused(Plan({9, 3, 64}, {0}, {}), "at least one run");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1, 2}, {1}), "starts of its rows and its context");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1, 1}, {1, 1}), "run 1 has no rows");
+  ExpectRefused(Plan({9, 3, 64}, {0, 1}, {0}), "run 0 has no rows or more rows than tokens");
+  ExpectRefused(Plan({9, 3, 64}, {0, 17}, {16}), "run 0 has no rows or more rows than tokens");
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.captured = true, .max_rows = 4}), "more rows");
+}
+
+TEST(AttentionArguments, HopperKernelsHaveNoGraphsAndNoFixedSplits) {
+  const auto hopper = AttentionKernels::kHopper;
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.captured = true, .max_rows = 5, .kernels = hopper}),
+                "not for captured batches");
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.split_pages = 8, .kernels = hopper}),
+                "nor for fixed splits");
 }
 
 TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {
@@ -44,6 +53,9 @@ TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {
   ExpectRefused(run(pool, q), "another shape than was planned");
   pool.view.geometry.page_tokens = 16;
   ExpectRefused(run(pool, {nullptr, DataType::kBf16, 1, 64, 64}), "another shape");
+  Tensor odd = q;
+  odd.data = reinterpret_cast<void*>(8);
+  ExpectRefused(run(pool, odd), "multiples of 16 bytes");
 }
 
 TEST(AttentionArguments, TypesAreOneAndTheSame) {
@@ -66,9 +78,11 @@ TEST(AttentionArguments, TypesAreOneAndTheSame) {
 TEST(AttentionArguments, WithoutADriverThatIsSaid) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) GTEST_SKIP() << "there is a GPU";
-  const absl::Status status = Plan({9, 3, 64}, {0, 1}, {0, 1});
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(status.ToString(), HasSubstr("driver"));
+  for (const int32_t rows : {1, 200}) {
+    const absl::Status status = Plan({9, 3, 64}, {0, rows}, {rows});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(status.ToString(), HasSubstr("driver"));
+  }
 }
 
 }  // namespace

@@ -4,46 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "kernels/cuda/attention/attention.h"
+#include "tests/gpu/attention_batch.h"
 #include "tests/gpu/device_runs.h"
 
 namespace folio::kernels::cuda {
-
-struct Sequence {
-  uint32_t context, rows;
-};
-
-// Numbers are bf16. fp16 holds them too, except for the smallest.
-struct Batch {
-  Batch(Random& random, const ScoreShape& s, const std::vector<Sequence>& sequences)
-      : shape{s.kv_heads * s.group, s.kv_heads, s.head_dim},
-        pool(random, 700, s.kv_heads, s.head_dim, s.page_tokens) {
-    for (const auto& [context, rows] : sequences) {
-      tables.push_back(pool.Table(context));
-      cpu::SpoilRest(pool, {tables.back(), context});
-      pages.insert(pages.end(), tables.back().begin(), tables.back().end());
-      runs.push_back(
-          {static_cast<uint32_t>(row_starts.back()), rows, tables.back().data(), context});
-      row_starts.push_back(row_starts.back() + static_cast<int32_t>(rows));
-      page_starts.push_back(static_cast<int32_t>(pages.size()));
-      last_tokens.push_back(static_cast<int32_t>((context - 1) % s.page_tokens + 1));
-    }
-    for (size_t i = 0; i < runs.size(); ++i) runs[i].pages = tables[i].data();
-    // Scores spread over some +-10.
-    q = cpu::RandomBf16(random, size_t{rows()} * cols(), 10.0f / std::sqrt(float(s.head_dim)));
-  }
-  uint32_t rows() const { return static_cast<uint32_t>(row_starts.back()); }
-  uint32_t cols() const { return shape.heads * shape.head_dim; }
-
-  AttentionShape shape;
-  RandomPool pool;
-  std::vector<std::vector<uint32_t>> tables;
-  std::vector<AttentionItem> runs;
-  std::vector<int32_t> pages, row_starts{0}, page_starts{0}, last_tokens;
-  std::vector<bf16> q;
-};
 
 // For batches whose splits are given as well.
 inline constexpr size_t kPartsBytes = size_t{256} << 20;
@@ -62,7 +32,7 @@ class AttentionTest : public testing::TestWithParam<DataType> {
     return {parts_.data(), kPartsBytes, plan_.data(), pinned_, kAttentionPlanBytes};
   }
   AttentionPlan Plan(const Batch& batch, const AttentionOptions& options) {
-    const auto plan = PlanAttention(nullptr, {batch.row_starts, batch.page_starts}, batch.shape,
+    const auto plan = PlanAttention(nullptr, {batch.row_starts, batch.contexts}, batch.shape,
                                     batch.pool.geometry.page_tokens, options, memory());
     EXPECT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
@@ -70,8 +40,13 @@ class AttentionTest : public testing::TestWithParam<DataType> {
   }
   Stored Attend(const Batch& batch, const AttentionOptions& options) {
     PoolOnDevice pool(GetParam(), batch.pool);
-    const OnDevice<int32_t> pages(batch.pages);
-    const OnDevice<int32_t> page_starts(batch.page_starts);
+    // A layer's tables lie behind those of others, which name no page here.
+    constexpr uint32_t kOthers = 5;
+    std::vector<int32_t> all_pages(kOthers, INT32_MAX), starts = batch.page_starts;
+    all_pages.insert(all_pages.end(), batch.pages.begin(), batch.pages.end());
+    for (int32_t& start : starts) start += kOthers;
+    const OnDevice<int32_t> pages(all_pages);
+    const OnDevice<int32_t> page_starts(starts);
     const OnDevice<int32_t> last_tokens(batch.last_tokens);
     const OnDevice<int32_t> row_starts(batch.row_starts);
     const OnDevice<uint16_t> q(Restored(GetParam(), batch.q));
@@ -80,10 +55,10 @@ class AttentionTest : public testing::TestWithParam<DataType> {
     const auto tensor = [&](uint16_t* data) {
       return Dense(data, GetParam(), batch.rows(), batch.cols());
     };
-    const absl::Status status =
-        RunAttention(nullptr, plan, tensor(q.data()),
-                     {pages.data(), page_starts.data(), last_tokens.data(), row_starts.data()},
-                     pool.pool(), memory(), tensor(out.data()));
+    const absl::Status status = RunAttention(
+        nullptr, plan, tensor(q.data()),
+        {pages.data(), page_starts.data(), last_tokens.data(), row_starts.data(), kOthers},
+        pool.pool(), memory(), tensor(out.data()));
     EXPECT_TRUE(status.ok()) << status;
     return out.Read();
   }
@@ -91,7 +66,7 @@ class AttentionTest : public testing::TestWithParam<DataType> {
   // The plain kernels' result, [rows * cols].
   static std::vector<float> Plain(Batch& batch) {
     const auto plain = cpu::MakePlainOps();
-    ThreadPool threads(2);
+    ThreadPool threads(static_cast<int>(std::max(2u, std::thread::hardware_concurrency())));
     cpu::ActivationBuffer in(*plain, batch.rows(), batch.cols(), batch.q.data());
     cpu::ActivationBuffer out(*plain, batch.rows(), batch.cols());
     plain->Attention(threads, {0, batch.rows()}, in.view(), batch.runs, batch.shape,

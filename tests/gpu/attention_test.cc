@@ -66,15 +66,18 @@ TEST_P(GpuAttentionTest, PartsOfAnyBatchFit) {
     AttentionMemory memory = this->memory();
     memory.parts_bytes = AttentionPartsBytes(shape, device->processors);
     const auto fits = [&](uint32_t runs, uint32_t rows, uint32_t pages, bool captured) {
-      std::vector<int32_t> row_starts, page_starts;
+      std::vector<int32_t> row_starts;
       for (uint32_t run = 0; run <= runs; ++run) {
         row_starts.push_back(static_cast<int32_t>(run * rows));
-        page_starts.push_back(static_cast<int32_t>(run * pages));
       }
-      const auto plan = PlanAttention(nullptr, {row_starts, page_starts}, shape, 16,
-                                      {.captured = captured, .max_rows = runs * rows}, memory);
-      EXPECT_TRUE(plan.ok()) << runs << " runs of " << rows << " rows: " << plan.status();
-      EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+      const std::vector<int32_t> contexts(runs, static_cast<int32_t>(pages * 16));
+      for (const auto kernels : {AttentionKernels::kFa2, AttentionKernels::kFastest}) {
+        const auto plan = PlanAttention(
+            nullptr, {row_starts, contexts}, shape, 16,
+            {.captured = captured, .max_rows = runs * rows, .kernels = kernels}, memory);
+        EXPECT_TRUE(plan.ok()) << runs << " runs of " << rows << " rows: " << plan.status();
+        EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+      }
     };
     for (uint32_t runs = 1; runs < 2 * device->processors; runs += 1 + runs / 8) {
       fits(runs, 1, 2000, true);
@@ -96,11 +99,87 @@ TEST_P(GpuAttentionTest, FixedSplitsAreBatchInvariant) {
     one.page_starts = {0, static_cast<int32_t>(one.pages.size())};
     one.row_starts = {0, 1};
     one.last_tokens = {all.last_tokens[i]};
+    one.contexts = {all.contexts[i]};
     one.q.assign(all.q.begin() + i * all.cols(), all.q.begin() + (i + 1) * all.cols());
     const Stored alone = Attend(one, options);
     for (uint32_t c = 0; c < all.cols(); ++c) {
       ASSERT_EQ(alone[c], together[i * all.cols() + c]) << "run " << i;
     }
+  }
+}
+
+// Whether the device's prompts may take the Hopper kernels.
+bool IsHopper() {
+  const auto device = UseDevice(0);
+  EXPECT_TRUE(device.ok()) << device.status();
+  return device.ok() && device->major == 9 && device->minor == 0;
+}
+
+// Runs that end on both sides of the ends of tiles and pages, alone and together, with and without
+// a context before them.
+std::vector<std::vector<Sequence>> Prompts() {
+  std::vector<Sequence> ragged;
+  for (uint32_t i = 0; i < 40; ++i) ragged.push_back({1 + i + i % 7 * 11, 1 + i});
+  return {{{128, 128}, {1, 1}, {127, 127}, {129, 129}, {16, 16}, {17, 17}, {95, 95}, {256, 255}},
+          {{513, 300}, {700, 193}, {640, 128}, {641, 1}, {400, 17}, {655, 129}, {257, 2}},
+          {{1500, 260}},
+          ragged};
+}
+
+// Both kinds of kernels, forced. Unused slots of pages hold NaN.
+TEST_P(GpuAttentionTest, PromptsEqualPlainByEitherKernels) {
+  const bool hopper = IsHopper();
+  for (const uint32_t head_dim : {64u, 128u}) {
+    for (const ScoreShape& shape :
+         {ScoreShape{1, 1, head_dim, 16}, ScoreShape{2, 4, head_dim, 16},
+          ScoreShape{3, 3, head_dim, 32}, ScoreShape{1, 12, head_dim, 16}}) {
+      for (const std::vector<Sequence>& sequences : Prompts()) {
+        SCOPED_TRACE(testing::Message()
+                     << shape.kv_heads << " KV heads of " << head_dim << ", group " << shape.group
+                     << ", first run " << sequences[0].rows << " of " << sequences[0].context);
+        Batch batch(random_, shape, sequences);
+        const std::vector<float> want = Plain(batch);
+        Expect(want, batch, {.kernels = AttentionKernels::kFa2});
+        if (hopper) {
+          EXPECT_TRUE(Plan(batch, {.kernels = AttentionKernels::kHopper}).hopper);
+          Expect(want, batch, {.kernels = AttentionKernels::kHopper});
+        }
+      }
+    }
+  }
+}
+
+// More tiles than the GPU has multiprocessors, so that blocks take some of several runs and heads.
+TEST_P(GpuAttentionTest, LargePromptsEqualPlainByTheChosenKernels) {
+  const bool hopper = IsHopper();
+  for (const uint32_t head_dim : {64u, 128u}) {
+    Batch batch(random_, {8, 4, head_dim, 16}, {{1020, 1020}, {1000, 960}});
+    const std::vector<float> want = Plain(batch);
+    EXPECT_EQ(Plan(batch, {}).hopper, hopper);
+    Expect(want, batch, {});
+    Expect(want, batch, {.kernels = AttentionKernels::kFa2});
+  }
+}
+
+TEST_P(GpuAttentionTest, OnlyHopperTakesItsKernels) {
+  const std::vector<int32_t> row_starts{0, 8192}, contexts{8192}, rows{0, 1, 2}, pages{8192, 8192};
+  const AttentionShape shape{32, 8, 128};
+  const auto plan = [&](const AttentionWork& work, const AttentionOptions& options) {
+    auto made = PlanAttention(nullptr, work, shape, 16, options, memory());
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    return made;
+  };
+  const auto prompt = plan({row_starts, contexts}, {});
+  ASSERT_TRUE(prompt.ok()) << prompt.status();
+  EXPECT_EQ(prompt->hopper, IsHopper());
+  const auto forced = plan({row_starts, contexts}, {.kernels = AttentionKernels::kHopper});
+  EXPECT_EQ(forced.status().code(),
+            IsHopper() ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument);
+  for (const AttentionOptions& options :
+       {AttentionOptions{.captured = true, .max_rows = 2}, {}, {.split_pages = 64}}) {
+    const auto decodes = plan({rows, pages}, options);
+    ASSERT_TRUE(decodes.ok()) << decodes.status();
+    EXPECT_FALSE(decodes->hopper);
   }
 }
 

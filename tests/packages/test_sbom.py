@@ -1,6 +1,7 @@
 """deploy/sbom/sbom.py: the bill of a program that is built here is complete, and no licence passes unseen."""
 
 import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -88,6 +89,22 @@ def test_licence_texts_come_along(made):
     for name in ("tokenizers", "nom", "nlohmann-json3-dev", "memchr"):
         assert name in listed and f"\n{name} " in f"\n{text}", name
     assert "Permission is hereby granted, free of charge" in text
+
+
+def test_a_library_inside_a_wheel_is_a_part_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "deploy/sbom")
+    contents = importlib.import_module("contents")
+    name, version = next((name, version) for _, name, version in contents.wheels() if name in contents.VENDORED)
+    folder, library, header = contents.VENDORED[name]
+    (tmp_path / "flashinfer" / f"{name.replace('-', '_')}-{version}.dist-info/licenses").mkdir(parents=True)
+    (tmp_path / "flashinfer/wheels.txt").touch()
+    says = tmp_path / "flashinfer" / folder / header
+    says.parent.mkdir(parents=True)
+    says.write_text("/* SPDX-License-Identifier: BSD-3-Clause */\n#define TOY_MAJOR 4\n#define TOY_MINOR 10\n#define TOY_PATCH 2\n")
+    part, other = (contents.wheel_part(tmp_path / "flashinfer" / path, "flashinfer", name, version)
+                   for path in (f"{folder}include/a.hpp", "flashinfer/data/include/b.cuh"))
+    assert (part.name, part.version, part.licence, part.texts) == (library, "4.10.2", "BSD-3-Clause", (says,))
+    assert (other.name, other.version) == (name, version)
 
 
 def test_the_same_build_gives_the_same_bill(made, python, tmp_path):

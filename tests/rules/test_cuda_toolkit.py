@@ -37,12 +37,13 @@ class Machine:
         toolkit = self.wheel("toy_tool", "1.0", {"nvidia/cu13/bin/nvcc": "", "nvidia/cu13/nvvm/bin/cicc": "",
                                                  "nvidia/cu13/lib/libtoy.so.13": "", "nvidia/nccl/lib/libnccl.so.2": ""})
         headers = self.wheel("toy_infer", "2.0", {"toy/data/include/a.cuh": "", "toy/csrc/b.cu": "",
+                                                  "toy/data/other/include/c.h": "", "toy/data/other/tools/d.h": "",
                                                   "toy_infer.dist-info/licenses/LICENSE": ""})
         tools = self.wheel("toy_check", "3.0", {"nvidia/cu13/compute-sanitizer/compute-sanitizer": "",
                                                 "nvidia/cu13/bin/compute-sanitizer": ""})
         (path / "deploy/cuda_wheels.sh").write_text(
             f'FOLIO_CUDA_MINIMUM=12.4\nFOLIO_WHEELS_toolkit=("toy-tool==1.0 {toolkit}")\n'
-            f'FOLIO_WHEELS_flashinfer=("toy-infer==2.0 {headers} toy/data/include/")\n'
+            f'FOLIO_WHEELS_flashinfer=("toy-infer==2.0 {headers} toy/data/include/ toy/data/other/include/")\n'
             f'FOLIO_WHEELS_sanitizer=("toy-check==3.0 {tools} nvidia/cu13/compute-sanitizer/")\n')
 
     def script(self, path, body):
@@ -89,7 +90,7 @@ def test_unpacks_headers_alone(tmp_path):
     done, _ = Machine(tmp_path).run()
     assert done.returncode == 0, done.stderr
     found = {path.name for path in (tmp_path / "build-cuda-toolkit/flashinfer").rglob("*") if path.is_file()}
-    assert found == {"a.cuh", "LICENSE", "wheels.txt"}
+    assert found == {"a.cuh", "c.h", "LICENSE", "wheels.txt"}
 
 
 @LINUX
@@ -145,6 +146,6 @@ def test_refuses_an_installed_nccl_that_is_too_old(tmp_path):
 
 def test_names_no_wheel_without_its_hash():
     text = (ROOT / "deploy/cuda_wheels.sh").read_text()
-    pins = re.findall(r'"(\S+==\S+) ([0-9a-f]+)( \S+/)?"', text)
+    pins = re.findall(r'"(\S+==\S+) ([0-9a-f]+)((?: \S+/)*)"', text)
     assert len(pins) == text.count("==") > 8
     assert all(len(digest) == 64 for _, digest, _ in pins)

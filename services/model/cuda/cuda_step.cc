@@ -94,12 +94,13 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
     part.row_starts.push_back(static_cast<int32_t>(part.rows));
   }
   const int32_t* row_starts = progress.inputs.Put(absl::MakeConstSpan(part.row_starts)).data;
+  const bool single_rows = part.rows == count;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
-    std::vector<int32_t> starts{0};  // as the plan wants them
-    const auto first_page = static_cast<int32_t>(progress.pages);
+    std::vector<int32_t> contexts;  // as the plan wants them
+    const auto first_page = static_cast<uint32_t>(progress.pages);
     const auto on_device = progress.inputs.Reserve<int32_t>(count + 1);
     const auto last = progress.inputs.Reserve<int32_t>(count);
-    on_device.host[0] = first_page;
+    on_device.host[0] = static_cast<int32_t>(first_page);
     for (size_t i = 0; i < count; ++i) {
       const bool pads = i >= segments.size();
       const StepRows::Segment& one = pads ? segments.front() : segments[i];
@@ -117,15 +118,15 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
                           pads};
       const uint32_t pages = (context + page_tokens_ - 1) / page_tokens_;
       progress.pages += pages;
-      starts.push_back(starts.back() + static_cast<int32_t>(pages));
-      on_device.host[i + 1] = first_page + starts.back();
+      contexts.push_back(static_cast<int32_t>(single_rows ? pages * page_tokens_ : context));
+      on_device.host[i + 1] = static_cast<int32_t>(progress.pages);
       last.host[i] = static_cast<int32_t>((context - 1) % page_tokens_ + 1);
     }
-    const auto known = std::find(part.page_starts.begin(), part.page_starts.end(), starts);
-    const auto lengths = static_cast<uint32_t>(known - part.page_starts.begin());
-    if (known == part.page_starts.end()) part.page_starts.push_back(std::move(starts));
+    const auto known = std::find(part.contexts.begin(), part.contexts.end(), contexts);
+    const auto lengths = static_cast<uint32_t>(known - part.contexts.begin());
+    if (known == part.contexts.end()) part.contexts.push_back(std::move(contexts));
     part.layers.push_back(
-        {{pages_.as<int32_t>(), on_device.device, last.device, row_starts}, lengths});
+        {{pages_.as<int32_t>(), on_device.device, last.device, row_starts, first_page}, lengths});
   }
   return part;
 }

@@ -22,15 +22,18 @@ namespace folio::model {
 
 // AttentionPart is neighbouring rows that one kind of kernel serves: decode rows or prompt rows.
 struct AttentionPart {
-  // A layer's tables, and the index of their lengths in `page_starts`.
+  // A layer's tables, and the index of their lengths in `contexts`.
   struct Layer {
     kernels::cuda::LayerTables tables;
     uint32_t lengths = 0;
   };
   uint32_t first_row = 0;
   uint32_t rows = 0;
-  std::vector<int32_t> row_starts;                // [runs + 1]
-  std::vector<std::vector<int32_t>> page_starts;  // those that differ, each [runs + 1], from 0
+  std::vector<int32_t> row_starts;  // [runs + 1]
+  // Those that differ, each [runs] as a plan wants them. Layers may hold different numbers of
+  // tokens in the same number of pages. If every run is one row, a plan asks only for pages, and
+  // these are the tokens of whole ones, so that fewer layers need a plan of their own.
+  std::vector<std::vector<int32_t>> contexts;
   std::vector<Layer> layers;
 };
 
