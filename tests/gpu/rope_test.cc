@@ -5,23 +5,34 @@
 namespace folio::kernels::cuda {
 namespace {
 
+constexpr uint32_t kRows = 21;
+constexpr uint32_t kManyRows = 1030;  // of which each has one block for its query heads
+
 struct Shape {
-  uint32_t heads, kv_heads, head_dim, page_tokens = 16;
+  uint32_t heads, kv_heads, head_dim, page_tokens = 16, rows = kRows;
 };
-constexpr Shape kShapes[] = {{9, 3, 64},  {4, 4, 128}, {7, 1, 80},  {2, 2, 16},    {8, 2, 96},
-                             {5, 1, 128}, {6, 1, 64},  {64, 8, 64}, {3, 1, 64, 8}, {8, 8, 128, 32}};
+constexpr Shape kShapes[] = {{9, 3, 64},
+                             {4, 4, 128},
+                             {7, 1, 80},
+                             {2, 2, 16},
+                             {8, 2, 96},
+                             {5, 1, 128},
+                             {6, 1, 64},
+                             {64, 8, 64},
+                             {3, 1, 64, 8},
+                             {8, 8, 128, 32},
+                             {19, 1, 64, 16, kManyRows}};
 constexpr ScoreKind kKinds[] = {ScoreKind::kNormRatio, ScoreKind::kInverseKeyNorm, ScoreKind::kNone,
                                 ScoreKind::kKeyDifference};
 constexpr uint32_t kPositions = 100;
-constexpr uint32_t kRows = 21;
 
 // One batch: rows of qkv, with zero keys and zero values among them, and where they go.
 struct Batch {
   Batch(Random& random, const Shape& s)
       : shape{s.heads, s.kv_heads, s.head_dim},
         cols((s.heads + 2 * s.kv_heads) * s.head_dim),
-        pool(random, 12, s.kv_heads, s.head_dim, s.page_tokens),
-        qkv(RandomFloats(random, size_t{kRows} * cols)) {
+        pool(random, 2 * (s.rows / s.page_tokens + 1) + 8, s.kv_heads, s.head_dim, s.page_tokens),
+        qkv(RandomFloats(random, size_t{s.rows} * cols)) {
     // Zero keys, then zero keys and values, of either kind: rows 1 and 2, 7 and 8.
     for (const uint32_t row : {1u, 2u, 7u, 8u}) {
       std::fill_n(&qkv[row * cols + s.heads * s.head_dim], (2 - row % 2) * s.kv_heads * s.head_dim,
@@ -31,7 +42,7 @@ struct Batch {
       cos.push_back(std::cos(0.1f * static_cast<float>(i)));
       sin.push_back(std::sin(0.1f * static_cast<float>(i)));
     }
-    for (uint32_t r = 0; r < kRows; ++r) {
+    for (uint32_t r = 0; r < s.rows; ++r) {
       slots.push_back({r / s.page_tokens * 2, r % s.page_tokens,
                        static_cast<uint32_t>(random() % kPositions), kKinds[(r + 1) / 2 % 4]});
     }
@@ -83,8 +94,8 @@ TEST_P(GpuRopeTest, EqualsPlain) {
       const Result got =
           wide ? Run(batch, DataType::kFloat32, full.data()) : Run(batch, type(), half.data());
       RandomPool want = batch.pool;
-      cpu::ActivationBuffer q(*plain_, kRows, s.heads * s.head_dim);
-      plain_->RopeAppendScore(threads_, cpu::AsMatrix<const float>(batch.qkv, kRows, batch.cols),
+      cpu::ActivationBuffer q(*plain_, s.rows, s.heads * s.head_dim);
+      plain_->RopeAppendScore(threads_, cpu::AsMatrix<const float>(batch.qkv, s.rows, batch.cols),
                               batch.shape, {batch.cos.data(), batch.sin.data(), kPositions},
                               batch.slots, want.view(), q.view());
       for (size_t i = 0; i < got.q.size(); ++i) ASSERT_EQ(got.q[i], Round(type(), q.at(i))) << i;

@@ -18,7 +18,42 @@ using device::Store;
 constexpr uint32_t kWarps = 4;
 static_assert(kWarps * kWarp >= kMaxKvHeads);  // a thread per score
 
-// Block (row, 0) stores the row's K, V and scores, the others turn kWarps query heads each.
+// Heads that a warp rotates at once, so that their numbers are under way together.
+constexpr int kAtOnce = 4;
+// From so many rows on, a row has one block for all query heads. Fewer rows need the others to
+// occupy the GPU, and more of them would take the time to start blocks.
+constexpr uint32_t kManyRows = 1024;
+
+// Rotates the query heads first, first + kWarps and so on, up to kAtOnce of them.
+template <typename In, typename T>
+__device__ __forceinline__ void RotateHeads(const In* row, const float* cos, const float* sin,
+                                            const AttentionShape& shape, uint32_t first, T* q) {
+  constexpr int kEach = device::kEach;
+  const uint32_t half = shape.head_dim / 2;
+  for (uint32_t i = threadIdx.x % kWarp * kEach; i < half; i += kWarp * kEach) {
+    float a[kAtOnce][kEach], b[kAtOnce][kEach], c[kEach], s[kEach];
+    device::Load(cos + i, c);
+    device::Load(sin + i, s);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const size_t at = size_t{min(first + k * kWarps, shape.heads - 1)} * shape.head_dim + i;
+      device::Load(row + at, a[k]);
+      device::Load(row + at + half, b[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const uint32_t head = first + k * kWarps;
+      if (head >= shape.heads) break;
+      device::Pack<T, kEach> low, high;
+      device::RotatePairs(a[k], b[k], c, s, low, high);
+      T* to = q + size_t{head} * shape.head_dim + i;
+      *reinterpret_cast<device::Pack<T, kEach>*>(to) = low;
+      *reinterpret_cast<device::Pack<T, kEach>*>(to + half) = high;
+    }
+  }
+}
+
+// Block (row, 0) stores the row's K, V and scores. The others turn the query heads.
 template <typename In, typename T>
 __global__ void __launch_bounds__(kWarps* kWarp)
     RopeAppendKernel(const In* qkv, size_t stride, AttentionShape shape, RopeTable rope,
@@ -34,13 +69,19 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const float* cos = rope.cos + size_t{used ? slot.position : 0} * half;
   const float* sin = rope.sin + size_t{used ? slot.position : 0} * half;
   if (blockIdx.y > 0) {
-    const uint32_t head = (blockIdx.y - 1) * kWarps + warp;
-    if (head >= shape.heads) return;
-    T* to = q + blockIdx.x * q_stride + size_t{head} * shape.head_dim;
-    if (used) {
-      device::Rotate(row + size_t{head} * shape.head_dim, cos, sin, half, to);
-    } else {
-      for (uint32_t i = threadIdx.x % kWarp; i < shape.head_dim; i += kWarp) Store(0, to[i]);
+    T* to = q + blockIdx.x * q_stride;
+    if (!used) {
+      const uint32_t all = shape.heads * shape.head_dim;
+      const uint32_t threads = (gridDim.y - 1) * kWarps * kWarp;
+      for (uint32_t i = (blockIdx.y - 1) * kWarps * kWarp + threadIdx.x; i < all; i += threads) {
+        Store(0, to[i]);
+      }
+      return;
+    }
+    const uint32_t block_heads = kWarps * kAtOnce;
+    for (uint32_t first = (blockIdx.y - 1) * block_heads + warp; first < shape.heads;
+         first += (gridDim.y - 1) * block_heads) {
+      RotateHeads(row, cos, sin, shape, first, to);
     }
     return;
   }
@@ -90,7 +131,9 @@ absl::Status RopeAppendScore(Stream stream, ConstTensor qkv, const AttentionShap
   return device::WithInput(qkv.type, pool.type, [&](auto in, auto stored) {
     using In = typename decltype(in)::Type;
     using T = typename decltype(stored)::Type;
-    const dim3 grid(slots.size, 1 + device::Blocks(shape.heads, kWarps));
+    const uint32_t blocks =
+        slots.size < kManyRows ? device::Blocks(shape.heads, kWarps * kAtOnce) : 1;
+    const dim3 grid(slots.size, 1 + blocks);
     return device::LaunchOverlapping("RopeAppendScore", stream, grid, kWarps * kWarp,
                                      RopeAppendKernel<In, T>, static_cast<const In*>(qkv.data),
                                      qkv.stride, shape, rope, slots.data, Pages<T>(pool),

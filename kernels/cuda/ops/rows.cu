@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/swiglu.cuh"
 #include "kernels/cuda/ops/ops.h"
 
 namespace folio::kernels::cuda {
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   Load(row + i, gate);
   Load(row + cols + i, up);
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) gate[j] = gate[j] / (1.0f + expf(-gate[j])) * up[j];
+  for (int j = 0; j < kWidth; ++j) gate[j] = device::SwiGlu(gate[j], up[j]);
   StoreAll(gate, out + blockIdx.x * out_stride + i);
 }
 

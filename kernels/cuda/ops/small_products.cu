@@ -11,6 +11,7 @@
 #include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/device/product_operands.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/swiglu.cuh"
 #include "kernels/cuda/ops/small_products.h"
 
 namespace folio::kernels::cuda {
@@ -61,7 +62,7 @@ struct Gated {
   size_t stride;
 
   __device__ __forceinline__ void Put(uint32_t row, uint32_t output, const float (&sums)[2]) const {
-    device::Store(sums[0] / (1.0f + expf(-sums[0])) * sums[1], out[row * stride + output]);
+    device::Store(device::SwiGlu(sums[0], sums[1]), out[row * stride + output]);
   }
 };
 

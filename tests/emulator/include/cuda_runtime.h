@@ -74,6 +74,8 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 
+inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 template <typename T>
 T __ldcg(const T* from) {
   return *from;
