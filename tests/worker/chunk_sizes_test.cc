@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <random>
-#include <utility>
-#include <vector>
 
 namespace folio::worker {
 namespace {
@@ -82,36 +80,6 @@ TEST_F(ChunkSizesTest, StepsAreAtMostSoManyTimesAsLongAsDecoding) {
   const Device slow = {.weights = 0.03};
   Decode(sizes, slow, 8, 20);
   EXPECT_LE(Run(sizes, slow, 8, 20), 0.05);
-}
-
-// A token costs more the more tokens lie before it, and a GPU is two steps behind the choice.
-TEST_F(ChunkSizesTest, StepsStayAsLongWhileAPromptGrows) {
-  TokenBudget budget = kGpu;
-  budget.most_times_decode = 2;
-  ChunkSizes sizes(budget);
-  constexpr uint32_t kDecodes = 32, kPrompt = 8192;
-  constexpr double kDecode = 1.44e-3, kToken = 3.4e-6, kBefore = 5e-10;
-  sizes.Add({0, kPrompt}, absl::Milliseconds(39));
-  double longest = 0;
-  for (int prompt = 0; prompt < 4; ++prompt) {
-    for (int i = 0; i < 20; ++i) sizes.Add({kDecodes, 0}, absl::Seconds(kDecode));
-    std::vector<std::pair<StepSize, double>> in_flight;
-    for (uint32_t begin = 0; begin < kPrompt || !in_flight.empty();) {
-      const uint32_t tokens = std::min(sizes.Choose(kDecodes), kPrompt - begin);
-      if (tokens > 0) {
-        const double cost = kToken + kBefore * (begin + tokens / 2.0);
-        in_flight.push_back({{kDecodes, tokens}, kDecode + 1e-4 + tokens * cost});
-        begin += tokens;
-        if (in_flight.size() < 3 && begin < kPrompt) continue;
-      }
-      const auto [size, seconds] = in_flight.front();
-      in_flight.erase(in_flight.begin());
-      if (prompt > 0) longest = std::max(longest, seconds);
-      sizes.Add(size, absl::Seconds(seconds));
-    }
-  }
-  EXPECT_LE(longest, 2.14 * kDecode);
-  EXPECT_GE(longest, 1.9 * kDecode);
 }
 
 TEST_F(ChunkSizesTest, StepsBesideDecodesComeToTheTarget) {

@@ -21,18 +21,18 @@ uint32_t TokensIn(double seconds, double cost, uint32_t most) {
 
 }  // namespace
 
-// The newest sample counts most, because the cost of a token grows as its prompt does: attention
-// reads all that came before. A step may also be slow because of something else, so that one sample
-// raises the cost by no more than kMostAtOnce. The time of a short chunk is mostly that of reading
-// the weights, so its cost only shows that longer ones cost no more.
+// A step may be slow because of something else, but never fast. So a lower cost is believed at
+// once, and a higher one slowly. The time of a short chunk is mostly that of reading the weights,
+// so its cost only shows that longer ones cost no more.
 void ChunkSizes::Cost::Add(double sample, bool long_enough) {
-  constexpr double kNewest = 0.7, kMostAtOnce = 2;
+  constexpr double kLower = 0.7, kHigher = 0.3, kMostAtOnce = 4;
   if (seconds == 0) {
     seconds = long_enough ? sample : 0;
     return;
   }
   if (!long_enough && sample > seconds) return;
-  seconds += kNewest * (std::min(sample, kMostAtOnce * seconds) - seconds);
+  const double weight = sample < seconds ? kLower : kHigher;
+  seconds += weight * (std::min(sample, kMostAtOnce * seconds) - seconds);
 }
 
 void ChunkSizes::Add(const StepSize& size, absl::Duration took) {
