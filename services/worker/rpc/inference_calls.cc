@@ -37,13 +37,14 @@ void PendingRequest::Cancel(CloseReason why) {
 }
 
 GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
-                           SlowClients* slow_clients, const RequestRecorder& recorder,
-                           AccessEntry access)
+                           SlowClients* slow_clients, WriteStarter* writes,
+                           const RequestRecorder& recorder, AccessEntry access)
     : deadline_(SteadyDeadline(context->raw_deadline())),
       recorder_(recorder),
       access_(std::move(access)),
       pending_(queue),
-      slow_(slow_clients, context) {}
+      slow_(slow_clients, context),
+      writes_(writes) {}
 
 void GenerateCall::Begin(absl::StatusOr<SequenceRequest> request) {
   absl::Status status = request.status();
@@ -54,14 +55,20 @@ void GenerateCall::Begin(absl::StatusOr<SequenceRequest> request) {
 void GenerateCall::OnEvent(Event event) {
   recorder_.OnEvent(event);
   access_.OnEvent(event);
-  absl::MutexLock lock(&mutex_);
-  if (broken_) return;
-  waiting_.Push(ToProto(std::move(event)));
-  if (!writing_) WriteNext();
-  if (paused_ || !waiting_.full()) return;
-  paused_ = true;
-  pending_.Pause();
-  WatchClient();
+  v1::GenerateResponse message = ToProto(std::move(event));
+  {
+    absl::MutexLock lock(&mutex_);
+    if (broken_) return;
+    waiting_.Push(std::move(message));
+    if (!paused_ && waiting_.full()) {
+      paused_ = true;
+      pending_.Pause();
+      WatchClient();
+    }
+    if (writing_) return;  // OnWriteDone writes it
+    writing_ = true;
+  }
+  writes_->Start(this);
 }
 
 void GenerateCall::OnEnd(absl::Status status) {
@@ -92,7 +99,10 @@ void GenerateCall::OnWriteDone(bool ok) {
       pending_.Continue();
     }
     WatchClient();
-    if (!waiting_.empty()) WriteNext();
+    if (!waiting_.empty()) {
+      writing_ = true;
+      StartWrite(&waiting_.front());
+    }
     if (writing_ || !end_) return;
   }
   FinishNow();
@@ -108,8 +118,8 @@ void GenerateCall::WatchClient() {
   watched_ = behind;
 }
 
-void GenerateCall::WriteNext() {
-  writing_ = true;
+void GenerateCall::StartWriteNow() {
+  absl::MutexLock lock(&mutex_);
   StartWrite(&waiting_.front());
 }
 

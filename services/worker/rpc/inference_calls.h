@@ -21,6 +21,7 @@
 #include "services/worker/rpc/send_buffer.h"
 #include "services/worker/rpc/slow_clients.h"
 #include "services/worker/rpc/unary_call.h"
+#include "services/worker/rpc/write_starter.h"
 
 namespace folio::worker {
 
@@ -57,11 +58,12 @@ class PendingRequest {
 // While the client does not read, the sequence stands still with its pages. SlowClients ends a call
 // that is behind for too long.
 class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateResponse>,
-                           public ResultSink {
+                           public ResultSink,
+                           private WritingCall {
  public:
-  // Borrows context, queue and slow clients.
+  // Borrows context, queue, slow clients and write starter.
   GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue, SlowClients* slow_clients,
-               const RequestRecorder& recorder, AccessEntry access);
+               WriteStarter* writes, const RequestRecorder& recorder, AccessEntry access);
 
   // Once, from any thread. Ends the call if the request is not OK. The call may be gone afterwards.
   void Begin(absl::StatusOr<SequenceRequest> request);
@@ -74,9 +76,9 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
   void OnDone() override;
 
  private:
-  // Writes one message at a time. FinishNow follows the last one, after the step loop has ended the
-  // sequence.
-  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One message is written at a time, the first of several by the write starter. FinishNow follows
+  // the last one, after the step loop has ended the sequence.
+  void StartWriteNow() override ABSL_LOCKS_EXCLUDED(mutex_);
   void FinishNow() ABSL_LOCKS_EXCLUDED(mutex_);
   // The client has a time from now on to read its next message, if it is behind.
   void WatchClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,6 +90,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
   PendingRequest pending_;
 
   SlowClients::Watch slow_;
+  WriteStarter* const writes_;
 
   absl::Mutex mutex_;
   SendBuffer waiting_ ABSL_GUARDED_BY(mutex_);

@@ -120,7 +120,8 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
        .tenant = request->tenant(),
        .cache = request->cache(),
        .resumed_tokens = static_cast<uint32_t>(request->resume().received_tokens_size())});
-  auto* call = new GenerateCall(context, queue_, &slow_clients_, recorder, std::move(access));
+  auto* call = new GenerateCall(context, queue_, &slow_clients_, &write_starter_, recorder,
+                                std::move(access));
   BeginLater(call, context, request, &CheckGenerate);
   return call;
 }

@@ -17,6 +17,7 @@
 #include "services/worker/rpc/request_metrics.h"
 #include "services/worker/rpc/slow_clients.h"
 #include "services/worker/rpc/tokenizer_pool.h"
+#include "services/worker/rpc/write_starter.h"
 
 namespace folio::worker {
 
@@ -67,6 +68,7 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
   const AccessLog access_log_;
   RequestMetrics metrics_;
   SlowClients slow_clients_;
+  WriteStarter write_starter_;
   TokenizerPool tokenizer_pool_;
 };
 
