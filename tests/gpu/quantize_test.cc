@@ -63,41 +63,6 @@ TEST_P(GpuQuantizeTest, EveryNumberIsRoundedAsOnTheHost) {
   }
 }
 
-TEST_P(GpuQuantizeTest, WhatACodeLostIsTheRest) {
-  const uint32_t rows = 3;
-  const uint32_t cols = 576;
-  const std::vector<float> x = RandomFloats(random_, rows * cols, 3.0f);
-  const std::vector<float> weight = RandomFloats(random_, cols);
-  const OnDevice<float> hidden(x);
-  const OnDevice<float> factors(weight);
-  const OnDevice<uint16_t> rounded(Stored(rows * cols));
-  const OnDevice<uint16_t> loss(Stored(rows * cols, 0x7fff));
-  const OnDevice<uint8_t> codes(std::vector<uint8_t>(rows * cols));
-  const OnDevice<float> scales{std::vector<float>(rows)};
-  const Tensor in = Dense(hidden.data(), DataType::kFloat32, rows, cols);
-  const Tensor norm = Dense(rounded.data(), type(), rows, cols);
-  const Tensor kept{codes.data(), DataType::kE4M3, rows, cols, cols, scales.data()};
-  ASSERT_TRUE(AddRmsNorm(nullptr, in, {}, factors.data(), 1e-5f, norm).ok());
-  ASSERT_TRUE(QuantizeRows(nullptr, norm, kept).ok());
-  ASSERT_TRUE(
-      RoundingLoss(nullptr, in, factors.data(), 1e-5f, kept, Dense(loss.data(), type(), rows, cols))
-          .ok());
-  const std::vector<uint8_t> code = codes.Read();
-  const std::vector<float> scale = scales.Read();
-  const Stored lost = loss.Read();
-  for (uint32_t row = 0; row < rows; ++row) {
-    double squares = 0;
-    for (uint32_t i = 0; i < cols; ++i) squares += double{x[row * cols + i]} * x[row * cols + i];
-    for (uint32_t i = 0; i < cols; ++i) {
-      const size_t at = row * cols + i;
-      const double want = x[at] / std::sqrt(squares / cols + 1e-5) * weight[i];
-      ASSERT_NEAR(double{e4m3{code[at]}.ToFloat()} * scale[row] + Value(type(), lost[at]), want,
-                  (std::fabs(want) + scale[row]) * Precision(type()) / 8 + 1e-6)
-          << "element " << i;
-    }
-  }
-}
-
 TEST_P(GpuQuantizeTest, WhatIsNotServedIsSaid) {
   const OnDevice<uint8_t> some(std::vector<uint8_t>(512));
   const OnDevice<float> scales(std::vector<float>(8));

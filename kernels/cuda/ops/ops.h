@@ -33,7 +33,7 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
                         float eps, Tensor out);
 
 // out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded, which is the part that AddRmsNorm
-// lost when it rounded the same rows. `rounded` has out's type, bf16 or fp16, or is E4M3.
+// lost when it rounded the same rows. `rounded` has out's type, bf16 or fp16.
 absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
                           ConstTensor rounded, Tensor out);
 

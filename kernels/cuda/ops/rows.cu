@@ -13,7 +13,6 @@ using device::BlockSum;
 using device::Load;
 using device::Pack;
 using device::StoreAll;
-using device::TypeTag;
 
 constexpr int kThreads = 256;
 
@@ -67,11 +66,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Moves one number at a time, which is slow but rarely needed.
-template <typename Rounded, typename T>
+template <typename T>
 __global__ void __launch_bounds__(kThreads)
     RoundingLossKernel(const float* hidden, size_t hidden_stride, const float* weight, float eps,
-                       const Rounded* rounded, const float* scales, size_t rounded_stride, T* out,
-                       size_t out_stride, uint32_t cols) {
+                       const T* rounded, size_t rounded_stride, T* out, size_t out_stride,
+                       uint32_t cols) {
   __shared__ float scratch[kThreads / device::kWarp];
   device::LetNextKernelStart();
   device::WaitForEarlierKernels();
@@ -80,9 +79,8 @@ __global__ void __launch_bounds__(kThreads)
   for (uint32_t i = threadIdx.x; i < cols; i += kThreads) squares += x[i] * x[i];
   const float mean = BlockSum<kThreads>(squares, scratch) / static_cast<float>(cols);
   const float scale = 1.0f / sqrtf(mean + eps);
-  const float kept_scale = scales != nullptr ? scales[blockIdx.x] : 1.0f;
   for (uint32_t i = threadIdx.x; i < cols; i += kThreads) {
-    const float kept = device::ToFloat(rounded[blockIdx.x * rounded_stride + i]) * kept_scale;
+    const float kept = device::ToFloat(rounded[blockIdx.x * rounded_stride + i]);
     device::Store(x[i] * scale * weight[i] - kept, out[blockIdx.x * out_stride + i]);
   }
 }
@@ -182,23 +180,17 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
 
 absl::Status RoundingLoss(Stream stream, ConstTensor hidden, const float* weight, float eps,
                           ConstTensor rounded, Tensor out) {
-  const bool codes = rounded.type == DataType::kE4M3 && rounded.scales != nullptr;
-  if (hidden.type != DataType::kFloat32 || (rounded.type != out.type && !codes) ||
-      hidden.cols != out.cols || rounded.cols != out.cols || rounded.rows < hidden.rows ||
-      out.rows < hidden.rows) {
+  if (hidden.type != DataType::kFloat32 || rounded.type != out.type || hidden.cols != out.cols ||
+      rounded.cols != out.cols || rounded.rows < hidden.rows || out.rows < hidden.rows) {
     return device::Unserved("the rounding loss must have the shape and type of the rounded rows");
   }
   return device::WithStorage(out.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const auto launch = [&](auto kept) {
-      using Rounded = typename decltype(kept)::Type;
-      return device::LaunchOverlapping(
-          "RoundingLoss", stream, dim3(hidden.rows), kThreads, RoundingLossKernel<Rounded, T>,
-          static_cast<const float*>(hidden.data), hidden.stride, weight, eps,
-          static_cast<const Rounded*>(rounded.data), rounded.scales, rounded.stride,
-          static_cast<T*>(out.data), out.stride, out.cols);
-    };
-    return codes ? launch(device::TypeTag<e4m3>()) : launch(tag);
+    return device::LaunchOverlapping("RoundingLoss", stream, dim3(hidden.rows), kThreads,
+                                     RoundingLossKernel<T>, static_cast<const float*>(hidden.data),
+                                     hidden.stride, weight, eps,
+                                     static_cast<const T*>(rounded.data), rounded.stride,
+                                     static_cast<T*>(out.data), out.stride, out.cols);
   });
 }
 

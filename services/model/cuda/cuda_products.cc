@@ -21,7 +21,7 @@ using cuda::Tensor;
 // Kernels of few rows load eight columns of bf16 at once.
 bool ServesSmallProducts(const DeviceWeights& weights) {
   const ModelConfig& config = weights.config;
-  return weights.layers.front().qkv.type == DataType::kBf16 && config.hidden % 8 == 0 &&
+  return weights.layers.front().out.type == DataType::kBf16 && config.hidden % 8 == 0 &&
          config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
 }
 
@@ -48,11 +48,10 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();
   made->gemm_ = *std::move(gemm);
-  if (weights.layers.front().qkv.type != DataType::kE4M3) return made;
+  if (weights.layers.front().out.type != DataType::kE4M3) return made;
   auto quantizing =
       QuantizingGemm::Make(std::move(made->gemm_), memory, weights.config, options.max_rows);
   if (!quantizing.ok()) return quantizing.status();
-  made->quantizing_ = quantizing->get();
   made->gemm_ = *std::move(quantizing);
   return made;
 }
@@ -106,7 +105,8 @@ absl::Status CudaProducts::Multiply(const Tensor& in, const ConstTensor& weight,
 
 absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qkv,
                                 const Activations& attended) {
-  const DeviceLayerWeights& w = weights_.layers.front();
+  // The first layer may have a matrix in another type.
+  const DeviceLayerWeights& w = weights_.layers.back();
   // Shapes of decode steps, then doubling.
   const auto next = [&](uint32_t rows) {
     return std::min(rows < kMaxPaddedRows ? PaddedRows(rows + 1, max_rows_) : 2 * rows, max_rows_);
@@ -173,8 +173,7 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
        },
        [&] {
          if (layer > 0) return absl::OkStatus();
-         const ConstTensor kept = quantizing_ == nullptr ? normed : quantizing_->Codes(normed);
-         return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps, kept, loss);
+         return cuda::RoundingLoss(stream_, hidden, w.attention_norm, eps, normed, loss);
        },
        [&] {
          if (layer > 0) return absl::OkStatus();

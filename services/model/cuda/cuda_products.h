@@ -105,7 +105,6 @@ class CudaProducts {
   const kernels::cuda::Stream stream_;
   CudaCommunicator* const communicator_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;
-  const QuantizingGemm* quantizing_ = nullptr;  // the same, if layers have weights in E4M3
 
   Activations normed_;    // [max_rows, hidden]
   Activations loss_;      // [max_rows, hidden]

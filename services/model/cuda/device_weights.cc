@@ -83,9 +83,12 @@ size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
       c.tied_embeddings ? weights.embedding : places.Matrix(Role::kOutput, DataType::kBf16);
   weights.final_norm = places.Vector(Role::kFinalNorm);
   weights.layers.resize(c.num_layers);
+  // The first layer's keys and values follow from tokens alone, so that many scores are nearly the
+  // same, and codes of four bits would choose others among them.
+  const DataType first_qkv = type == DataType::kE4M3 ? DataType::kBf16 : type;
   for (DeviceLayerWeights& layer : weights.layers) {
     layer.attention_norm = places.Vector(Role::kAttentionNorm);
-    layer.qkv = places.Matrices(kQkvRoles, type);
+    layer.qkv = places.Matrices(kQkvRoles, &layer == &weights.layers.front() ? first_qkv : type);
     if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
     layer.out = places.Matrix(Role::kAttentionOut, type);
     layer.ffn_norm = places.Vector(Role::kFfnNorm);
@@ -258,7 +261,7 @@ absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
   auto weights = std::make_unique<DeviceWeights>();
   weights->config = source.config();
   const size_t bytes = Place(nullptr, type, *weights);
-  if (absl::Status served = CheckCodes(weights->layers.front()); !served.ok()) return served;
+  if (absl::Status served = CheckCodes(weights->layers.back()); !served.ok()) return served;
   auto held = memory.Allocate(bytes, "the weights");
   if (!held.ok()) return held.status();
   weights->memory = *std::move(held);

@@ -40,15 +40,13 @@ class QuantizingGemm final : public kernels::cuda::Gemm {
     return gemm_->TuneInParts(stream, in, weight, parts);
   }
 
-  // The codes of `in` lie there after it was multiplied by a weight in E4M3, until the next such
-  // product.
-  kernels::cuda::Tensor Codes(const kernels::cuda::ConstTensor& in) const;
-
  private:
   QuantizingGemm(std::unique_ptr<kernels::cuda::Gemm> gemm, kernels::cuda::DeviceBuffer codes,
                  kernels::cuda::DeviceBuffer scales)
       : gemm_(std::move(gemm)), codes_(std::move(codes)), scales_(std::move(scales)) {}
 
+  // The place of the codes of `in`.
+  kernels::cuda::Tensor Codes(const kernels::cuda::ConstTensor& in) const;
   // Turns `in` into its codes if the weight wants them.
   absl::Status Prepare(kernels::cuda::Stream stream, const kernels::cuda::ConstTensor& weight,
                        kernels::cuda::ConstTensor& in) const;

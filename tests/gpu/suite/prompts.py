@@ -43,7 +43,7 @@ def rate(node, requests, tokens, seconds):
     best, end = None, time.monotonic() + seconds
     for repeat in range(REPEATS):
         left = max(1, end - time.monotonic())
-        found, why = load.bench(node, f"prompts_{requests}_{repeat}", left, *cell_flags(requests, tokens, 2))
+        found, why = load.bench(node, f"prompts_{requests}_{repeat}", left, *cell_flags(requests, tokens, 1))
         if not found or found["results"]["failed"]:
             return {"state": "failed", "detail": why or f"{found['results']['failed']} requests failed"}
         last = found["results"]["ttft_ms"]["max"]
