@@ -86,6 +86,7 @@ void GenerateCall::OnEnd(absl::Status status) {
 }
 
 void GenerateCall::OnWriteDone(bool ok) {
+  const v1::GenerateResponse* next = nullptr;
   {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
@@ -99,12 +100,11 @@ void GenerateCall::OnWriteDone(bool ok) {
       pending_.Continue();
     }
     WatchClient();
-    if (!waiting_.empty()) {
-      writing_ = true;
-      StartWrite(&waiting_.front());
-    }
-    if (writing_ || !end_) return;
+    writing_ = !waiting_.empty();
+    if (!writing_ && !end_) return;
+    next = writing_ ? &waiting_.front() : nullptr;
   }
+  if (next != nullptr) return StartWrite(next);
   FinishNow();
 }
 
@@ -118,9 +118,14 @@ void GenerateCall::WatchClient() {
   watched_ = behind;
 }
 
+// Outside the lock, which the step loop may want meanwhile. No other thread takes the message away.
 void GenerateCall::StartWriteNow() {
-  absl::MutexLock lock(&mutex_);
-  StartWrite(&waiting_.front());
+  const v1::GenerateResponse* message = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    message = &waiting_.front();
+  }
+  StartWrite(message);
 }
 
 // Finish is called outside the lock, because gRPC may delete this object before it returns.
