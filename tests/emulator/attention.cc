@@ -104,6 +104,9 @@ struct Layer {
 
 }  // namespace
 
+// As on Hopper, so that plans have contexts in tokens.
+absl::StatusOr<bool> PlansReadTokens(const AttentionShape&) { return true; }
+
 absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
                                             const AttentionShape& shape, uint32_t page_tokens,
                                             const AttentionOptions& options,

@@ -183,6 +183,12 @@ cudaError_t PlanFa2(Stream stream, const AttentionWork& work, const AttentionOpt
 
 }  // namespace
 
+absl::StatusOr<bool> PlansReadTokens(const AttentionShape& shape) {
+  const auto gpu = CurrentGpu();
+  if (!gpu.ok()) return gpu.status();
+  return gpu->is_hopper && attention::FindHopperKernel(DataType::kBf16, shape.head_dim) != nullptr;
+}
+
 absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
                                             const AttentionShape& shape, uint32_t page_tokens,
                                             const AttentionOptions& options,

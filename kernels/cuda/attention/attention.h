@@ -109,6 +109,11 @@ absl::Status RunAttention(Stream stream, const AttentionPlan& plan, ConstTensor 
 
 // These checks return the errors for a model, a step and a layer.
 absl::Status CheckShape(const AttentionShape& shape);
+
+// Whether plans for this shape on the current GPU may ask for contexts in tokens. Otherwise they
+// ask for pages alone, and contexts that are given in whole pages have fewer different ones.
+// INTERNAL with CUDA's words.
+absl::StatusOr<bool> PlansReadTokens(const AttentionShape& shape);
 absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
                        const AttentionOptions& options);
 absl::Status CheckRun(const AttentionPlan& plan, ConstTensor q, const DevicePool& pool,

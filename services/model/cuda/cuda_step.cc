@@ -22,8 +22,9 @@ uint32_t FedId(uint32_t id, SequenceSlot slot) {
 
 absl::StatusOr<std::unique_ptr<StepInputBuilder>> StepInputBuilder::Make(
     kernels::cuda::DeviceMemory& memory, uint32_t layers, uint32_t page_tokens, uint32_t max_rows,
-    uint32_t max_pages) {
-  std::unique_ptr<StepInputBuilder> layout(new StepInputBuilder(layers, page_tokens, max_pages));
+    uint32_t max_pages, bool plans_read_tokens) {
+  std::unique_ptr<StepInputBuilder> layout(
+      new StepInputBuilder(layers, page_tokens, max_pages, plans_read_tokens));
   auto slots = memory.Allocate(size_t{layers} * max_rows * sizeof(kernels::AppendSlot),
                                "places of a step's rows");
   if (!slots.ok()) return slots.status();
@@ -94,7 +95,7 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
     part.row_starts.push_back(static_cast<int32_t>(part.rows));
   }
   const int32_t* row_starts = progress.inputs.Put(absl::MakeConstSpan(part.row_starts)).data;
-  const bool single_rows = part.rows == count;
+  const bool whole_pages = !plans_read_tokens_ || part.rows == count;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
     std::vector<int32_t> contexts;  // as the plan wants them
     const auto first_page = static_cast<uint32_t>(progress.pages);
@@ -118,7 +119,7 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
                           pads};
       const uint32_t pages = (context + page_tokens_ - 1) / page_tokens_;
       progress.pages += pages;
-      contexts.push_back(static_cast<int32_t>(single_rows ? pages * page_tokens_ : context));
+      contexts.push_back(static_cast<int32_t>(whole_pages ? pages * page_tokens_ : context));
       on_device.host[i + 1] = static_cast<int32_t>(progress.pages);
       last.host[i] = static_cast<int32_t>((context - 1) % page_tokens_ + 1);
     }

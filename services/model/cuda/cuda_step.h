@@ -31,8 +31,8 @@ struct AttentionPart {
   uint32_t rows = 0;
   std::vector<int32_t> row_starts;  // [runs + 1]
   // Those that differ, each [runs] as a plan wants them. Layers may hold different numbers of
-  // tokens in the same number of pages. If every run is one row, a plan asks only for pages, and
-  // these are the tokens of whole ones, so that fewer layers need a plan of their own.
+  // tokens in the same number of pages. If a plan asks only for pages, as it does where every run
+  // is one row, these are the tokens of whole ones, so that fewer layers need a plan of their own.
   std::vector<std::vector<int32_t>> contexts;
   std::vector<Layer> layers;
 };
@@ -54,12 +54,11 @@ struct StepInputs {
 // of arrays is enough.
 class StepInputBuilder {
  public:
-  // `max_pages` counts the pages of all tables of a step together. Errors are DeviceMemory's.
-  static absl::StatusOr<std::unique_ptr<StepInputBuilder>> Make(kernels::cuda::DeviceMemory& memory,
-                                                                uint32_t layers,
-                                                                uint32_t page_tokens,
-                                                                uint32_t max_rows,
-                                                                uint32_t max_pages);
+  // `max_pages` counts the pages of all tables of a step together. See PlansReadTokens for the last
+  // one. Errors are DeviceMemory's.
+  static absl::StatusOr<std::unique_ptr<StepInputBuilder>> Make(
+      kernels::cuda::DeviceMemory& memory, uint32_t layers, uint32_t page_tokens, uint32_t max_rows,
+      uint32_t max_pages, bool plans_read_tokens);
 
   // Puts changes of the tables into `uploads` and the step's arrays into `inputs`, where steps of
   // one shape have the same order and sizes. The tables do not have the step's rows yet. A batch of
@@ -78,8 +77,12 @@ class StepInputBuilder {
   }
 
  private:
-  StepInputBuilder(uint32_t layers, uint32_t page_tokens, uint32_t max_pages)
-      : layers_(layers), page_tokens_(page_tokens), max_pages_(max_pages) {}
+  StepInputBuilder(uint32_t layers, uint32_t page_tokens, uint32_t max_pages,
+                   bool plans_read_tokens)
+      : layers_(layers),
+        page_tokens_(page_tokens),
+        max_pages_(max_pages),
+        plans_read_tokens_(plans_read_tokens) {}
 
   using Segments = absl::Span<const StepRows::Segment>;
   // The state of a Build.
@@ -97,6 +100,7 @@ class StepInputBuilder {
                     kernels::cuda::Uploads& inputs, StepInputs& step) const;
 
   uint32_t layers_, page_tokens_, max_pages_;
+  bool plans_read_tokens_;
   kernels::cuda::DeviceBuffer slots_;  // AppendSlot [layers][rows]
   kernels::cuda::DeviceBuffer pages_;  // int32_t, all layers' tables one after another
 };
