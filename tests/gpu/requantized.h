@@ -1,5 +1,6 @@
 // Requantized is a model whose layers hold the numbers that another one's have once they are
-// quantised to E4M3, so that the errors of activations are what a comparison shows.
+// quantised to E4M3, so that the errors of activations are what a comparison shows. The first
+// layer's queries, keys and values are not quantised.
 #ifndef FOLIO_TESTS_GPU_REQUANTIZED_H_
 #define FOLIO_TESTS_GPU_REQUANTIZED_H_
 
@@ -17,7 +18,8 @@ class Requantized final : public ModelSource {
   const ModelConfig& config() const override { return of_.config(); }
   const TokenizerSpec& tokenizer() const override { return of_.tokenizer(); }
   absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role, uint32_t layer) const override {
-    if (!InfoOf(role).in_layer) return of_.ReadMatrix(role, layer);
+    const bool of_attention = role == Role::kQuery || role == Role::kKey || role == Role::kValue;
+    if (!InfoOf(role).in_layer || (layer == 0 && of_attention)) return of_.ReadMatrix(role, layer);
     const auto matrix = of_.ReadScaled(role, layer);
     if (!matrix.ok()) return matrix.status();
     const size_t cols = matrix->codes.size() / matrix->scales.size();

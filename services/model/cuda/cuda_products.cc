@@ -106,6 +106,7 @@ absl::Status CudaProducts::Multiply(const Tensor& in, const ConstTensor& weight,
 absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qkv,
                                 const Activations& attended) {
   // The first layer may have a matrix in another type.
+  const DeviceLayerWeights& first = weights_.layers.front();
   const DeviceLayerWeights& w = weights_.layers.back();
   // Shapes of decode steps, then doubling.
   const auto next = [&](uint32_t rows) {
@@ -131,7 +132,11 @@ absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qk
       if (communicator_ == nullptr) return tune(in, weight, hidden, true);
       return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
     };
-    absl::Status status = cuda::RunAll({[&] { return tune_layer(normed_, w.qkv, qkv); },
+    absl::Status status = cuda::RunAll({[&] {
+                                          if (first.qkv.type == w.qkv.type) return absl::OkStatus();
+                                          return tune_layer(normed_, first.qkv, qkv);
+                                        },
+                                        [&] { return tune_layer(normed_, w.qkv, qkv); },
                                         [&] { return tune_sum(attended, w.out); },
                                         [&] { return tune_layer(normed_, w.gate_up, gate_up_); },
                                         [&] { return tune_sum(ffn_, w.down); },
