@@ -32,7 +32,8 @@ def prompts(results):
     lines = [
         "## Prompts through sockets",
         "",
-        "folio-manager and folio-worker with default flags. Tokens/s up to the last first token of prompts that arrive together.",
+        "folio-manager and folio-worker with default flags. Tokens/s up to the last first token of prompts that arrive together,",
+        "the median of several runs.",
         "To reach: vLLM's, whose engine is in its benchmark's process. vLLM's decode rate at the same cell stands beside.",
         "",
     ]
