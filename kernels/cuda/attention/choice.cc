@@ -21,7 +21,8 @@ double WalkedTokens(int64_t rows, int64_t context) {
   const int64_t tiles = TilesOf(rows);
   const int64_t before = context - rows;
   const int64_t full = tiles - 1;  // all but the last
-  return static_cast<double>(full * before + kHopperTile * full * (full + 1) / 2 + context);
+  const int64_t own = kHopperTile * full * (full + 1) / 2;
+  return static_cast<double>(full * before + own + context);
 }
 
 }  // namespace
