@@ -1,12 +1,57 @@
-"""Load on a node by `folioctl bench`, and the same load on vLLM where it is at hand."""
+"""Sections that put load on a node by `folioctl bench`, and the same load on vLLM where it is at hand."""
 
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
+import time
 
-from .sections import execute, last_words, read_records
+from . import shape_model
+from .node import Broken, Node, keep_logs
+from .sections import FAIL, PASS, Outcome, execute, last_words, read_records
+
+TO_END = 12  # seconds that the daemons may take to end
+
+
+def outcome_of(name, work, words, logs, seconds):
+    """The outcome of work(folder, left, records), which adds to the records and returns words about what went wrong.
+    `left` gives the seconds that are left, `words` tells a record, and `logs` is the folder of the logs."""
+    end, records, told = time.monotonic() + seconds - TO_END, [], []
+    with tempfile.TemporaryDirectory(prefix=f"folio-{name}.") as folder:
+        try:
+            told = work(pathlib.Path(folder), lambda: max(0, end - time.monotonic()), records)
+        except (Broken, subprocess.SubprocessError, OSError) as broken:
+            return Outcome(FAIL, str(broken)[:400], records)
+        finally:
+            keep_logs(pathlib.Path(folder), logs / f"{name}.log")
+    good = records and all(one["state"] == "measured" for one in records)
+    return Outcome(PASS if good else FAIL, "; ".join([*map(words, records), *told]), records)
+
+
+def run_cases(places, folder, shape, device, pool, left, worker_flags, cases, least):
+    """The records of cases, each of which is what names it and run(node), on a node with a model of that shape. None is begun
+    with less than so many seconds."""
+    shape_model.write(folder / "model", shape)
+    records = []
+    with Node(places, folder, device, pool) as node:
+        node.await_serving("manager", node.manager_address, time.monotonic() + left())
+        node.start_worker("worker", folder / "model", *worker_flags)
+        node.await_serving("worker", node.address("worker"), time.monotonic() + left())
+        for named, run in cases:
+            found = {"state": "not run", "detail": "the time was up"} if left() < least else run(node)
+            records.append({**named, **found})
+            if node.processes["worker"].poll() is not None:
+                raise Broken(f"the worker has ended: {node.words('worker')}")
+    return records
+
+
+def tell(prog, outcome):
+    for record in outcome.records:
+        print(json.dumps(record), flush=True)
+    if outcome.state != PASS:
+        sys.exit(f"{prog}: {outcome.detail}")
 
 
 def bench(node, name, seconds, *flags):

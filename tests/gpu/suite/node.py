@@ -176,6 +176,12 @@ def assert_all_free(node):
         time.sleep(0.1)
 
 
+def keep_logs(folder, log):
+    """Writes the logs of what was started in a folder, or in folders of it, into one file."""
+    logs = sorted([*folder.glob("*.log"), *folder.glob("*/*.log")])
+    log.write_text("".join(f"== {one.name}\n{one.read_text(errors='replace')}\n" for one in logs))
+
+
 def judge(play, log):
     """The outcome of play(folder), and the logs of what it started, in one file."""
     with tempfile.TemporaryDirectory(prefix="folio-gpu.") as folder:
@@ -186,6 +192,5 @@ def judge(play, log):
         except subprocess.TimeoutExpired as late:
             outcome = Outcome(FAIL, f"not done within {late.timeout:.0f} s: {pathlib.Path(late.cmd[0]).name}")
         finally:
-            logs = sorted(pathlib.Path(folder).glob("**/*.log"))
-            pathlib.Path(log).write_text("".join(f"== {one.name}\n{one.read_text(errors='replace')}\n" for one in logs))
+            keep_logs(pathlib.Path(folder), pathlib.Path(log))
     return outcome

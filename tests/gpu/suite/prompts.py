@@ -9,19 +9,13 @@ throughout.
 
 import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 
 from . import load, shape_model
-from .node import Broken, Node
 from .places import Places
-from .sections import FAIL, PASS, Outcome
 
 TOGETHER, ALONE = (64, 1024), (1, 8192)  # prompts at once, and their tokens
 REPEATS = 3
@@ -31,7 +25,6 @@ STREAM_SECONDS = 11  # so long do they decode at least, which is until the last 
 STEP_MS = {"1b": 1.2, "3b": 2.5, "8b": 5, "tiny": 40}  # the least that a step of theirs takes
 ARRIVALS = 6  # long prompts beside streams, one a second
 LEAST = 15  # seconds with which a case is begun
-TO_END = 12  # seconds that the daemons may take to end
 
 
 def cell_flags(requests, tokens, output, repeats=1):
@@ -77,26 +70,16 @@ def beside(node, shape, tokens, seconds):
 
 def measure(places, shape, device, pool, folder, left, flags, long):
     """The records of a shape."""
-    records = []
+    requests, tokens = TOGETHER if long == ALONE[1] else (TOGETHER[0], long // 2)
+    cases = [
+        ("prompts", requests, tokens, lambda node: rate(node, requests, tokens, left())),
+        ("prompts", 1, long, lambda node: rate(node, 1, long, left())),
+        ("beside", STREAMS, long, lambda node: beside(node, shape, long, left())),
+    ]
+    named = [({"record": kind, "model": shape_model.NAMES[shape], "shape": shape, "batch": batch, "context": context}, run)
+             for kind, batch, context, run in cases]  # fmt: skip
     (folder / shape).mkdir()
-    shape_model.write(folder / shape / "model", shape)
-    with Node(places, folder / shape, device, pool) as node:
-        node.await_serving("manager", node.manager_address, time.monotonic() + left())
-        node.start_worker("worker", folder / shape / "model", *flags)
-        node.await_serving("worker", node.address("worker"), time.monotonic() + left())
-        requests, tokens = TOGETHER if long == ALONE[1] else (TOGETHER[0], long // 2)
-        cases = [
-            ("prompts", requests, tokens, lambda: rate(node, requests, tokens, left())),
-            ("prompts", 1, long, lambda: rate(node, 1, long, left())),
-            ("beside", STREAMS, long, lambda: beside(node, shape, long, left())),
-        ]
-        for kind, batch, context, run in cases:
-            found = run() if left() > LEAST else {"state": "not run", "detail": "the time was up"}
-            records.append({"record": kind, "model": shape_model.NAMES[shape], "shape": shape, "batch": batch, "context": context,
-                            **found})  # fmt: skip
-            if node.processes["worker"].poll() is not None:
-                raise Broken(f"the worker has ended: {node.words('worker')}")
-    return records
+    return load.run_cases(places, folder / shape, shape, device, pool, left, flags, named, LEAST)
 
 
 def words(one):
@@ -112,28 +95,19 @@ def words(one):
 def run(places, logs, seconds, shapes=("1b", "8b"), device="cuda:0", pool="40GiB", vllm_folder=None, worker_flags=(),
         long=ALONE[1]):  # fmt: skip
     """The outcome, with a record for each case. `long` is the length of a long prompt."""
-    end, logs, records, told = time.monotonic() + seconds - TO_END, pathlib.Path(logs), [], []
+    logs = pathlib.Path(logs)
 
-    def left():
-        return max(0, end - time.monotonic())
+    def work(folder, left, records):
+        for shape in shapes:
+            records += measure(places, shape, device, pool, folder, left, worker_flags, long)
+        cells = [f"{streams}x{context}" for streams, context in (TOGETHER, ALONE)]
+        peer, told = load.ask_vllm(vllm_folder, shapes, cells, max(1, left()), logs / "prompts_vllm.log", folder)
+        for one in records:
+            if found := peer.get((one["shape"], one["batch"], one["context"])):
+                one |= {"vllm_tokens_s": found["prefill_tok_s"], "vllm_decode_tokens_s": found["decode_tok_s"]}
+        return told
 
-    with tempfile.TemporaryDirectory(prefix="folio-prompts.") as name:
-        folder = pathlib.Path(name)
-        try:
-            for shape in shapes:
-                records += measure(places, shape, device, pool, folder, left, worker_flags, long)
-            cells = [f"{streams}x{context}" for streams, context in (TOGETHER, ALONE)]
-            peer, told = load.ask_vllm(vllm_folder, shapes, cells, max(1, left()), logs / "prompts_vllm.log", folder)
-            for one in records:
-                if found := peer.get((one["shape"], one["batch"], one["context"])):
-                    one |= {"vllm_tokens_s": found["prefill_tok_s"], "vllm_decode_tokens_s": found["decode_tok_s"]}
-        except (Broken, subprocess.SubprocessError, OSError) as broken:
-            return Outcome(FAIL, str(broken)[:400], records)
-        finally:
-            texts = [f"== {one.name}\n{one.read_text(errors='replace')}\n" for one in sorted(folder.glob("*/*.log"))]
-            (logs / "prompts.log").write_text("".join(texts))
-    good = records and all(one["state"] == "measured" for one in records)
-    return Outcome(PASS if good else FAIL, "; ".join([*map(words, records), *told]), records)
+    return load.outcome_of("prompts", work, words, logs, seconds)
 
 
 def main(given=None):
@@ -148,12 +122,8 @@ def main(given=None):
     parser.add_argument("--worker_flag", action="append", default=[], help="passed on to folio-worker")
     parser.add_argument("--logs", type=pathlib.Path, default=pathlib.Path("."), help="folder for logs")
     options = parser.parse_args(given)
-    outcome = run(Places(options.bin, options.lib), options.logs, options.seconds, options.shapes.split(","), options.device,
-                  options.pool, options.vllm, options.worker_flag)  # fmt: skip
-    for record in outcome.records:
-        print(json.dumps(record), flush=True)
-    if outcome.state != PASS:
-        sys.exit(f"suite.prompts: {outcome.detail}")
+    load.tell(parser.prog, run(Places(options.bin, options.lib), options.logs, options.seconds, options.shapes.split(","),
+                               options.device, options.pool, options.vllm, options.worker_flag))  # fmt: skip
 
 
 if __name__ == "__main__":

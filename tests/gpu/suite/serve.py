@@ -10,24 +10,18 @@ lengths are such that a long such time remains, and that the mean context of tha
 
 import argparse
 import dataclasses
-import json
 import os
 import pathlib
-import subprocess
-import sys
-import tempfile
 import time
 
 from . import load, shape_model
-from .node import Broken, Node
 from .places import Places
-from .sections import FAIL, PASS, Outcome, execute, read_records
+from .sections import execute, read_records
 
 CELLS = ("64x1024", "128x1024", "64x8192/1024")
 CHUNK = 128  # prompt tokens of a step beside streams, by default; larger ones only leave more time
 WINDOW = 512  # tokens of each stream that come while all decode, at least
 LEAST = 20  # seconds with which a cell or a peer is begun
-TO_END = 12  # seconds that the daemons may take to end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,21 +100,10 @@ def rig(places, shape, cells, seconds, log, flags):
 
 def served(places, shape, cells, device, pool, folder, left, worker_flags):
     """The record of each cell."""
-    model = folder / "model"
-    shape_model.write(model, shape)
-    records = []
-    with Node(places, folder, device, pool) as node:
-        node.await_serving("manager", node.manager_address, time.monotonic() + left())
-        node.start_worker("worker", model, f"--max_batch={places_for(cells)}", *worker_flags)
-        node.await_serving("worker", node.address("worker"), time.monotonic() + left())
-        for cell in cells:
-            late = left() < LEAST
-            found = {"state": "not run", "detail": "the time was up"} if late else serve_cell(node, cell, left())
-            records.append({"record": "serve", "model": shape_model.NAMES[shape], "batch": cell.streams, "context": cell.context,
-                            "budget": cell.budget, **found})  # fmt: skip
-            if node.processes["worker"].poll() is not None:
-                raise Broken(f"the worker has ended: {node.words('worker')}")
-    return records
+    cases = [({"record": "serve", "model": shape_model.NAMES[shape], "batch": cell.streams, "context": cell.context,
+               "budget": cell.budget}, lambda node, cell=cell: serve_cell(node, cell, left())) for cell in cells]  # fmt: skip
+    flags = [f"--max_batch={places_for(cells)}", *worker_flags]
+    return load.run_cases(places, folder, shape, device, pool, left, flags, cases, LEAST)
 
 
 def compare(records, in_process, peer):
@@ -143,29 +126,18 @@ def words(one):
 def run(places, logs, seconds, shape="1b", cells=CELLS, device="cuda:0", pool="40GiB", vllm_folder=None, rig_flags=(),
         worker_flags=()):  # fmt: skip
     """The outcome, with a record for each cell. `logs` is the folder of the logs."""
-    end, logs, records, told = time.monotonic() + seconds - TO_END, pathlib.Path(logs), [], []
-    cells = [Cell.parse(text) for text in cells]
+    logs, cells = pathlib.Path(logs), [Cell.parse(text) for text in cells]
 
-    def left():
-        return max(0, end - time.monotonic())
+    def work(folder, left, records):
+        # The daemons have ended before the others begin, which take all of the GPU's memory.
+        records += served(places, shape, cells, device, pool, folder, left, worker_flags)
+        in_process = rig(places, shape, cells, left(), logs / "serve_rig.log", rig_flags) if left() > LEAST else {}
+        wanted = [f"{cell.streams}x{cell.context}" for cell in cells]
+        peer, told = load.ask_vllm(vllm_folder, [shape], wanted, max(1, left()), logs / "serve_vllm.log", folder)
+        compare(records, in_process, {key[1:]: found["decode_tok_s"] for key, found in peer.items()})
+        return told
 
-    with tempfile.TemporaryDirectory(prefix="folio-serve.") as name:
-        folder = pathlib.Path(name)
-        try:
-            # The daemons have ended before the others begin, which take all of the GPU's memory.
-            records = served(places, shape, cells, device, pool, folder, left, worker_flags)
-            in_process = rig(places, shape, cells, left(), logs / "serve_rig.log", rig_flags) if left() > LEAST else {}
-            wanted = [f"{cell.streams}x{cell.context}" for cell in cells]
-            peer, told = load.ask_vllm(vllm_folder, [shape], wanted, max(1, left()), logs / "serve_vllm.log", folder)
-            peer = {key[1:]: found["decode_tok_s"] for key, found in peer.items()}
-            compare(records, in_process, peer)
-        except (Broken, subprocess.SubprocessError, OSError) as broken:
-            return Outcome(FAIL, str(broken)[:400], records)
-        finally:
-            texts = [f"== {one.name}\n{one.read_text(errors='replace')}\n" for one in sorted(folder.glob("*.log"))]
-            (logs / "serve.log").write_text("".join(texts))
-    good = records and all(one["state"] == "measured" for one in records)
-    return Outcome(PASS if good else FAIL, "; ".join([*map(words, records), *told]), records)
+    return load.outcome_of("serve", work, words, logs, seconds)
 
 
 def main(given=None):
@@ -181,12 +153,9 @@ def main(given=None):
     parser.add_argument("--worker_flag", action="append", default=[], help="passed on to folio-worker")
     parser.add_argument("--logs", type=pathlib.Path, default=pathlib.Path("."), help="folder for logs")
     options = parser.parse_args(given)
-    outcome = run(Places(options.bin, options.lib), options.logs, options.seconds, options.shape, options.cells.split(","),
-                  options.device, options.pool, options.vllm, worker_flags=options.worker_flag)  # fmt: skip
-    for record in outcome.records:
-        print(json.dumps(record), flush=True)
-    if outcome.state != PASS:
-        sys.exit(f"suite.serve: {outcome.detail}")
+    load.tell(parser.prog, run(Places(options.bin, options.lib), options.logs, options.seconds, options.shape,
+                               options.cells.split(","), options.device, options.pool, options.vllm,
+                               worker_flags=options.worker_flag))  # fmt: skip
 
 
 if __name__ == "__main__":
