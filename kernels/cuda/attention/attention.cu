@@ -89,6 +89,11 @@ absl::StatusOr<Gpu> CurrentGpu() {
   return Gpu{static_cast<uint32_t>(processors), major == 9 && minor == 0};
 }
 
+// A plan serves both types, and both are compiled or neither.
+bool HasHopperKernels(const Gpu& gpu, const AttentionShape& shape) {
+  return gpu.is_hopper && attention::FindHopperKernel(DataType::kBf16, shape.head_dim) != nullptr;
+}
+
 // Whether the plan is for the Hopper kernels.
 absl::StatusOr<bool> TakesHopper(const AttentionWork& work, const AttentionShape& shape,
                                  const AttentionOptions& options, const AttentionMemory& memory) {
@@ -99,9 +104,7 @@ absl::StatusOr<bool> TakesHopper(const AttentionWork& work, const AttentionShape
   }
   const auto gpu = CurrentGpu();
   if (!gpu.ok()) return gpu.status();
-  // A plan serves both types, and both are compiled or neither.
-  const bool serves = gpu->is_hopper &&
-                      attention::FindHopperKernel(DataType::kBf16, shape.head_dim) != nullptr &&
+  const bool serves = HasHopperKernels(*gpu, shape) &&
                       attention::HopperPlanFits(work, shape, gpu->processors, memory.plan_bytes);
   if (forced && !serves) {
     return absl::InvalidArgumentError(
@@ -186,7 +189,7 @@ cudaError_t PlanFa2(Stream stream, const AttentionWork& work, const AttentionOpt
 absl::StatusOr<bool> PlansReadTokens(const AttentionShape& shape) {
   const auto gpu = CurrentGpu();
   if (!gpu.ok()) return gpu.status();
-  return gpu->is_hopper && attention::FindHopperKernel(DataType::kBf16, shape.head_dim) != nullptr;
+  return HasHopperKernels(*gpu, shape);
 }
 
 absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,
