@@ -1,4 +1,5 @@
 folio_test(gguf_tokenizer_test gguf_tokenizer_test.cc LIBS folio_tokenizer)
+folio_test(grammar_test grammar_test.cc LIBS folio_tokenizer folio_testing_model nlohmann_json::nlohmann_json)
 folio_test(tokenizer_json_test tokenizer_json_test.cc LIBS folio_tokenizer)
 if(TARGET folio_model_source)
   folio_test(tokenizer_test tokenizer_test.cc

@@ -9,24 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "services/model/tokenizer/ffi/tokenizer_ffi.h"
+#include "services/model/tokenizer/ffi_values.h"
+#include "services/model/tokenizer/grammar_compiler.h"
 #include "services/model/tokenizer/special_texts.h"
 #include "services/text/utf8.h"
 
 namespace folio::model {
 namespace {
-
-folio_tok_view View(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-// Copies the library's bytes and frees them.
-std::string Take(folio_tok_bytes bytes) {
-  std::string text;
-  if (bytes.size > 0) text.assign(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  folio_tok_free_bytes(bytes);
-  return text;
-}
 
 absl::Status InvalidArgument(absl::string_view what, folio_tok_bytes error) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", Take(error)));
@@ -79,6 +68,7 @@ class CrateTokenizer final : public Tokenizer {
         vocab_(vocab),
         vocabulary_(std::move(vocabulary)),
         specials_(SpecialsOf(vocabulary_.get())),
+        grammars_(vocabulary_.get(), spec_.eos_ids, vocab),
         template_(Compile(spec_)) {}
 
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
@@ -133,6 +123,11 @@ class CrateTokenizer final : public Tokenizer {
     return std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
 
+  absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(
+      GrammarKind kind, absl::string_view text) const override {
+    return grammars_.Compile(kind, text);
+  }
+
   bool IsSpecial(TokenId id) const override {
     return folio_tok_is_special(vocabulary_.get(), id.value()) != 0;
   }
@@ -183,6 +178,7 @@ class CrateTokenizer final : public Tokenizer {
   uint32_t vocab_;
   Vocabulary vocabulary_;
   SpecialTexts specials_;
+  mutable GrammarCompiler grammars_;
   absl::StatusOr<Template> template_;
 };
 

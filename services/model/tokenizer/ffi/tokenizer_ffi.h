@@ -1,10 +1,11 @@
-// tokenizer_ffi is the C interface of a static library made from the `tokenizers` and `minijinja`
-// crates. Only tokenizer.cc includes it.
+// tokenizer_ffi is the C interface of a static library made from the `tokenizers`, `minijinja` and
+// `llguidance` crates. Only tokenizer.cc and grammar.cc include it.
 //
 // Functions that can fail return 0 on success. Otherwise *error holds a message in UTF-8 and
-// nothing else was written. A folio_tok_bytes, folio_tok_ids or object that a function returns
-// belongs to the caller, who passes it to the free function of its kind. Freeing an empty one does
-// nothing. A panic in Rust becomes an error. Several threads may read an object at once.
+// nothing else was written. The result is then a folio_tok_failure. A folio_tok_bytes,
+// folio_tok_ids or object that a function returns belongs to the caller, who passes it to the free
+// function of its kind. Freeing an empty one does nothing. A panic in Rust becomes an error.
+// Several threads may read an object at once.
 #ifndef FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
 #define FOLIO_SERVICES_MODEL_TOKENIZER_FFI_TOKENIZER_FFI_H_
 
@@ -17,6 +18,15 @@ extern "C" {
 
 typedef struct folio_tok_vocabulary folio_tok_vocabulary;
 typedef struct folio_tok_template folio_tok_template;
+typedef struct folio_tok_environment folio_tok_environment;
+typedef struct folio_tok_grammar folio_tok_grammar;
+typedef struct folio_tok_state folio_tok_state;
+
+enum folio_tok_failure {
+  FOLIO_TOK_INPUT = 1,     /* what the caller gave will not do */
+  FOLIO_TOK_EXHAUSTED = 2, /* a limit was reached, or a crate panicked */
+  FOLIO_TOK_NO_TOKEN = 3,  /* the vocabulary has no token that fits */
+};
 
 typedef struct {
   uint8_t* data;
@@ -64,6 +74,33 @@ void folio_tok_free_template(folio_tok_template* chat);
    fails and keeps that memory until the process ends, so after three of them all fail. */
 int folio_tok_render(const folio_tok_template* chat, folio_tok_view messages, int64_t now,
                      folio_tok_bytes* text, folio_tok_bytes* error);
+
+/* What constraints need to know of the vocabulary, which takes some time and memory to find out.
+   The tokens end an answer: a constraint allows them only where it may end. */
+int folio_tok_grammars(const folio_tok_vocabulary* vocabulary, const uint32_t* end_tokens,
+                       size_t end_token_count, folio_tok_environment** environment,
+                       folio_tok_bytes* error);
+void folio_tok_free_grammars(folio_tok_environment* environment);
+
+/* `kind` is 0 for a JSON Schema, 1 for a regex and 2 for a Lark grammar. Memory and time are
+   bounded as those of folio_tok_render. The grammar may outlive the environment. */
+int folio_tok_compile_grammar(const folio_tok_environment* environment, uint32_t kind,
+                              folio_tok_view text, folio_tok_grammar** grammar,
+                              folio_tok_bytes* error);
+void folio_tok_free_grammar(folio_tok_grammar* grammar);
+
+/* The place of one answer, which may outlive the grammar. One thread at a time may use it. */
+int folio_tok_start(const folio_tok_grammar* grammar, folio_tok_state** state,
+                    folio_tok_bytes* error);
+void folio_tok_free_state(folio_tok_state* state);
+
+/* Bit t % 32 of words[t / 32] says whether token t may come next. After a failure the words hold
+   anything. A token that is not allowed fails with FOLIO_TOK_INPUT and changes nothing. */
+int folio_tok_mask(folio_tok_state* state, uint32_t* words, size_t word_count,
+                   folio_tok_bytes* error);
+int folio_tok_accept(folio_tok_state* state, uint32_t token, folio_tok_bytes* error);
+/* 1 when nothing may follow. */
+int folio_tok_stopped(const folio_tok_state* state);
 
 void folio_tok_free_bytes(folio_tok_bytes bytes);
 void folio_tok_free_ids(folio_tok_ids ids);

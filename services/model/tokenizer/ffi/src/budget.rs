@@ -18,6 +18,7 @@ use crate::{panic_text, Result};
 pub struct Limits {
     pub bytes: usize,  // held at a time
     pub blocks: usize, // allocations held at a time, which also bounds how deep values are nested
+    pub stack: usize,  // bytes, which take memory only as they are used
     pub time: Duration,
 }
 
@@ -30,20 +31,15 @@ pub enum Outcome<T> {
     OutOfTime,
 }
 
-/// Values that are nested as deep as the blocks allow are dropped by as many nested calls. The stack takes
-/// memory only as it is used.
-const STACK_BYTES: usize = 16 << 20;
-const STACK_BYTES_OF_A_BLOCK: usize = 2048;
-
 /// Runs `work`, and waits for its end. A panic is an error of the work.
 pub fn run<T: Send + 'static>(
+    name: &str,
     limits: Limits,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Outcome<T> {
     let ending = Arc::new(Ending::new());
     let theirs = Arc::clone(&ending);
-    let stack = STACK_BYTES + STACK_BYTES_OF_A_BLOCK * limits.blocks;
-    let thread = thread::Builder::new().name("chat template".to_owned()).stack_size(stack);
+    let thread = thread::Builder::new().name(name.to_owned()).stack_size(limits.stack);
     let started = thread.spawn(move || {
         ACCOUNT.with(|account| account.open(limits, &theirs.notice));
         let result = catch_unwind(AssertUnwindSafe(work))
@@ -64,6 +60,15 @@ pub fn run<T: Send + 'static>(
             Outcome::Done(result, held)
         }
     }
+}
+
+/// Runs `work` on this thread. The bytes that it has allocated and not freed, less those that others had
+/// allocated and it has freed.
+pub fn held<T>(work: impl FnOnce() -> T) -> (T, isize) {
+    let before = ACCOUNT.with(|account| account.held.get());
+    let result = work();
+    let after = ACCOUNT.with(|account| account.held.get());
+    (result, after.wrapping_sub(before))
 }
 
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,7 +113,9 @@ impl Notice {
 }
 
 /// The memory that a thread may still allocate. It counts while `notice` is set, which then outlives the thread.
+/// `held` always counts what the thread has allocated, less what it has freed.
 struct Account {
+    held: Cell<isize>,
     bytes: Cell<isize>,
     blocks: Cell<isize>,
     notice: Cell<*const Notice>,
@@ -116,7 +123,12 @@ struct Account {
 
 thread_local! {
     static ACCOUNT: Account = const {
-        Account { bytes: Cell::new(0), blocks: Cell::new(0), notice: Cell::new(std::ptr::null()) }
+        Account {
+            held: Cell::new(0),
+            bytes: Cell::new(0),
+            blocks: Cell::new(0),
+            notice: Cell::new(std::ptr::null()),
+        }
     };
 }
 
@@ -134,6 +146,7 @@ impl Account {
     }
 
     fn take(&self, bytes: usize, blocks: isize) {
+        self.held.set(self.held.get().wrapping_add(bytes as isize));
         let notice = self.notice.get();
         if notice.is_null() {
             return;
@@ -153,6 +166,7 @@ impl Account {
     }
 
     fn give_back(&self, bytes: usize, blocks: isize) {
+        self.held.set(self.held.get().wrapping_sub(bytes as isize));
         if !self.notice.get().is_null() {
             self.bytes.set(self.bytes.get() + bytes as isize);
             self.blocks.set(self.blocks.get() + blocks);

@@ -38,6 +38,9 @@ const BYTES: usize = 64 << 20;
 const BYTES_EACH: usize = 64; // more for each byte of the messages or of the template
 const BLOCKS: usize = 100_000;
 const BYTES_OF_A_BLOCK: usize = 16; // one more block for so many bytes
+/// Values that are nested as deep as the blocks allow are dropped by as many nested calls.
+const STACK_BYTES: usize = 16 << 20;
+const STACK_BYTES_OF_A_BLOCK: usize = 2048;
 
 /// The fuel ends in seconds.
 const TIME: Duration = Duration::from_secs(60);
@@ -53,9 +56,11 @@ thread_local! {
 }
 
 fn limits(input: usize) -> Limits {
+    let blocks = BLOCKS + input / BYTES_OF_A_BLOCK;
     Limits {
         bytes: BYTES + BYTES_EACH * input,
-        blocks: BLOCKS + input / BYTES_OF_A_BLOCK,
+        blocks,
+        stack: STACK_BYTES + STACK_BYTES_OF_A_BLOCK * blocks,
         time: TIME,
     }
 }
@@ -68,7 +73,7 @@ impl Template {
     pub fn compile(source: &str, bos_token: &str, eos_token: &str) -> Result<Self> {
         let input = source.len();
         let source = source.to_owned();
-        let compiled = budget::run(limits(input), move || environment(source));
+        let compiled = budget::run("chat template", limits(input), move || environment(source));
         let environment = match compiled {
             Outcome::Done(environment, _) => environment?,
             Outcome::OutOfMemory => return Err(too_much(input)),
@@ -92,7 +97,7 @@ impl Template {
         let input = messages.len();
         let messages = messages.to_owned();
         let shared = Arc::clone(&self.shared);
-        match budget::run(limits(input), move || shared.render(&messages, now)) {
+        match budget::run("chat template", limits(input), move || shared.render(&messages, now)) {
             Outcome::Done(result, held) => {
                 if held > LEFT_BEHIND + result.as_ref().map_or(0, String::capacity) {
                     self.failures.fetch_add(1, Ordering::Relaxed);

@@ -3,12 +3,17 @@
 
 mod budget;
 mod chat;
+mod failure;
+mod grammar;
+mod grammar_boundary;
+mod grammar_text;
 mod vocabulary;
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use chat::Template;
+use failure::Failure;
 use vocabulary::Vocabulary;
 
 type Result<T> = std::result::Result<T, String>;
@@ -79,17 +84,21 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// Runs `work` and writes its result to `out`, or a message to `error` if it fails or panics.
 /// Safety: both pointers are valid for writing.
-unsafe fn guarded<T>(out: *mut T, error: *mut OwnedBytes, work: impl FnOnce() -> Result<T>) -> i32 {
+unsafe fn guarded<T>(
+    out: *mut T,
+    error: *mut OwnedBytes,
+    work: impl FnOnce() -> std::result::Result<T, Failure>,
+) -> i32 {
     let outcome = catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(format!("panic: {}", panic_text(&*panic))));
+        .unwrap_or_else(|panic| Err(Failure::exhausted(format!("panic: {}", panic_text(&*panic)))));
     match outcome {
         Ok(value) => {
             out.write(value);
             0
         }
-        Err(message) => {
-            error.write(give_text(message));
-            1
+        Err(failure) => {
+            error.write(give_text(failure.message));
+            failure.kind as i32
         }
     }
 }
