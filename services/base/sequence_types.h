@@ -25,6 +25,27 @@ struct PositionRange {
 using PageList = std::vector<PageRef>;
 using LayerPageLists = std::vector<PageList>;
 
+struct LogitBias {
+  TokenId token;
+  float bias = 0;
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
+};
+
+// LogitChanges says how logits are changed before a token is sampled. The fields are those of the
+// protocol.
+struct LogitChanges {
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  float repetition_penalty = 1;
+  std::vector<LogitBias> biases;
+
+  // Whether tokens are penalised because the text has them already.
+  bool penalizes() const {
+    return presence_penalty != 0 || frequency_penalty != 0 || repetition_penalty != 1;
+  }
+  friend bool operator==(const LogitChanges&, const LogitChanges&) = default;
+};
+
 // The parameters a sampler needs to continue a sequence identically on another worker.
 struct SamplingRecord {
   float temperature = 0;  // 0: greedy, the lowest id on ties
@@ -32,6 +53,7 @@ struct SamplingRecord {
   float top_p = 1;
   float min_p = 0;
   uint64_t seed = 0;
+  LogitChanges changes = {};
   friend bool operator==(const SamplingRecord&, const SamplingRecord&) = default;
 };
 
@@ -42,6 +64,7 @@ struct SamplingParameters {
   std::optional<float> top_p = std::nullopt;
   float min_p = 0;
   std::optional<uint64_t> seed = std::nullopt;
+  LogitChanges changes = {};
   friend bool operator==(const SamplingParameters&, const SamplingParameters&) = default;
 };
 

@@ -13,7 +13,7 @@ namespace {
 // 128 bits cannot be guessed. Above the maximum a token only costs memory.
 constexpr size_t kMinResumeToken = 16;
 constexpr size_t kMaxResumeToken = 64;
-constexpr size_t kMaxOutputBytes = 16384;
+constexpr size_t kMaxOutputBytes = size_t{96} << 10;
 
 absl::Status CheckSizes(const OpenSequence& open) {
   if (open.label.size() > kMaxLabelBytes) {

@@ -12,14 +12,33 @@
 #include <string>
 #include <vector>
 
+#include "services/base/ids.h"
+
+namespace folio::v1 {
+class OutputFormat;
+}
+
 namespace folio::wire {
+
+// The form that an answer has to take.
+struct OutputFormat {
+  enum class Kind : uint8_t { kFree, kJsonSchema, kRegex, kGrammar };
+  Kind kind = Kind::kFree;
+  std::string text;  // the schema, expression or grammar
+  friend bool operator==(const OutputFormat&, const OutputFormat&) = default;
+};
 
 struct OutputOptions {
   std::vector<std::string> stop;
   bool ignore_eos = false;
   std::optional<uint32_t> logprobs;
+  uint32_t min_tokens = 0;
+  std::vector<TokenId> stop_tokens;
+  OutputFormat format = {};
   friend bool operator==(const OutputOptions&, const OutputOptions&) = default;
 };
+
+OutputFormat FromProto(const v1::OutputFormat& format);
 
 // The bytes are the protocol's OutputOptions message. Parse returns nothing for other bytes.
 std::string Serialize(const OutputOptions& options);

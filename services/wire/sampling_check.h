@@ -6,10 +6,20 @@
 #ifndef FOLIO_SERVICES_WIRE_SAMPLING_CHECK_H_
 #define FOLIO_SERVICES_WIRE_SAMPLING_CHECK_H_
 
+#include <cstddef>
+
 #include "absl/status/statusor.h"
 #include "services/base/sequence_types.h"
 
 namespace folio::wire {
+
+// The range of presence and frequency penalties is from -kMaxPenalty to kMaxPenalty, as in OpenAI's
+// API, and that of biases likewise.
+inline constexpr float kMaxPenalty = 2;
+inline constexpr float kMaxBias = 100;
+inline constexpr float kLeastRepetitionPenalty = 0.01F;
+inline constexpr float kMostRepetitionPenalty = 100;
+inline constexpr size_t kMaxBiases = 1024;
 
 // The parameters with every default filled in. INVALID_ARGUMENT begins with the field's name. A
 // seed may be missing only when nothing is sampled (temperature 0), since another worker could not

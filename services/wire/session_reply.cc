@@ -114,7 +114,8 @@ SamplingRecord RecordOf(const v1::SamplingParams& message) {
           .top_k = sampling.top_k,
           .top_p = sampling.top_p.value_or(1.0F),
           .min_p = sampling.min_p,
-          .seed = sampling.seed.value_or(0)};
+          .seed = sampling.seed.value_or(0),
+          .changes = sampling.changes};
 }
 
 ClaimResult Read(const v1::ClaimResult& result, uint32_t num_layers) {

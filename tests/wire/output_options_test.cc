@@ -12,6 +12,13 @@ TEST(OutputOptions, ComeBackAsTheyWere) {
   all.stop = {"END", "\xc3\xa9"};
   all.ignore_eos = true;
   all.logprobs = 0;
+  all.min_tokens = 3;
+  all.stop_tokens = {TokenId(5), TokenId(0)};
+  for (const auto kind : {OutputFormat::Kind::kJsonSchema, OutputFormat::Kind::kRegex,
+                          OutputFormat::Kind::kGrammar}) {
+    all.format = {kind, "of it"};
+    EXPECT_EQ(ParseOutputOptions(Serialize(all)), all);
+  }
   for (const OutputOptions& options : {OutputOptions{}, all}) {
     EXPECT_EQ(ParseOutputOptions(Serialize(options)), options);
   }

@@ -127,6 +127,9 @@ std::string RandomSession::Output() {
   for (uint32_t i = Below(3); i > 0; --i) output.add_stop(Text());
   output.set_ignore_eos(Below(2) == 0);
   if (Below(2) == 0) output.set_logprobs(Below(5));
+  output.set_min_tokens(Below(3));
+  for (uint32_t i = Below(3); i > 0; --i) output.add_stop_token_ids(Number());
+  if (Below(2) == 0) output.mutable_format()->set_json_schema(Text());
   return output.SerializeAsString();
 }
 
@@ -137,7 +140,17 @@ SamplingParameters RandomSession::Sampling() {
   if (Below(2) == 0) sampling.top_p = Fraction();
   sampling.min_p = Fraction();
   if (Below(2) == 0) sampling.seed = Number64();
+  sampling.changes = Changes();
   return sampling;
+}
+
+LogitChanges RandomSession::Changes() {
+  LogitChanges changes;
+  changes.presence_penalty = Fraction();
+  changes.frequency_penalty = Fraction();
+  if (Below(2) == 0) changes.repetition_penalty = Fraction();
+  for (uint32_t i = Below(3); i > 0; --i) changes.biases.push_back({TokenId(Number()), Fraction()});
+  return changes;
 }
 
 ScoreNeed RandomSession::Scores() {
@@ -238,7 +251,7 @@ ClaimResult RandomSession::Claimed() {
   claimed.sequence = SequenceId(Number64());
   claimed.lease_epoch = LeaseEpoch(Number());
   claimed.cache = Resolved();
-  claimed.sampling = {Fraction(), Number(), Fraction(), Fraction(), Number64()};
+  claimed.sampling = {Fraction(), Number(), Fraction(), Fraction(), Number64(), Changes()};
   claimed.output = Output();
   claimed.label = Text();
   claimed.tenant = Text();

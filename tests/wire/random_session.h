@@ -37,6 +37,7 @@ class RandomSession {
   ResolvedCache Resolved();
   std::string Output();
   SamplingParameters Sampling();
+  LogitChanges Changes();
   ScoreNeed Scores();
   absl::Status Failure();
   OpenSequence Open();
