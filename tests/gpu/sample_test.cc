@@ -1,7 +1,11 @@
 // Sampling against the CPU's sampler: the same tokens from the same seeds, whatever the filters.
+#include <algorithm>
+#include <cmath>
+#include <deque>
 #include <limits>
 
 #include "kernels/cuda/ops/sampling.h"
+#include "services/model/executor/logit_edits.h"
 #include "services/model/executor/sampler.h"
 #include "tests/gpu/device_data.h"
 
@@ -67,6 +71,44 @@ class GpuSampleTest : public testing::Test {
           << "row " << i << " of " << vocab << ", temperature " << rows[i].temperature << ", top_k "
           << rows[i].top_k << ", top_p " << rows[i].top_p << ", min_p " << rows[i].min_p;
     }
+  }
+
+  // Edits of different tokens.
+  std::vector<model::LogitEdit> RandomEdits(uint32_t count, uint32_t vocab) {
+    std::vector<model::LogitEdit> edits;
+    const uint32_t step = std::max(vocab / std::max(count, 1u), 1u);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t in_answer = random_() % 2 == 0 ? 1 + random_() % 5 : 0;
+      edits.push_back({TokenId(i * step), in_answer, in_answer > 0 || random_() % 2 == 0,
+                       random_() % 4 == 0 ? -INFINITY : static_cast<float>(random_() % 7) - 3});
+    }
+    return edits;
+  }
+  std::vector<uint32_t> RandomBits(uint32_t count) {
+    std::vector<uint32_t> words((count + 31) / 32);
+    for (uint32_t& word : words) word = random_() & random_();
+    return words;
+  }
+  // The device's copies are appended to the two lists.
+  static RowEdits OnDeviceEdits(const model::LogitEdits& edits,
+                                std::deque<OnDevice<LogitEdit>>& tokens,
+                                std::deque<OnDevice<uint32_t>>& allowed) {
+    std::vector<LogitEdit> copies;
+    for (const model::LogitEdit& edit : edits.tokens) {
+      copies.push_back({edit.token.value(), edit.in_answer, edit.in_text ? 1u : 0u, edit.bias});
+    }
+    RowEdits row;
+    row.presence_penalty = edits.presence_penalty;
+    row.frequency_penalty = edits.frequency_penalty;
+    row.repetition_penalty = edits.repetition_penalty;
+    row.count = static_cast<uint32_t>(copies.size());
+    if (!copies.empty()) row.tokens = tokens.emplace_back(copies).data();
+    row.allowed_words = static_cast<uint32_t>(edits.allowed.size());
+    if (!edits.allowed.empty()) {
+      const std::vector<uint32_t> words(edits.allowed.begin(), edits.allowed.end());
+      row.allowed = allowed.emplace_back(words).data();
+    }
+    return row;
   }
 
   Random random_{5};
@@ -168,6 +210,65 @@ TEST_F(GpuSampleTest, ALogitThatIsNoNumberIsSaid) {
   logits[2 * vocab] = -std::numeric_limits<float>::infinity();
   const Sampled got = SampleAll(logits, vocab, rows);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(got.tokens[i].finite, i == 3 ? 1 : 0) << i;
+}
+
+// Edits that every kind of row may have, beside rows that have none.
+TEST_F(GpuSampleTest, ChangesLogitsAsTheCpu) {
+  for (const uint32_t vocab : {33u, 700u, 5000u}) {
+    std::vector<SampleRow> rows;
+    std::vector<model::LogitEdits> edits(48);
+    std::vector<std::vector<model::LogitEdit>> tokens(edits.size());
+    std::vector<std::vector<uint32_t>> allowed(edits.size());
+    std::vector<uint32_t> last(edits.size());
+    std::deque<OnDevice<LogitEdit>> device_tokens;
+    std::deque<OnDevice<uint32_t>> device_allowed;
+    const OnDevice<float> edited(std::vector<float>(edits.size() * vocab));
+    for (uint32_t& token : last) token = random_() % vocab;
+    const OnDevice<uint32_t> device_last(last);
+    for (size_t i = 0; i < edits.size(); ++i) {
+      rows.push_back(Row(i % 3 == 0 ? 0.0f : 0.9f, i % 5 == 0 ? 20 : 0, 0.95f, 0));
+      tokens[i] = RandomEdits(i % 4 == 0 ? 0 : 1 + random_() % std::min(vocab, 1200u), vocab);
+      if (i % 6 == 1) tokens[i].front() = {TokenId(last[i]), 1, true, 0.5f};
+      if (i % 3 == 1) allowed[i] = RandomBits(i % 2 == 0 ? vocab : vocab / 2);
+      edits[i].presence_penalty = 0.5f;
+      edits[i].frequency_penalty = 0.25f;
+      edits[i].repetition_penalty = 1.3f;
+      edits[i].tokens = tokens[i];
+      edits[i].allowed = allowed[i];
+      edits[i].counts_last = i % 2 == 1;
+      rows[i].edits = OnDeviceEdits(edits[i], device_tokens, device_allowed);
+      rows[i].edits.edited = edits[i].any() ? edited.data() + i * vocab : nullptr;
+      if (edits[i].counts_last) rows[i].edits.last = device_last.data() + i;
+    }
+    const std::vector<float> logits = Logits(rows.size(), vocab);
+    const Sampled got = SampleAll(logits, vocab, rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const absl::Span<const float> row(&logits[i * vocab], vocab);
+      const std::vector<float> changed = model::EditLogits(row, edits[i], TokenId(last[i]));
+      const bool left = *std::max_element(changed.begin(), changed.end()) > -INFINITY;
+      EXPECT_EQ(got.tokens[i].left, left ? 1 : 0) << "row " << i << " of " << vocab;
+      EXPECT_EQ(got.tokens[i].token, left ? OnCpu(changed.data(), vocab, rows[i]) : 0)
+          << "row " << i << " of " << vocab;
+    }
+  }
+}
+
+TEST_F(GpuSampleTest, LogProbabilitiesAreOfTheModelsOwnLogits) {
+  const uint32_t vocab = 900;
+  std::vector<SampleRow> rows = {Row(0, 0, 1, 0), Row(0, 0, 1, 0)};
+  const std::vector<float> logits = Logits(rows.size(), vocab);
+  const OnDevice<LogitEdit> never(
+      std::vector<LogitEdit>{{model::Argmax({logits.data(), vocab}).value(), 0, 0, -INFINITY}});
+  const OnDevice<float> edited{std::vector<float>(vocab)};
+  const OnDevice<uint32_t> none(std::vector<uint32_t>{0});
+  for (SampleRow& row : rows) row.top_logprobs = 0;
+  rows[0].edits = {.edited = edited.data(), .tokens = never.data(), .count = 1};
+  rows[1].edits = {.edited = edited.data(), .allowed = none.data(), .allowed_words = 1};
+  const Sampled got = SampleAll(logits, vocab, {rows[0]}, 1);
+  const absl::Span<const float> row(logits.data(), vocab);
+  EXPECT_NE(got.tokens[0].token, model::Argmax(row).value());
+  EXPECT_NEAR(got.tokens[0].logprob, row[got.tokens[0].token] - model::LogSumExp(row), 2e-6);
+  EXPECT_EQ(SampleAll(logits, vocab, {rows[1]}).tokens[0].left, 0);
 }
 
 TEST_F(GpuSampleTest, NotServedOrNothingToDo) {

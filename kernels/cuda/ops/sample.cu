@@ -87,6 +87,50 @@ __device__ __forceinline__ double LogSumExp(const float* logits, uint32_t vocab,
   return most + log(BlockSum<kSampleThreads>(sum, scratch));
 }
 
+__device__ __forceinline__ float EditedLogit(float logit, const RowEdits& row,
+                                             const LogitEdit& edit) {
+  if (edit.in_text != 0) {
+    logit = logit > 0 ? logit / row.repetition_penalty : logit * row.repetition_penalty;
+  }
+  // The products are rounded on their own, as the CPU's are.
+  if (edit.in_answer > 0) {
+    logit -= __fmul_rn(row.frequency_penalty, static_cast<float>(edit.in_answer));
+    logit -= row.presence_penalty;
+  }
+  return logit + edit.bias;
+}
+
+// Writes the changed logits of a row. All threads of the block see them on return.
+__device__ __forceinline__ void EditRow(const float* logits, uint32_t vocab, const RowEdits& row,
+                                        Choosing& shared) {
+  constexpr float kNever = -INFINITY;
+  for (uint32_t id = threadIdx.x; id < vocab; id += kSampleThreads) {
+    const uint32_t word = id / 32;
+    const bool may = row.allowed == nullptr ||
+                     (word < row.allowed_words && (row.allowed[word] >> (id % 32) & 1) != 0);
+    row.edited[id] = may ? logits[id] : kNever;
+  }
+  bool& counted = shared.all;
+  if (threadIdx.x == 0) counted = false;
+  __syncthreads();
+  const bool counts_last = row.last != nullptr;
+  const uint32_t last = counts_last ? *row.last : 0;
+  for (uint32_t i = threadIdx.x; i < row.count; i += kSampleThreads) {
+    LogitEdit edit = row.tokens[i];
+    if (counts_last && edit.token == last) {
+      ++edit.in_answer;
+      edit.in_text = 1;
+      counted = true;
+    }
+    row.edited[edit.token] = EditedLogit(row.edited[edit.token], row, edit);
+  }
+  __syncthreads();
+  if (counts_last && !counted && threadIdx.x == 0) {
+    row.edited[last] = EditedLogit(row.edited[last], row, {last, 1, 1, 0});
+  }
+  __syncthreads();
+}
+
 // There is a block per row, so two on a multiprocessor are enough, and they may use more registers
 // than four could.
 __global__ void __launch_bounds__(kSampleThreads, 2)
@@ -101,22 +145,33 @@ __global__ void __launch_bounds__(kSampleThreads, 2)
   uint64_t rank = BestBelow(logits, vocab, ~uint64_t{0}, shared, finite);
   const uint32_t best = IdOf(rank);
   if (!finite) {
-    if (threadIdx.x == 0) out[blockIdx.x] = {0, 0, 0};
+    if (threadIdx.x == 0) out[blockIdx.x] = {0, 0, 0, 1};
     return;
   }
-  if (threadIdx.x == 0) token = row.target >= 0 ? static_cast<uint32_t>(row.target) : best;
+  const float* from = logits;
+  uint32_t likeliest = best;
+  if (row.target < 0 && row.edits.edited != nullptr) {
+    EditRow(logits, vocab, row.edits, shared);
+    from = row.edits.edited;
+    likeliest = IdOf(BestBelow(from, vocab, ~uint64_t{0}, shared, finite));
+    if (from[likeliest] == -INFINITY) {
+      if (threadIdx.x == 0) out[blockIdx.x] = {0, 0, 1, 0};
+      return;
+    }
+  }
+  if (threadIdx.x == 0) token = row.target >= 0 ? static_cast<uint32_t>(row.target) : likeliest;
   __syncthreads();
   if (row.target < 0 && row.temperature > 0 && row.top_k != 1) {
-    SampleToken(row, logits, vocab, best, shared, token);
+    SampleToken(row, from, vocab, likeliest, shared, token);
     __syncthreads();
   }
   if (row.top_logprobs < 0) {
-    if (threadIdx.x == 0) out[blockIdx.x] = {token, 0, 1};
+    if (threadIdx.x == 0) out[blockIdx.x] = {token, 0, 1, 1};
     return;
   }
   const double log_sum = LogSumExp(logits, vocab, logits[best], scratch);
   const auto logprob = [&](uint32_t id) { return static_cast<float>(logits[id] - log_sum); };
-  if (threadIdx.x == 0) out[blockIdx.x] = {token, logprob(token), 1};
+  if (threadIdx.x == 0) out[blockIdx.x] = {token, logprob(token), 1, 1};
   const uint32_t wanted = min(min(static_cast<uint32_t>(row.top_logprobs), max_top), vocab);
   for (uint32_t i = 0; i < wanted; ++i) {
     if (threadIdx.x == 0) {

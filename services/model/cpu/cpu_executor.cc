@@ -152,7 +152,8 @@ absl::Status CpuExecutor::SampleSome(absl::Span<const StepRows::Segment* const> 
   threads_->ParallelFor(static_cast<int>(wanted.size()), [&](int task, int) {
     const StepRows::Segment& one = *wanted[task];
     const Position next(one.segment->first_position.value() + one.rows);
-    FillOutput(*one.segment, next, {logits->row(task), logits->cols}, outputs[task]);
+    const TokenId last = one.sequence->last_sampled.value_or(TokenId(0));
+    FillOutput(*one.segment, next, last, {logits->row(task), logits->cols}, outputs[task]);
   });
   // A step that was enqueued already may feed the token of an output that failed. It is 0 there.
   for (size_t i = 0; i < wanted.size(); ++i) {

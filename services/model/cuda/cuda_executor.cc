@@ -209,8 +209,8 @@ absl::Status CudaExecutor::Run(StepWorkspace& workspace) {
   if (!fault_.ok()) return fault_;
   if (!laid.ok()) return laid.status();
   scoring_.Prepare(rows_, state_->pool.view.geometry.page_tokens, workspace.uploads);
-  status = state_->sampling->Prepare(rows_, padded, state_->weights->config.vocab, inputs,
-                                     workspace.sampled);
+  status = state_->sampling->Prepare(rows_, padded, state_->weights->config.vocab,
+                                     workspace.uploads, inputs, workspace.sampled);
   if (!status.ok()) return status;
   if (rows_.count() == 0) return absl::OkStatus();
   const auto plans = state_->transformer->Plan(*laid, workspace.plans);

@@ -30,6 +30,10 @@ SampleRow HowTo(const StepRows::Segment& one) {
   return row;
 }
 
+bool Edits(const StepRows::Segment* one) {
+  return one->segment->edits.any() && !one->segment->target.has_value();
+}
+
 }  // namespace
 
 void SampledStep::Fill(StepOutput& output) const {
@@ -40,6 +44,10 @@ void SampledStep::Fill(StepOutput& output) const {
     out.slot = wanted.slot;
     if (sampled.finite == 0) {
       out.status = NotFinite(wanted.next);
+      continue;
+    }
+    if (sampled.left == 0) {
+      out.status = NoTokenLeft();
       continue;
     }
     out.token = TokenId(sampled.token);
@@ -70,8 +78,13 @@ size_t CudaSampling::InputBytes(uint32_t padded_rows) {
 }
 
 absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
-                                   cuda::Uploads& inputs, SampledStep& step) {
+                                   cuda::Uploads& uploads, cuda::Uploads& inputs,
+                                   SampledStep& step) {
   const std::vector<const StepRows::Segment*> wanted = rows.Wanted();
+  const auto edited_rows =
+      static_cast<uint32_t>(std::count_if(wanted.begin(), wanted.end(), Edits));
+  if (absl::Status status = MakeEdited(edited_rows, vocab, step); !status.ok()) return status;
+  auto* edited = edited_.as<float>();
   step.wanted_.clear();
   step.max_top_ = 0;
   step.results_ = padded_rows > 0 ? padded_rows : static_cast<uint32_t>(wanted.size());
@@ -96,6 +109,10 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, u
     from.host[result] = last_row;
     slots.host[result] = slot;
     how.host[result] = HowTo(one);
+    if (Edits(wanted[i])) {
+      how.host[result].edits = UploadEdits(*one.segment, edited, uploads);
+      edited += vocab;
+    }
     step.wanted_.push_back({result, one.segment->slot,
                             Position(one.segment->first_position.value() + one.rows),
                             one.segment->top_logprobs});
@@ -108,6 +125,40 @@ absl::Status CudaSampling::Prepare(const StepRows& rows, uint32_t padded_rows, u
   slots_ = slots.device;
   how_ = how.device;
   return MakeRoom(step);
+}
+
+absl::Status CudaSampling::MakeEdited(uint32_t rows, uint32_t vocab, SampledStep& step) {
+  step.outgrown_edited_ = {};
+  const size_t bytes = size_t{rows} * vocab * sizeof(float);
+  if (edited_.bytes() >= bytes) return absl::OkStatus();
+  auto more = memory_->Allocate(2 * bytes, "changed logits of a step");
+  if (!more.ok()) return more.status();
+  step.outgrown_edited_ = std::exchange(edited_, *std::move(more));
+  return absl::OkStatus();
+}
+
+cuda::RowEdits CudaSampling::UploadEdits(const StepSegment& segment, float* edited,
+                                         cuda::Uploads& uploads) const {
+  const LogitEdits& edits = segment.edits;
+  const auto tokens = uploads.Reserve<cuda::LogitEdit>(edits.tokens.size());
+  for (size_t i = 0; i < edits.tokens.size(); ++i) {
+    const LogitEdit& edit = edits.tokens[i];
+    tokens.host[i] = {edit.token.value(), edit.in_answer, edit.in_text ? 1U : 0U, edit.bias};
+  }
+  cuda::RowEdits row;
+  row.edited = edited;
+  row.tokens = tokens.device;
+  row.count = static_cast<uint32_t>(edits.tokens.size());
+  if (!edits.allowed.empty()) {
+    const auto allowed = uploads.Put(edits.allowed);
+    row.allowed = allowed.data;
+    row.allowed_words = allowed.size;
+  }
+  if (edits.counts_last) row.last = kept() + segment.slot.value();
+  row.presence_penalty = edits.presence_penalty;
+  row.frequency_penalty = edits.frequency_penalty;
+  row.repetition_penalty = edits.repetition_penalty;
+  return row;
 }
 
 absl::Status CudaSampling::MakeRoom(SampledStep& step) {

@@ -34,9 +34,10 @@ class SampledStep {
   std::vector<Wanted> wanted_;
   uint32_t results_ = 0;
   uint32_t max_top_ = 0;
-  kernels::cuda::PinnedBuffer tokens_;    // SampledToken [results]
-  kernels::cuda::PinnedBuffer top_;       // TopLogprob [results, max_top]
-  kernels::cuda::DeviceBuffer outgrown_;  // that steps before it may still use
+  kernels::cuda::PinnedBuffer tokens_;  // SampledToken [results]
+  kernels::cuda::PinnedBuffer top_;     // TopLogprob [results, max_top]
+  // Buffers that steps before it may still use.
+  kernels::cuda::DeviceBuffer outgrown_, outgrown_edited_;
 };
 
 // Not thread-safe.
@@ -48,9 +49,11 @@ class CudaSampling {
   static absl::StatusOr<CudaSampling> Make(kernels::cuda::DeviceMemory& memory, uint32_t max_rows);
 
   // Puts the step's sampling parameters into `inputs`, and allocates memory for its results. With
-  // `padded_rows` every row of the batch has a result, otherwise those that want one.
+  // `padded_rows` every row of the batch has a result, otherwise those that want one. Edits of
+  // logits vary in size and go into `uploads`. A graph reads their addresses with the parameters.
   absl::Status Prepare(const StepRows& rows, uint32_t padded_rows, uint32_t vocab,
-                       kernels::cuda::Uploads& inputs, SampledStep& step);
+                       kernels::cuda::Uploads& uploads, kernels::cuda::Uploads& inputs,
+                       SampledStep& step);
   // The size of what a padded step puts into `inputs`.
   static size_t InputBytes(uint32_t padded_rows);
   // False if top log-probabilities are requested: their size varies, so the step cannot be
@@ -71,9 +74,14 @@ class CudaSampling {
  private:
   explicit CudaSampling(kernels::cuda::DeviceMemory& memory) : memory_(&memory) {}
   absl::Status MakeRoom(SampledStep& step);
+  // Makes room for the logits of so many edited rows.
+  absl::Status MakeEdited(uint32_t rows, uint32_t vocab, SampledStep& step);
+  // Copies the edits of a segment's row to `uploads`. `edited` is the row's room.
+  kernels::cuda::RowEdits UploadEdits(const StepSegment& segment, float* edited,
+                                      kernels::cuda::Uploads& uploads) const;
 
   kernels::cuda::DeviceMemory* memory_;
-  kernels::cuda::DeviceBuffer kept_, tokens_, top_;
+  kernels::cuda::DeviceBuffer kept_, tokens_, top_, edited_;
   // Inputs of the prepared step, on the device.
   const uint32_t* rows_ = nullptr;
   const uint32_t* slots_ = nullptr;

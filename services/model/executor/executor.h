@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
+#include "services/model/executor/logit_edits.h"
 #include "services/model/executor/page_swap.h"
 #include "services/model/executor/sequence_tables.h"
 
@@ -39,8 +40,10 @@ struct StepSegment {
   std::vector<TokenId> tokens;
   Position first_position;   // logical position of the first token
   bool want_output = false;  // the logits of the last row are needed
-  // With want_output: how the next token is sampled, unless `target` names it.
+  // With want_output: how the next token is sampled, unless `target` names it. `edits` are what the
+  // record's changes come to for this token, and the changes themselves are not read.
   SamplingRecord sampling;
+  LogitEdits edits;
   std::optional<TokenId> target;
   int top_logprobs = -1;  // log-probabilities of the chosen token and so many others (-1: none)
   // Scores resident tokens after the step. In slots of kKeyDifference these are all of them. In
@@ -56,8 +59,9 @@ struct StepBatch {
 
 struct SegmentOutput {
   SequenceSlot slot;
-  // DATA_LOSS if a logit is not finite. Rows of a step do not depend on each other, so this is the
-  // end of one sequence and the step's other outputs are right. The fields below then mean nothing.
+  // DATA_LOSS if a logit is not finite. FAILED_PRECONDITION if `edits` left no token. Rows of a
+  // step do not depend on each other, so this is the end of one sequence and the step's other
+  // outputs are right. The fields below then mean nothing.
   absl::Status status;
   TokenId token;  // sampled, or the target
   // With top_logprobs >= 0: natural logarithms of the model's own distribution, before sampling

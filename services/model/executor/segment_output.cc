@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/model/executor/sampler.h"
@@ -16,15 +17,30 @@ absl::Status NotFinite(Position next) {
       "start"));
 }
 
-void FillOutput(const StepSegment& segment, Position next, absl::Span<const float> logits,
-                SegmentOutput& output) {
+absl::Status NoTokenLeft() {
+  return absl::FailedPreconditionError(
+      "no token is left to sample, because format, min_tokens and logit_bias exclude all of them");
+}
+
+void FillOutput(const StepSegment& segment, Position next, TokenId last,
+                absl::Span<const float> logits, SegmentOutput& output) {
   output.slot = segment.slot;
   if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
     output.status = NotFinite(next);
     return;
   }
-  output.token =
-      segment.target.has_value() ? *segment.target : Sample(logits, segment.sampling, next);
+  if (segment.target.has_value()) {
+    output.token = *segment.target;
+  } else if (segment.edits.any()) {
+    const std::vector<float> edited = EditLogits(logits, segment.edits, last);
+    output.token = Sample(edited, segment.sampling, next);
+    if (std::isinf(edited[output.token.value()])) {
+      output.status = NoTokenLeft();
+      return;
+    }
+  } else {
+    output.token = Sample(logits, segment.sampling, next);
+  }
   if (segment.top_logprobs >= 0) {
     const double log_sum = LogSumExp(logits);
     output.logprob = static_cast<float>(logits[output.token.value()] - log_sum);
