@@ -48,7 +48,9 @@ class LateExecutor final : public model::Executor {
       FOLIO_CHECK(tokens <= table.free_tokens());
       table.Advance(segment.first_position, static_cast<uint32_t>(tokens));
     }
-    work_.push_back([=, this] { tickets_.push_back(inner_->Enqueue(batch)); });
+    work_.push_back([=, this, edits = KeptEdits(batch)] {
+      tickets_.push_back(inner_->Enqueue(edits.On(batch)));
+    });
     return model::StepTicket(++enqueued_);
   }
   model::StepOutput Collect(model::StepTicket ticket) override {
@@ -66,6 +68,25 @@ class LateExecutor final : public model::Executor {
   model::ExecutorTimes times() const override { return inner_->times(); }
 
  private:
+  // The edits of a step's logits, which its batch lends until Enqueue has returned.
+  struct KeptEdits {
+    explicit KeptEdits(const model::StepBatch& batch) {
+      for (const model::StepSegment& segment : batch.segments) {
+        tokens.emplace_back(segment.edits.tokens.begin(), segment.edits.tokens.end());
+        allowed.emplace_back(segment.edits.allowed.begin(), segment.edits.allowed.end());
+      }
+    }
+    model::StepBatch On(model::StepBatch batch) const {
+      for (size_t i = 0; i < batch.segments.size(); ++i) {
+        batch.segments[i].edits.tokens = tokens[i];
+        batch.segments[i].edits.allowed = allowed[i];
+      }
+      return batch;
+    }
+    std::vector<std::vector<model::LogitEdit>> tokens;
+    std::vector<std::vector<uint32_t>> allowed;
+  };
+
   // Edits are made on the inner executor's tables when the steps before them have run.
   void QueueEdits() {
     work_.push_back([this, edits = tables_.TakeEdits()] {

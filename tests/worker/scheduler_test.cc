@@ -35,6 +35,7 @@ class SchedulerTest : public ::testing::Test {
     submission->request.max_new_tokens = outputs;
     sequences_.push_back(std::make_unique<Sequence>(sequences_.size(), submission, nullptr));
     Sequence* sequence = sequences_.back().get();
+    EXPECT_TRUE(sequence->answer().Start({}).ok());
     sequence->state().OnGranted({SequenceId(sequences_.size()), LeaseEpoch(1), cache});
     sequence->state().Begin({tables_.Acquire(scores.kind), scores}, prompt);
     Grant(sequence, (prompt + kGeometry.page_tokens) / kGeometry.page_tokens);
@@ -119,9 +120,9 @@ TEST_F(SchedulerTest, ASequenceWhoseClientDoesNotReadStandsStill) {
   Add(4);
   const TokenBudget budget = {.alone = 64, .beside_decodes = 64};
   EXPECT_THAT(Step(budget), ElementsAre(4, 4));
-  slow->submission().paused = true;
+  slow->submission()->paused = true;
   EXPECT_THAT(Step(budget), ElementsAre(1));
-  slow->submission().paused = false;
+  slow->submission()->paused = false;
   EXPECT_THAT(Step(budget), ElementsAre(1, 1));
 }
 

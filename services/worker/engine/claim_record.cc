@@ -46,16 +46,6 @@ absl::Status CheckIds(const std::vector<TokenId>& tokens, uint32_t vocab) {
                                   ", the vocabulary has ", vocab, " tokens"));
 }
 
-absl::Status CheckOutput(const wire::OutputOptions& output, uint32_t vocab) {
-  const bool stops = output.stop.size() <= size_t{kMaxStops} &&
-                     std::all_of(output.stop.begin(), output.stop.end(), [](const auto& stop) {
-                       return !stop.empty() && stop.size() <= kMaxStopBytes;
-                     });
-  if (!stops) return RecordUnfit("its stop strings");
-  const bool logprobs = output.logprobs.value_or(0) <= std::min(kMaxTopLogprobs, vocab);
-  return logprobs ? absl::OkStatus() : RecordUnfit("its number of log-probabilities");
-}
-
 absl::Status CheckReceived(const std::vector<TokenId>& received,
                            const std::vector<TokenId>& sampled, uint32_t max_new_tokens) {
   if (received.size() > max_new_tokens) {
@@ -96,7 +86,10 @@ absl::StatusOr<std::vector<TokenId>> TakeRequest(const ClaimResult& record,
   if (!sampling.ok()) return RecordUnfit(sampling.status().message());
   const auto output = wire::ParseOutputOptions(record.output);
   if (!output.has_value()) return RecordUnfit("its output options");
-  if (absl::Status s = CheckOutput(*output, limits.vocab); !s.ok()) return s;
+  absl::Status fits = CheckOutput(*output, limits.vocab);
+  fits.Update(CheckMinTokens(output->min_tokens, record.max_new_tokens.value()));
+  fits.Update(CheckBiases(sampling->changes, limits.vocab));
+  if (!fits.ok()) return RecordUnfit(fits.message());
   const auto prompt_end = record.tokens.begin() + record.prompt_tokens.value();
   request->prompt.assign(record.tokens.begin(), prompt_end);
   request->max_new_tokens = record.max_new_tokens.value();
@@ -104,9 +97,7 @@ absl::StatusOr<std::vector<TokenId>> TakeRequest(const ClaimResult& record,
   request->label = record.label;
   request->tenant = record.tenant;
   request->priority = record.priority;
-  request->stop = output->stop;
-  request->ignore_eos = output->ignore_eos;
-  request->top_logprobs = output->logprobs ? static_cast<int>(*output->logprobs) : -1;
+  SetOutput(*output, request);
 
   std::vector<TokenId> sampled(prompt_end, record.tokens.end());
   const std::vector<TokenId>& received = request->resume->received;

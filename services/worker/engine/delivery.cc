@@ -32,12 +32,13 @@ bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) 
   if (outputs_ == 0) first_token_ = newest_token_;
   ++outputs_;
 
-  FinishReason reason = FinishReason::kUnspecified;
+  FinishReason reason = EndOf(output.token);
+  std::optional<TokenId> stop_token;
   TextStream::Piece piece;
-  if (!request.ignore_eos && !request.scoring() && tokenizer_->IsEos(output.token)) {
-    reason = FinishReason::kEos;
+  if (reason != FinishReason::kUnspecified) {
+    stop_token = output.token;
   } else if (!request.scoring()) {
-    piece = text_->Feed(output.token);
+    piece = text_->Feed(output.token, /*may_stop=*/outputs_ >= request.min_new_tokens);
   }
   held_.text += piece.text;
   // The characters of the tokens before this one are whole, although this one's are not.
@@ -55,10 +56,13 @@ bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) 
   if (!piece.stop && !request.scoring()) {
     piece = text_->Finish();
     held_.text += piece.text;
-    if (piece.stop) reason = FinishReason::kStop;
+    if (piece.stop) {
+      reason = FinishReason::kStop;
+      stop_token.reset();
+    }
   }
   AddChunk();
-  AddFinished(reason, piece.stop.value_or(""), cache);
+  AddFinished(reason, piece.stop.value_or(""), stop_token, cache);
   return true;
 }
 
@@ -92,7 +96,17 @@ void Delivery::AddChunk() {
   events_.emplace_back(std::move(chunk));
 }
 
-void Delivery::AddFinished(FinishReason reason, std::string stop, CacheStatsReader cache) {
+FinishReason Delivery::EndOf(TokenId token) const {
+  const SequenceRequest& request = submission_->request;
+  if (request.scoring() || outputs_ < request.min_new_tokens) return FinishReason::kUnspecified;
+  if (!request.ignore_eos && tokenizer_->IsEos(token)) return FinishReason::kEos;
+  const std::vector<TokenId>& stops = request.stop_tokens;
+  const bool stop = std::find(stops.begin(), stops.end(), token) != stops.end();
+  return stop ? FinishReason::kStop : FinishReason::kUnspecified;
+}
+
+void Delivery::AddFinished(FinishReason reason, std::string stop, std::optional<TokenId> stop_token,
+                           CacheStatsReader cache) {
   const SteadyTime arrival = submission_->request.arrival;
   const Usage usage = {.prompt_tokens = submission_->request.prompt_tokens(),
                        .generated_tokens = outputs_,
@@ -100,7 +114,7 @@ void Delivery::AddFinished(FinishReason reason, std::string stop, CacheStatsRead
                        .prefill_seconds = absl::ToDoubleSeconds(first_token_ - admitted_),
                        .time_to_first_token = absl::ToDoubleSeconds(first_token_ - arrival),
                        .decode_seconds = absl::ToDoubleSeconds(newest_token_ - first_token_)};
-  events_.emplace_back(Finished{reason, std::move(stop), usage, cache()});
+  events_.emplace_back(Finished{reason, std::move(stop), stop_token, usage, cache()});
   finished_ = true;
 }
 

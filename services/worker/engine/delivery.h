@@ -53,7 +53,10 @@ class Delivery {
   void HoldToken(const model::SegmentOutput& output);
   // Adds the held tokens as a chunk, less those that a resumed client has received already.
   void AddChunk();
-  void AddFinished(FinishReason reason, std::string stop, CacheStatsReader cache);
+  // Why the token ends the answer although no stop string does, or kUnspecified if it does not.
+  FinishReason EndOf(TokenId token) const;
+  void AddFinished(FinishReason reason, std::string stop, std::optional<TokenId> stop_token,
+                   CacheStatsReader cache);
 
   const model::Tokenizer* const tokenizer_;
   const Submission* const submission_;

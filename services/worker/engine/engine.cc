@@ -103,8 +103,8 @@ void Engine::EndCancelled() {
   const bool expired = now >= drain_deadline().value_or(SteadyTime::InfiniteFuture());
   waiting_.End([&](const Submission& submission) { return WhyEnded(submission, expired); }, now);
   for (const auto& sequence : session_.sequences()) {
-    const CloseReason cancelled = sequence->submission().cancelled.load();
-    const absl::Status why = WhyEnded(sequence->submission(), expired);
+    const CloseReason cancelled = sequence->submission()->cancelled.load();
+    const absl::Status why = WhyEnded(*sequence->submission(), expired);
     if (why.ok()) continue;
     sequence->End(cancelled == CloseReason::kUnspecified ? CloseReason::kError : cancelled, why);
   }
@@ -152,7 +152,7 @@ void Engine::WaitForManager() {
   const SequenceList& sequences = session_.sequences();
   const bool running = std::any_of(sequences.begin(), sequences.end(), [](const auto& sequence) {
     const Phase phase = sequence->state().phase();
-    if (sequence->submission().paused.load()) return false;
+    if (sequence->submission()->paused.load()) return false;
     return phase == Phase::kAwaitPlan || phase == Phase::kDecode || phase == Phase::kAwaitReply;
   });
   session_.AwaitReply(deadline);
@@ -231,7 +231,7 @@ void Engine::CollectOldest() {
   // sequence would not know them and might sample others.
   if (!link_->status().ok()) return;
   for (const StepResult& result : step.results) {
-    Delivery& delivery = result.sequence->delivery();
+    Delivery& delivery = result.sequence->answer().delivery();
     delivery.Send();
     if (delivery.finished()) result.sequence->End(CloseReason::kFinished, absl::OkStatus());
   }
@@ -256,13 +256,17 @@ void Engine::TakeOutputs(const model::StepOutput& output, std::vector<StepResult
     if (sampled != nullptr) result.sampled = sampled->token;
     const bool is_new = sequence->state().OnCollected(result.logical_length, result.sampled);
     if (result.logical_length <= sequence->request().prompt_tokens()) {
-      sequence->delivery().AddProgress(result.logical_length);
+      sequence->answer().delivery().AddProgress(result.logical_length);
     }
     if (!is_new) result.sampled.reset();  // the manager and the client have it
     if (!is_new) continue;
-    sequence->delivery().Take(*sampled, [&] {
+    const absl::Status taken = sequence->answer().Take(*sampled, [&] {
       return sequence->CacheStatsOf(executor_->tables().at(sequence->state().held()->slot));
     });
+    if (!taken.ok()) {
+      sequence->End(CloseReason::kError, taken);
+      result.sequence = nullptr;
+    }
   }
   std::erase_if(*results, [](const StepResult& result) { return result.sequence == nullptr; });
 }

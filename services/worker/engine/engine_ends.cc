@@ -55,7 +55,7 @@ std::optional<SteadyTime> Engine::OldestWaiting() const {
 void Engine::PublishCounters() {
   uint32_t held_pages = 0, paused = 0, parked = 0;
   for (const auto& sequence : session_.sequences()) {
-    if (sequence->submission().paused.load()) ++paused;
+    if (sequence->submission()->paused.load()) ++paused;
     if (sequence->state().phase() == Phase::kParked) ++parked;
     const std::optional<HeldSlot>& held = sequence->state().held();
     if (held) held_pages += executor_->tables().at(held->slot).total_pages();

@@ -85,6 +85,7 @@ struct CacheStats {
 struct Finished {
   FinishReason reason = FinishReason::kUnspecified;
   std::string stop;
+  std::optional<TokenId> stop_token = std::nullopt;
   Usage usage;
   CacheStats cache;
 };

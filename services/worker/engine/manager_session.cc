@@ -146,7 +146,7 @@ void ManagerSession::OnFull(const Result& result) {
   if (it == sequences_.end()) return;
   // A request that was cancelled meanwhile has its answer.
   if ((*it)->state().phase() == Phase::kOpening) {
-    refused_.push_back({(*it)->shared_submission(), result.status});
+    refused_.push_back({(*it)->submission(), result.status});
   }
   sequences_.erase(it);
 }
@@ -237,24 +237,23 @@ absl::Status ManagerSession::Resume(Sequence* sequence, const ClaimResult& recor
   return absl::OkStatus();
 }
 
-void ManagerSession::Start(Sequence* sequence) const {
+absl::Status ManagerSession::Start(Sequence* sequence) {
   const SequenceRequest& request = sequence->request();
   const SequenceGrant& grant = *sequence->state().grant();
-  sequence->delivery().Start({.sequence = grant.id,
-                              .prompt_tokens = request.prompt_tokens(),
-                              .cache = grant.cache.options,
-                              .seed = request.sampling.seed.value_or(0),
-                              .resume_token = request.resume_token});
+  return sequence->answer().Start({.sequence = grant.id,
+                                   .prompt_tokens = request.prompt_tokens(),
+                                   .cache = grant.cache.options,
+                                   .seed = request.sampling.seed.value_or(0),
+                                   .resume_token = request.resume_token});
 }
 
 void ManagerSession::OnOpenResult(OpenResult result) {
   if (!result.status.ok() && result.may_fit_later) return OnFull(result);
   Sequence* sequence = TakeGrant(&result);
   if (sequence == nullptr) return;
-  if (absl::Status begun = Begin(sequence, result); !begun.ok()) {
-    return sequence->End(CloseReason::kError, begun);
-  }
-  Start(sequence);
+  absl::Status begun = Begin(sequence, result);
+  if (begun.ok()) begun = Start(sequence);
+  if (!begun.ok()) sequence->End(CloseReason::kError, begun);
 }
 
 void ManagerSession::OnClaimResult(ClaimResult result) {
@@ -263,15 +262,18 @@ void ManagerSession::OnClaimResult(ClaimResult result) {
   if (sequence == nullptr) return;
   // A record that fails a check ends here, and SendDue closes the sequence at the manager.
   const auto sampled =
-      TakeRequest(result, {options_.vocab, options_.context}, &sequence->submission().request);
+      TakeRequest(result, {options_.vocab, options_.context}, &sequence->submission()->request);
   if (!sampled.ok()) return sequence->End(CloseReason::kError, sampled.status());
-  if (absl::Status resumed = Resume(sequence, result, *sampled); !resumed.ok()) {
-    return sequence->End(CloseReason::kError, resumed);
+  absl::Status resumed = Resume(sequence, result, *sampled);
+  if (resumed.ok()) resumed = Start(sequence);
+  if (resumed.ok()) {
+    resumed = sequence->answer().Replay(*sampled,
+                                        [&] { return sequence->CacheStatsOf(TableOf(*sequence)); });
   }
-  Start(sequence);
-  const bool finished = sequence->delivery().Replay(
-      *sampled, [&] { return sequence->CacheStatsOf(TableOf(*sequence)); });
-  if (finished) sequence->End(CloseReason::kFinished, absl::OkStatus());
+  if (!resumed.ok()) return sequence->End(CloseReason::kError, resumed);
+  if (sequence->answer().delivery().finished()) {
+    sequence->End(CloseReason::kFinished, absl::OkStatus());
+  }
   if (result.plan.has_value()) ApplyPlan(*result.plan);
 }
 

@@ -122,7 +122,7 @@ class ManagerSession {
   void ApplyCompaction(Sequence* sequence, const CompactAction& action);
   void ApplyDrop(Sequence* sequence, const DropAction& action);
 
-  void Start(Sequence* sequence) const;
+  static absl::Status Start(Sequence* sequence);
   Sequence* Find(SequenceId id) const;
   model::SequenceTables& tables() const { return executor_->tables(); }
   const model::BlockTables& TableOf(const Sequence& sequence) const {

@@ -59,7 +59,7 @@ void ManagerSession::ApplyCompaction(Sequence* sequence, const CompactAction& ac
         sequence->counters().survivors.Keep(action, TableOf(*sequence), eviction.prompt_tokens);
   }
   executor_->Compact(sequence->state().held()->slot, action);
-  if (NewToClient(sequence)) sequence->delivery().Report(std::move(eviction));
+  if (NewToClient(sequence)) sequence->answer().delivery().Report(std::move(eviction));
 }
 
 void ManagerSession::ApplyDrop(Sequence* sequence, const DropAction& action) {
@@ -71,7 +71,7 @@ void ManagerSession::ApplyDrop(Sequence* sequence, const DropAction& action) {
   for (const std::optional<BlockIndex>& block : action.block) {
     eviction.layers.push_back({{}, block});
   }
-  sequence->delivery().Report(std::move(eviction));
+  sequence->answer().delivery().Report(std::move(eviction));
 }
 
 }  // namespace folio::worker

@@ -39,7 +39,7 @@ std::vector<Sequence*> ParkingLot::Due(uint64_t collected) const {
 Sequence* ParkingLot::Next() const {
   Sequence* next = nullptr;
   for (const auto& sequence : sequences_) {
-    if (sequence->state().phase() != Phase::kParked || sequence->submission().paused.load()) {
+    if (sequence->state().phase() != Phase::kParked || sequence->submission()->paused.load()) {
       continue;
     }
     if (next == nullptr || DueTime(*sequence) < DueTime(*next)) next = sequence.get();
@@ -51,7 +51,7 @@ bool ParkingLot::lacks_pages() const {
   return std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& sequence) {
     const Phase phase = sequence->state().phase();
     if (phase != Phase::kDecode && phase != Phase::kPrefill) return false;
-    return !sequence->submission().paused.load() &&
+    return !sequence->submission()->paused.load() &&
            tables_.at(sequence->state().held()->slot).free_tokens() == 0;
   });
 }

@@ -20,6 +20,7 @@ void WantOutput(const Sequence& sequence, model::StepSegment* segment) {
   const uint32_t output = sequence.state().progress().outputs_enqueued;
   segment->target = sequence.state().Known(output);
   if (!segment->target.has_value()) segment->target = sequence.request().ForcedToken(output);
+  if (!segment->target.has_value()) segment->edits = sequence.answer().rules().Edits(output);
 }
 
 uint32_t PromptTokensLeft(const Sequence& sequence) {
@@ -93,8 +94,9 @@ Scheduler::Scheduler(const TokenBudget& budget, uint32_t max_rows,
 
 bool Scheduler::CanDecode(const Sequence& sequence) const {
   const SequenceState& state = sequence.state();
-  return state.phase() == Phase::kDecode && !sequence.submission().paused.load() &&
+  return state.phase() == Phase::kDecode && !sequence.submission()->paused.load() &&
          state.progress().outputs_enqueued < sequence.request().max_new_tokens &&
+         !sequence.answer().rules().MustWait(state.progress().outputs_enqueued) &&
          tables_->at(state.held()->slot).free_tokens() > 0;
 }
 

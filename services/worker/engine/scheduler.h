@@ -35,7 +35,8 @@ class Scheduler {
   // The tokens that a prompt leaves of the budget go to the next. A chunk ends at the next stop of
   // its prompt at the latest. A prompt whose last queries are
   // to score it is cut so that they lie in one chunk, which may exceed the budget for that. A
-  // sequence whose client does not read stands still, and so does one whose pages are full.
+  // sequence whose client does not read stands still, and so does one whose pages are full. One
+  // whose answer has a form waits for each token, because the form decides by it about the next.
   // Precondition: fewer sequences than max_rows.
   Batch ChooseBatch(const SequenceList& sequences) const;
 

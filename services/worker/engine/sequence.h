@@ -14,7 +14,7 @@
 #include "services/base/steady_time.h"
 #include "services/model/executor/block_tables.h"
 #include "services/model/tokenizer/tokenizer.h"
-#include "services/worker/engine/delivery.h"
+#include "services/worker/engine/answer.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/engine/sequence_state.h"
 #include "services/worker/engine/survivors.h"
@@ -36,15 +36,15 @@ class Sequence {
  public:
   // Borrows the tokenizer. `tag` names the sequence to the manager until it has an id.
   Sequence(uint64_t tag, std::shared_ptr<Submission> submission, const model::Tokenizer* tokenizer)
-      : tag_(tag), submission_(std::move(submission)), delivery_(tokenizer, submission_.get()) {}
+      : tag_(tag), submission_(std::move(submission)), answer_(tokenizer, submission_.get()) {}
 
   uint64_t tag() const { return tag_; }
-  Submission& submission() const { return *submission_; }
-  std::shared_ptr<Submission> shared_submission() const { return submission_; }
+  const std::shared_ptr<Submission>& submission() const { return submission_; }
   const SequenceRequest& request() const { return submission_->request; }
   SequenceState& state() { return state_; }
   const SequenceState& state() const { return state_; }
-  Delivery& delivery() { return delivery_; }
+  Answer& answer() { return answer_; }
+  const Answer& answer() const { return answer_; }
   CacheCounters& counters() { return counters_; }
   CloseReason close_reason() const { return close_reason_; }
 
@@ -62,7 +62,7 @@ class Sequence {
   const uint64_t tag_;
   const std::shared_ptr<Submission> submission_;
   SequenceState state_;
-  Delivery delivery_;
+  Answer answer_;
   CacheCounters counters_;
   std::optional<SteadyTime> paused_since_;
   CloseReason close_reason_ = CloseReason::kUnspecified;

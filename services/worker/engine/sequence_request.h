@@ -4,13 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "services/base/ids.h"
 #include "services/base/session_types.h"
 #include "services/base/steady_time.h"
+#include "services/model/tokenizer/grammar.h"
+#include "services/wire/output_options.h"
 
 namespace folio::worker {
 
@@ -19,6 +23,7 @@ namespace folio::worker {
 inline constexpr uint32_t kMaxTopLogprobs = 20;
 inline constexpr int kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 256;
+inline constexpr int kMaxStopTokens = 64;
 
 // A sequence of another worker that this one is to continue. The manager's record has its prompt
 // and everything else that its first client asked for.
@@ -42,6 +47,10 @@ struct SequenceRequest {
   bool ignore_eos = false;
   // -1 for no log-probabilities, else those of the chosen token and of the n most likely ones.
   int top_logprobs = -1;
+  uint32_t min_new_tokens = 0;       // at most max_new_tokens
+  std::vector<TokenId> stop_tokens;  // the answer ends with the first of them
+  wire::OutputFormat format;
+  std::shared_ptr<const model::Grammar> grammar;  // of `format`, or null if it is free
   bool report_evictions = false;
   int32_t priority = 0;      // see urgency.h
   std::string resume_token;  // empty if the sequence ends with this worker
@@ -59,6 +68,17 @@ struct SequenceRequest {
     return std::nullopt;
   }
 };
+
+// The options of a request that the manager keeps as OutputOptions. SetOutput does not compile the
+// format.
+wire::OutputOptions OutputOf(const SequenceRequest& request);
+void SetOutput(const wire::OutputOptions& output, SequenceRequest* request);
+
+// OK, or which option of the protocol is out of range for a model with so many tokens.
+// CheckMinTokens is apart because an answer's length is known only when its prompt is.
+absl::Status CheckOutput(const wire::OutputOptions& output, uint32_t vocab);
+absl::Status CheckMinTokens(uint32_t min_tokens, uint32_t max_new_tokens);
+absl::Status CheckBiases(const LogitChanges& changes, uint32_t vocab);
 
 // The request as the manager is asked for it. `tag` comes back in the answer, and `prefill_ahead`
 // is that of the protocol. OpenOf is for a request without `resume`, ClaimOf for one with it.

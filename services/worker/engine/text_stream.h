@@ -26,13 +26,14 @@ class TextStream {
     std::optional<std::string> stop;  // the stop string that was found; the text ends before it
   };
 
-  // Special tokens have no text, and end a character that is not complete.
-  Piece Feed(TokenId token);
+  // Special tokens have no text, and end a character that is not complete. Without `may_stop` no
+  // stop string is looked for in the token's text, nor one that begins in it.
+  Piece Feed(TokenId token, bool may_stop = true);
   // Ends the text and returns what was held back. Bytes of an unfinished character become U+FFFD.
   Piece Finish();
 
  private:
-  Piece Match(const std::string& text);
+  Piece Match(std::string text, bool may_stop = true);
 
   const model::Tokenizer* tokenizer_;
   std::vector<std::string> stops_;

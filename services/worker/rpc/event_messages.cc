@@ -86,6 +86,9 @@ struct GenerateWriter {
   void operator()(Finished finished) {
     out->mutable_finished()->set_reason(static_cast<v1::FinishReason>(finished.reason));
     out->mutable_finished()->set_stop(std::move(finished.stop));
+    if (finished.stop_token.has_value()) {
+      out->mutable_finished()->set_stop_token(finished.stop_token->value());
+    }
     Fill(finished.usage, out->mutable_finished()->mutable_usage());
     Fill(finished.cache, out->mutable_finished()->mutable_cache());
   }

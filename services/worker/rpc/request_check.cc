@@ -12,6 +12,7 @@
 #include "services/base/urgency.h"
 #include "services/wire/sampling.h"
 #include "services/wire/session_limits.h"
+#include "services/worker/engine/output_rules.h"
 
 namespace folio::worker {
 
@@ -99,19 +100,15 @@ absl::Status CheckTenant(absl::string_view tenant) {
   return InvalidArgument("tenant is ", tenant.size(), " bytes long, the most is ", kMaxTenantBytes);
 }
 
-absl::Status CheckStops(const v1::GenerateRequest& request) {
-  if (request.stop_size() > kMaxStops) {
-    return InvalidArgument("stop has ", request.stop_size(), " strings, the most is ", kMaxStops);
-  }
-  for (int i = 0; i < request.stop_size(); ++i) {
-    const size_t bytes = request.stop(i).size();
-    if (bytes == 0) return InvalidArgument("stop[", i, "] must not be empty");
-    if (bytes > kMaxStopBytes) {
-      return InvalidArgument("stop[", i, "] is ", bytes, " bytes long, the most is ",
-                             kMaxStopBytes);
-    }
-  }
-  return absl::OkStatus();
+wire::OutputOptions OutputOf(const v1::GenerateRequest& request) {
+  wire::OutputOptions output;
+  output.stop.assign(request.stop().begin(), request.stop().end());
+  output.ignore_eos = request.ignore_eos();
+  if (request.has_logprobs()) output.logprobs = request.logprobs();
+  output.min_tokens = request.min_tokens();
+  for (const uint32_t token : request.stop_token_ids()) output.stop_tokens.emplace_back(token);
+  output.format = wire::FromProto(request.format());
+  return output;
 }
 
 absl::Status CheckPriority(int32_t priority) {
@@ -213,16 +210,15 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
   checked.sampling = wire::FromProto(request.sampling());
   if (!checked.sampling.seed.has_value()) checked.sampling.seed = RandomSeed();
   if (auto record = wire::CheckSampling(checked.sampling); !record.ok()) return record.status();
-  if (absl::Status s = CheckStops(request); !s.ok()) return s;
+  const wire::OutputOptions output = OutputOf(request);
+  if (absl::Status s = CheckOutput(output, limits.vocab); !s.ok()) return s;
+  SetOutput(output, &checked);
+  if (absl::Status s = CheckBiases(checked.sampling.changes, limits.vocab); !s.ok()) return s;
   if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
   if (absl::Status s = CheckPriority(request.priority()); !s.ok()) return s;
   if (absl::Status s = CheckTenant(request.tenant()); !s.ok()) return s;
   checked.tenant = request.tenant();
   checked.priority = request.priority();
-  if (request.has_logprobs()) {
-    if (absl::Status s = CheckLogprobs("logprobs", request.logprobs(), limits); !s.ok()) return s;
-    checked.top_logprobs = static_cast<int>(request.logprobs());
-  }
   auto prompt = TokensOf(request.input(), "input", limits);
   if (!prompt.ok()) return prompt.status();
   if (absl::Status s = CheckSessionLimits(prompt->size(), request.cache()); !s.ok()) return s;
@@ -241,10 +237,16 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
   }
   checked.max_new_tokens =
       request.max_tokens() > 0 ? request.max_tokens() : std::min(kDefaultMaxTokens, rest);
+  if (absl::Status s = CheckMinTokens(checked.min_new_tokens, checked.max_new_tokens); !s.ok()) {
+    return s;
+  }
+  if (checked.format.kind != wire::OutputFormat::Kind::kFree) {
+    auto grammar = CompileFormat(checked.format, *limits.tokenizer);
+    if (!grammar.ok()) return grammar.status();
+    checked.grammar = *std::move(grammar);
+  }
   checked.cache.bytes = request.cache().SerializeAsString();
   checked.label = request.label();
-  checked.stop.assign(request.stop().begin(), request.stop().end());
-  checked.ignore_eos = request.ignore_eos();
   checked.report_evictions = request.report_evictions();
   // A resumed call would miss evictions, so a client that counts them cannot resume.
   if (!checked.report_evictions) checked.resume_token = NewResumeToken();

@@ -1,0 +1,28 @@
+#include "services/worker/engine/answer.h"
+
+#include <utility>
+
+namespace folio::worker {
+
+absl::Status Answer::Start(Started started) {
+  auto rules = OutputRules::Begin(&submission_->request, tokenizer_);
+  if (!rules.ok()) return rules.status();
+  rules_.emplace(*std::move(rules));
+  delivery_.Start(std::move(started));
+  return absl::OkStatus();
+}
+
+absl::Status Answer::Take(const model::SegmentOutput& output, Delivery::CacheStatsReader cache) {
+  const bool finished = delivery_.Take(output, cache);
+  return finished ? absl::OkStatus() : rules_->Take(output.token);
+}
+
+absl::Status Answer::Replay(const std::vector<TokenId>& tokens, Delivery::CacheStatsReader cache) {
+  if (delivery_.Replay(tokens, cache)) return absl::OkStatus();
+  for (const TokenId token : tokens) {
+    if (absl::Status taken = rules_->Take(token); !taken.ok()) return taken;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace folio::worker
