@@ -104,6 +104,8 @@ def test_every_argument_has_its_field(server, client):
         server, client, prompt=None, tokens=range(3), policy="snap_kv:window=7", budget=512, sink_tokens=0, recent_tokens=32,
         eviction_mode="synchronous", schedule="pyramid", max_tokens=9, stop=("a", "b"), ignore_eos=True, temperature=0.5,
         top_k=40, top_p=0.75, min_p=0.25, seed=0, logprobs=0, report_evictions=True, label="me",
+        presence_penalty=0.5, frequency_penalty=-0.25, repetition_penalty=1.5, logit_bias={7: -100, 9: 1.5},
+        min_tokens=3, stop_token_ids=[4, 5], json_schema={"type": "integer"},
     )
     cache = types_pb2.CacheOptions(
         policy=types_pb2.Policy(snap_kv=types_pb2.SnapKvPolicy(window=7)), budget_tokens=512, sink_tokens=0,
@@ -112,7 +114,14 @@ def test_every_argument_has_its_field(server, client):
     )
     assert request == inference_pb2.GenerateRequest(
         input=inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=[0, 1, 2])), cache=cache,
-        sampling=types_pb2.SamplingParams(temperature=0.5, top_k=40, top_p=0.75, min_p=0.25, seed=0),
+        sampling=types_pb2.SamplingParams(
+            temperature=0.5, top_k=40, top_p=0.75, min_p=0.25, seed=0, presence_penalty=0.5, frequency_penalty=-0.25,
+            repetition_penalty=1.5,
+            logit_bias=[types_pb2.LogitBias(token=7, bias=-100), types_pb2.LogitBias(token=9, bias=1.5)],
+        ),
+        min_tokens=3,
+        stop_token_ids=[4, 5],
+        format=types_pb2.OutputFormat(json_schema='{"type": "integer"}'),
         max_tokens=9, stop=["a", "b"], ignore_eos=True, logprobs=0, report_evictions=True, label="me",
     )
     assert request.HasField("logprobs") and request.sampling.HasField("seed") and request.cache.HasField("sink_tokens")

@@ -9,8 +9,9 @@ from folio import checks, requests
 from folio.generation import AsyncGeneration, Generation
 from folio.managing import ManagerCalls
 from folio.messages import read
-from folio.requests import CacheArguments, ChatTurn
+from folio.requests import CacheArguments, ChatTurn, GenerateArguments
 from folio.results import Eviction, Model, ScoreResult, Tokens
+from folio.sampling import sampling_message
 from folio.server import Server, Workers, check_address, default_address, never_connected
 from folio.v1 import admin_pb2_grpc, inference_pb2, inference_pb2_grpc
 
@@ -108,7 +109,7 @@ class Client(ManagerCalls):
         priority: int = 0,
         tenant: str = "",
         timeout: float | None = None,
-        **cache: Unpack[CacheArguments],
+        **others: Unpack[GenerateArguments],
     ) -> Generation:
         """Continues a prompt (text, token ids, or a chat in the model's template), piece by piece.
 
@@ -131,17 +132,23 @@ class Client(ManagerCalls):
         max_tokens       is the most new tokens. None is 256, or the rest of the context.
         stop             ends the text before the first of these strings.
         temperature, top_k, top_p, min_p, seed   choose tokens. Temperature 0 always takes the likeliest.
+        presence_penalty, frequency_penalty   lower tokens that the answer has, from -2 to 2: once, or each time.
+        repetition_penalty   divides logits of tokens that prompt or answer have. None is 1, which is off.
+        logit_bias       is added to the logits of its tokens, from -100 (which excludes a token) to 100.
+        min_tokens, stop_token_ids   come before the answer may end, and end it beside the end of text.
+        json_schema, regex, grammar   give the answer its form (one of them).
         logprobs         adds log-probabilities of the chosen tokens (0) and of the n likeliest ones (n).
         report_evictions collects the evictions of each plan in `Generation.evictions`.
-        label            is shown to operators beside the sequence.
-        priority         from -100 to 100. Lower ones come first where requests wait for room.
+        label, priority  are shown to operators, and say who comes first where requests wait (-100) and last (100).
         tenant           names the party that asks. Tenants take turns when requests wait.
         timeout          limits the whole call in seconds. None is the client's.
         """
+        cache, rules = requests.split("generate", others)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            requests.cache_of("generate", cache),
-            requests.sampling_message(temperature, top_k, top_p, min_p, seed),
+            cache,
+            sampling_message(temperature, top_k, top_p, min_p, seed),
+            rules,
             max_tokens=max_tokens,
             stop=stop,
             ignore_eos=ignore_eos,
@@ -173,13 +180,15 @@ class Client(ManagerCalls):
         priority: int = 0,
         tenant: str = "",
         timeout: float | None = None,
-        **cache: Unpack[CacheArguments],
+        **others: Unpack[GenerateArguments],
     ) -> AsyncGeneration:
         """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
+        cache, rules = requests.split("agenerate", others)
         request = requests.generate_message(
             requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
-            requests.cache_of("agenerate", cache),
-            requests.sampling_message(temperature, top_k, top_p, min_p, seed),
+            cache,
+            sampling_message(temperature, top_k, top_p, min_p, seed),
+            rules,
             max_tokens=max_tokens,
             stop=stop,
             ignore_eos=ignore_eos,

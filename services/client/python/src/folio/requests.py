@@ -6,10 +6,11 @@ The server checks everything that depends on it (page size, context length, voca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict, Union
+from typing import TypedDict, Union, cast
 
 from folio import checks
 from folio.policies import Full, Policy, policy as parse_policy, to_message
+from folio.sampling import RuleArguments, apply_rules
 from folio.v1 import admin_pb2, inference_pb2, types_pb2
 
 ChatTurn = Union[Mapping[str, str], tuple[str, str]]
@@ -160,6 +161,18 @@ def check_names(call: str, arguments: Mapping[str, object], known: type) -> None
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
+class GenerateArguments(CacheArguments, RuleArguments, total=False):
+    """The arguments of a generation that have no names of their own in its call."""
+
+
+def split(call: str, arguments: GenerateArguments) -> tuple[types_pb2.CacheOptions, RuleArguments]:
+    """The message of the cache arguments of `call`, and its other arguments."""
+    check_names(call, arguments, GenerateArguments)
+    rules = {name: value for name, value in arguments.items() if name in RuleArguments.__annotations__}
+    cache = {name: value for name, value in arguments.items() if name not in rules}
+    return cache_message(**cast(CacheArguments, cache)), cast(RuleArguments, rules)
+
+
 def cache_of(call: str, arguments: CacheArguments) -> types_pb2.CacheOptions:
     """The message of the cache arguments of `call`."""
     check_names(call, arguments, CacheArguments)
@@ -170,22 +183,6 @@ def _refuse_with_full(**arguments: object) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise ValueError(f"{name} does not go with policy full, which keeps every token")
-
-
-def sampling_message(
-    temperature: float, top_k: int, top_p: float | None, min_p: float, seed: int | None
-) -> types_pb2.SamplingParams:
-    """The message of the sampling arguments. Temperature 0 is greedy."""
-    message = types_pb2.SamplingParams(
-        temperature=checks.real("temperature", temperature),
-        top_k=checks.integer("top_k", top_k),
-        min_p=checks.real("min_p", min_p, 0.0, 1.0),
-    )
-    if top_p is not None:
-        message.top_p = checks.real("top_p", top_p, 0.0, 1.0, above=True)
-    if seed is not None:
-        message.seed = checks.integer("seed", seed, most=checks.UINT64)
-    return message
 
 
 def _stops(stop: object) -> list[str]:
@@ -203,6 +200,7 @@ def generate_message(
     source: inference_pb2.Input,
     cache: types_pb2.CacheOptions,
     sampling: types_pb2.SamplingParams,
+    rules: RuleArguments,
     *,
     max_tokens: int | None,
     stop: str | Iterable[str],
@@ -214,7 +212,7 @@ def generate_message(
     tenant: str,
 ) -> inference_pb2.GenerateRequest:
     """A whole request to generate."""
-    return inference_pb2.GenerateRequest(
+    request = inference_pb2.GenerateRequest(
         input=source,
         cache=cache,
         sampling=sampling,
@@ -227,6 +225,8 @@ def generate_message(
         priority=checks.integer("priority", priority, least=-100, most=100),
         tenant=checks.text("tenant", tenant),
     )
+    apply_rules(request, **rules)
+    return request
 
 
 def score_message(

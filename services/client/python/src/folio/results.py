@@ -141,12 +141,13 @@ class CacheStats:
 @of("Finished")
 @dataclass(frozen=True)
 class Finished:
-    """The end of a generation: `reason` is "eos", "stop" (by the string `stop`) or "length"."""
+    """The end of a generation: `reason` is "eos", "stop" (by the string `stop` or the token `stop_token`) or "length"."""
 
     reason: str
     stop: str
     usage: Usage
     cache: CacheStats
+    stop_token: int | None
 
 
 @dataclass(frozen=True)
