@@ -150,9 +150,11 @@ __global__ void __launch_bounds__(kSampleThreads, 2)
   }
   const float* from = logits;
   uint32_t likeliest = best;
-  if (row.target < 0 && row.edits.edited != nullptr) {
-    EditRow(logits, vocab, row.edits, shared);
-    from = row.edits.edited;
+  // They are read here, not with the row, because few rows have any and registers are scarce.
+  const RowEdits& edits = rows[blockIdx.x].edits;
+  if (row.target < 0 && edits.edited != nullptr) {
+    EditRow(logits, vocab, edits, shared);
+    from = edits.edited;
     likeliest = IdOf(BestBelow(from, vocab, ~uint64_t{0}, shared, finite));
     if (from[likeliest] == -INFINITY) {
       if (threadIdx.x == 0) out[blockIdx.x] = {0, 0, 1, 0};
