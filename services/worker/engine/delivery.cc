@@ -72,10 +72,13 @@ void Delivery::HoldToken(const model::SegmentOutput& output) {
   TokenLogprob& logprob = held_.logprobs.emplace_back();
   logprob.token = output.token;
   logprob.logprob = output.logprob;
+  const auto bytes_of = [this](TokenId token) {
+    return tokenizer_->TokenBytes(token).value_or(std::string());
+  };
+  logprob.bytes = bytes_of(output.token);
   logprob.top.reserve(output.top.size());
   for (const auto& [token, value] : output.top) {
-    absl::StatusOr<std::string> bytes = tokenizer_->TokenBytes(token);
-    logprob.top.push_back({token, value, bytes.ok() ? *std::move(bytes) : std::string()});
+    logprob.top.push_back({token, value, bytes_of(token)});
   }
 }
 

@@ -40,6 +40,7 @@ struct TokenLogprob {
   TokenId token;
   float logprob = 0;
   std::vector<Candidate> top;  // most likely first
+  std::string bytes;
 };
 struct TokenChunk {
   std::string text;  // whole UTF-8 characters

@@ -20,6 +20,7 @@ void Fill(Started started, v1::Started* out) {
 void Fill(TokenLogprob logprob, v1::TokenLogprob* out) {
   out->set_token(logprob.token.value());
   out->set_logprob(logprob.logprob);
+  out->set_bytes(std::move(logprob.bytes));
   for (Candidate& candidate : logprob.top) {
     v1::Candidate* top = out->add_top();
     top->set_token(candidate.token.value());

@@ -231,12 +231,13 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
                            limits.context);
   }
   const auto rest = static_cast<uint32_t>(limits.context - tokens);
-  if (request.max_tokens() > rest) {
+  const bool all = request.max_tokens() == kRestOfContext;
+  if (request.max_tokens() > rest && !all) {
     return InvalidArgument("max_tokens is ", request.max_tokens(), "; with the input's ", tokens,
                            " tokens that is more than the model's context of ", limits.context);
   }
-  checked.max_new_tokens =
-      request.max_tokens() > 0 ? request.max_tokens() : std::min(kDefaultMaxTokens, rest);
+  const uint32_t asked = request.max_tokens() > 0 ? request.max_tokens() : kDefaultMaxTokens;
+  checked.max_new_tokens = std::min(asked, rest);
   if (absl::Status s = CheckMinTokens(checked.min_new_tokens, checked.max_new_tokens); !s.ok()) {
     return s;
   }

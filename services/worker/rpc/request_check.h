@@ -30,6 +30,7 @@ struct ModelLimits {
 
 inline constexpr int kMaxChatMessages = 1024;
 inline constexpr uint32_t kDefaultMaxTokens = 256;
+inline constexpr uint32_t kRestOfContext = 0xffffffff;  // max_tokens that asks for all of it
 inline constexpr size_t kResumeTokenBytes = 16;
 
 // The most bytes that a message of a client may have: the longest text that is accepted, and room
