@@ -3,8 +3,10 @@
 #ifndef FOLIO_SERVICES_CLIENT_CALL_H_
 #define FOLIO_SERVICES_CLIENT_CALL_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -34,6 +36,9 @@ struct ConnectOptions {
   // is at least 5 s, which is what servers allow; those before version 0.2 cut a call that gets
   // nothing for 4 times this long.
   absl::Duration keepalive = kKeepalive;
+  // False if the caller does not need to know yet whether a server answers. Connect then sends
+  // nothing, and calls fail with UNAVAILABLE as long as none does.
+  bool check = true;
 };
 
 // Stops calls from another thread. Any number of calls may have the same Cancellation, one after
@@ -67,13 +72,18 @@ struct CallOptions {
   // instead. A worker that hangs is proven gone only after the manager's --lease_ttl and
   // --kill_fenced_after, so give some seconds more than both. With 0 the loss ends the generation.
   absl::Duration resume = kResume;
+  // Sent with the call, for example {"x-request-id", "42"}, which a worker writes into its log.
+  // Names are in lower case, and values printable ASCII.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // Used by the clients themselves. While it lives, the cancellation ends the call of `context`,
-// which has already started. If it was cancelled before, the call ends at once.
+// which has already started. If it was cancelled before, the call ends at once. `then` is called
+// after that, under a lock of the cancellation, so it must not destroy this.
 class RunningCall {
  public:
-  RunningCall(const Cancellation& cancellation, grpc::ClientContext* context);
+  RunningCall(const Cancellation& cancellation, grpc::ClientContext* context,
+              std::function<void()> then = nullptr);
   ~RunningCall();
   RunningCall(const RunningCall&) = delete;
   RunningCall& operator=(const RunningCall&) = delete;

@@ -20,6 +20,10 @@
 
 namespace folio::client {
 
+// gRPC would wait for up to two minutes before it connects again to a server that was lost. This is
+// GRPC_ARG_MAX_RECONNECT_BACKOFF_MS of clients that outlive servers.
+inline constexpr int kLongestBackoffMs = 1000;
+
 // Immutable and thread-safe once made.
 struct Endpoint {
   std::string name;  // for messages: `worker at "unix:/run/folio/worker.sock"`
@@ -66,7 +70,7 @@ absl::StatusOr<Response> CallUnary(const Endpoint& endpoint,
   return response;
 }
 
-// Sets the deadline.
+// Sets the deadline and the metadata.
 void Prepare(const CallOptions& options, grpc::ClientContext* context);
 
 }  // namespace folio::client

@@ -23,9 +23,6 @@ using folio::v1::GenerateRequest;
 using folio::v1::GenerateResponse;
 using folio::v1::Inference;
 
-// gRPC would wait for up to two minutes before it connects again to a worker that was lost.
-constexpr int kLongestBackoffMs = 1000;
-
 struct Connection {
   Endpoint endpoint;
   std::unique_ptr<Inference::Stub> stub;
@@ -66,11 +63,12 @@ class Streams::State {
 class Streams::Stream {
  public:
   Stream(State* state, const GenerateRequest& request, size_t worker, StreamListener* listener,
-         CallOptions options)
+         CallOptions options, ReadGate gate)
       : state_(state),
         worker_(worker),
         listener_(listener),
         options_(std::move(options)),
+        gate_(std::move(gate)),
         resumption_(request) {
     state_->Begin();
   }
@@ -136,6 +134,7 @@ class Streams::Stream {
   size_t worker_;  // modulo the number of addresses
   StreamListener* const listener_;
   const CallOptions options_;
+  const ReadGate gate_;
   Resumption resumption_;
   bool heard_ = false;                // an event of this attempt has come
   std::optional<absl::Status> lost_;  // why, while it looks for a worker that continues
@@ -143,7 +142,8 @@ class Streams::Stream {
 };
 
 // One call of Generate, at one worker. It deletes itself when gRPC has no more to say.
-class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse> {
+class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse>,
+                                 private ReadGate::Waiter {
  public:
   Attempt(Stream* stream, const Connection& connection)
       : stream_(stream), connection_(connection) {}
@@ -152,7 +152,8 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
     Prepare(stream_->options_, &context_);
     connection_.stub->async()->Generate(&context_, &request, this);
     // Nothing ends the call, and this with it, before it is started.
-    running_.emplace(stream_->options_.cancellation, &context_);
+    running_.emplace(stream_->options_.cancellation, &context_,
+                     [this] { stream_->gate_.Release(this); });
     StartRead(&event_);
     StartCall();
   }
@@ -160,7 +161,13 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
   void OnReadDone(bool ok) override {
     if (!ok) return;
     stream_->Take(event_, SteadyNow());
-    StartRead(&event_);
+    // While the gate is closed, no read is under way that would keep the call, and this with it.
+    AddHold();
+    if (!stream_->gate_.Wait(this)) {
+      Continue();
+    } else if (stream_->options_.cancellation.cancelled()) {
+      stream_->gate_.Release(this);
+    }
   }
 
   void OnDone(const grpc::Status& status) override {
@@ -172,6 +179,11 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
   }
 
  private:
+  void Continue() override {
+    StartRead(&event_);
+    RemoveHold();
+  }
+
   Stream* const stream_;
   const Connection& connection_;
   GenerateResponse event_;
@@ -206,8 +218,8 @@ absl::StatusOr<std::unique_ptr<Streams>> Streams::Connect(const std::vector<std:
 }
 
 void Streams::Start(const GenerateRequest& request, size_t worker, StreamListener* listener,
-                    const CallOptions& options) {
-  (new Stream(state_.get(), request, worker, listener, options))->Begin(request);
+                    const CallOptions& options, const ReadGate& gate) {
+  (new Stream(state_.get(), request, worker, listener, options, gate))->Begin(request);
 }
 
 }  // namespace folio::client

@@ -14,6 +14,7 @@
 #include "folio/v1/inference.pb.h"
 #include "services/base/steady_time.h"
 #include "services/client/call.h"
+#include "services/client/read_gate.h"
 
 namespace folio::client {
 
@@ -51,9 +52,10 @@ class Streams {
 
   // Begins a generation at the worker of that index. `listener` must live until its OnEnd, and
   // hears of every failure, also of those before anything was sent. When the worker is lost, the
-  // next address is asked in turn, see CallOptions::resume.
+  // next address is asked in turn, see CallOptions::resume. A listener that cannot take more events
+  // closes the gate.
   void Start(const folio::v1::GenerateRequest& request, size_t worker, StreamListener* listener,
-             const CallOptions& options = {});
+             const CallOptions& options = {}, const ReadGate& gate = {});
 
  private:
   class Stream;

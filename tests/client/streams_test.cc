@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <string>
 #include <vector>
@@ -149,10 +150,60 @@ TEST_F(StreamsTest, ItsEndWaitsForTheLastAnswer) {
   EXPECT_TRUE(listener.ended.HasBeenNotified());
 }
 
+// Closes the gate with its first event.
+class SlowListener : public Listener {
+ public:
+  void OnEvent(const folio::v1::GenerateResponse& event, SteadyTime arrival) override {
+    ++events;
+    if (closes) gate.Close();
+    Listener::OnEvent(event, arrival);
+  }
+
+  ReadGate gate;
+  std::atomic<bool> closes = true;
+  std::atomic<int> events = 0;
+};
+
+TEST_F(StreamsTest, AClosedGateHoldsEventsBack) {
+  SlowListener slow;
+  Listener other;
+  streams_->Start(Question(), 1, &slow, {}, slow.gate);
+  while (slow.events == 0) absl::SleepFor(absl::Milliseconds(1));
+  streams_->Start(Question(), 1, &other);
+  EXPECT_TRUE(other.Wait().ok()) << other.status;
+  EXPECT_EQ(slow.events, 1);
+  EXPECT_FALSE(slow.ended.HasBeenNotified());
+  // It closes again with each event.
+  while (slow.events < 3) slow.gate.Open();
+  slow.closes = false;
+  slow.gate.Open();
+  while (!slow.ended.HasBeenNotified()) slow.gate.Open();
+  EXPECT_TRUE(slow.status.ok()) << slow.status;
+  EXPECT_EQ(slow.text, other.text);
+}
+
+TEST_F(StreamsTest, AGenerationIsCancelledBehindAClosedGate) {
+  other_.script.hang = true;
+  std::deque<SlowListener> listeners(20);
+  const CallOptions options;
+  const ReadGate gate;
+  for (SlowListener& listener : listeners) {
+    listener.gate = gate;
+    streams_->Start(Question(), 1, &listener, options, gate);
+  }
+  // Some are held up, and some are still to see that the gate is closed.
+  while (listeners.front().events == 0) absl::SleepFor(absl::Milliseconds(1));
+  options.cancellation.Cancel();
+  for (SlowListener& listener : listeners) {
+    EXPECT_EQ(listener.Wait().code(), absl::StatusCode::kCancelled);
+  }
+}
+
 TEST(Streams, NeedAddresses) {
   EXPECT_EQ(Streams::Connect({}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Streams::Connect({"nowhere"}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Streams::Connect({"unix:/nowhere"}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Streams::Connect({"unix:/nowhere"}, {.connect = {.check = false}}).ok());
 }
 
 }  // namespace
