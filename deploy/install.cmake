@@ -1,5 +1,5 @@
 # `cmake --install` puts three things under its prefix:
-#   bin/                      folio-manager, folio-worker, folioctl    (components manager, worker and cli)
+#   bin/                      folio-manager, folio-worker, folio-gateway, folioctl    (components manager, worker, gateway and cli)
 #   lib/, include/folio/      the C++ SDK, with a CMake package: find_package(folio) (component sdk)
 #   share/folio/proto/        the protocol, for clients in other languages           (component sdk)
 # deploy/packages.cmake adds what only the Debian packages have.
@@ -13,6 +13,7 @@ set(FOLIO_SDK_CMAKE ${CMAKE_INSTALL_LIBDIR}/cmake/folio)
 
 install(TARGETS folio-manager COMPONENT manager)
 install(TARGETS folio-worker COMPONENT worker)
+install(TARGETS folio-gateway COMPONENT gateway)
 install(TARGETS folioctl COMPONENT cli)
 
 # The SDK's library and the ones that it links. Only folio::client is for users; folio::proto has the messages and
@@ -26,7 +27,7 @@ target_compile_features(folio_build INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)  
 install(TARGETS ${sdk} EXPORT folio-targets COMPONENT sdk INCLUDES DESTINATION ${FOLIO_SDK_INCLUDE})
 install(EXPORT folio-targets NAMESPACE folio:: DESTINATION ${FOLIO_SDK_CMAKE} COMPONENT sdk)
 
-foreach(header admin_client call client inputs policy_text streams)
+foreach(header admin_client call client inputs policy_text read_gate streams worker_calls)
   install(FILES ${CMAKE_SOURCE_DIR}/services/client/${header}.h
           DESTINATION ${FOLIO_SDK_INCLUDE}/services/client COMPONENT sdk)
 endforeach()

@@ -224,7 +224,7 @@ def helm(words, _):
 
 
 CHECKS = {
-    "folio-manager": daemon, "folio-worker": daemon, "folioctl": client, "cmake": cmake, "ctest": ctest, "pytest": pytest,
+    "folio-manager": daemon, "folio-worker": daemon, "folio-gateway": daemon, "folioctl": client, "cmake": cmake, "ctest": ctest, "pytest": pytest,
     INSTEAD: python, "$python": python, "python3": python, "pip": pip, "apt": apt, "adduser": adduser, "cp": copy,
     "systemctl": systemd("start", "stop", "restart", "edit", "status"), "systemd-analyze": systemd("security", "verify"),
     "journalctl": lambda words, _: unknown_units(word for word in words[1:] if word != "-u"),

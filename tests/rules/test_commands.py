@@ -12,7 +12,7 @@ from commands import Command, NotUnderstood, blocks, commands, flags, parts, spa
 from test_layout import ROOT
 from test_links import pages as all_pages
 
-OURS = re.compile(r"^\s*(sudo )?(folio-manager|folio-worker|folioctl|deploy/\S+\.sh|helm|systemctl) +[\w-]")
+OURS = re.compile(r"^\s*(sudo )?(folio-manager|folio-worker|folio-gateway|folioctl|deploy/\S+\.sh|helm|systemctl) +[\w-]")
 
 
 def pages():

@@ -1,0 +1,185 @@
+#include "services/gateway/api.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "services/gateway/openai/call.h"
+#include "services/gateway/openai/ids.h"
+#include "services/gateway/openai/json_text.h"
+#include "services/runtime/version.h"
+
+namespace folio::gateway {
+namespace {
+
+constexpr size_t kMostRequestId = 128;
+
+// Endpoints of OpenAI's and vLLM's that need a model of another kind.
+constexpr std::array<absl::string_view, 11> kRefused = {
+    "/v1/embeddings",  "/v1/responses",  "/v1/audio",  "/v1/images", "/v1/moderations", "/v1/files",
+    "/v1/fine_tuning", "/v1/assistants", "/v1/rerank", "/v1/score",  "/v1/batches"};
+
+// Printable characters that neither a log nor a header takes for something else.
+bool IsRequestId(absl::string_view id) {
+  if (id.empty() || id.size() > kMostRequestId) return false;
+  for (const char c : id) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) &&
+        !absl::StrContains("-_.:/+=", absl::string_view(&c, 1))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+ApiError NoKey(absl::string_view message) {
+  ApiError error = ErrorOf(absl::UnauthenticatedError(message));
+  error.type = "invalid_request_error";
+  error.code = "invalid_api_key";
+  return error;
+}
+
+}  // namespace
+
+const std::vector<Api::Endpoint>& Api::Endpoints() {
+  static const std::vector<Endpoint> endpoints = {
+      {"/v1/chat/completions", "POST", true, &Api::Chat},
+      {"/v1/completions", "POST", true, &Api::Completions},
+      {"/v1/models", "GET", true, &Api::Models},
+      {"/tokenize", "POST", true, &Api::Tokenize},
+      {"/detokenize", "POST", true, &Api::Detokenize},
+      {"/health", "GET", false, &Api::Health},
+      {"/metrics", "GET", false, &Api::Metrics},
+      {"/version", "GET", false, &Api::VersionOf},
+  };
+  return endpoints;
+}
+
+Api::Api(WorkerSet* workers, GatewayMetrics* metrics, ApiOptions options)
+    : workers_(workers), metrics_(metrics), options_(std::move(options)) {}
+
+Api::~Api() = default;
+
+HttpFields Api::BrowserFields(const HttpRequest& http) const {
+  const absl::string_view origin = http.Field("Origin");
+  if (origin.empty()) return {};
+  for (const std::string& allowed : options_.cors_origins) {
+    if (allowed != "*" && allowed != origin) continue;
+    HttpFields fields = {
+        {"Access-Control-Allow-Origin", allowed == "*" ? "*" : std::string(origin)},
+        {"Access-Control-Expose-Headers", "x-request-id, Retry-After"}};
+    if (allowed != "*") fields.emplace_back("Vary", "Origin");
+    return fields;
+  }
+  return {};
+}
+
+Api::Request Api::Admit(const std::shared_ptr<Exchange>& exchange) {
+  const absl::string_view given = exchange->request().Field("x-request-id");
+  const std::string id = IsRequestId(given) ? std::string(given) : NewId("");
+  HttpFields fields = BrowserFields(exchange->request());
+  fields.emplace_back("x-request-id", id);
+  auto request = std::make_unique<ApiRequest>(exchange, std::move(fields),
+                                              [this](const RequestRecord& record) {
+                                                metrics_->OnEnd(record);
+                                                if (options_.access_log) WriteAccessLine(record);
+                                              });
+  request->record.request_id = id;
+  request->record.endpoint = "other";
+  return request;
+}
+
+bool Api::CheckKey(ApiRequest& request) {
+  if (options_.keys == nullptr) return true;
+  absl::string_view key = request.http().Field("Authorization");
+  if (key.empty()) {
+    request.Fail(NoKey("No API key was given. Send it in the header 'Authorization: Bearer KEY'."),
+                 {{"WWW-Authenticate", "Bearer"}});
+    return false;
+  }
+  std::optional<std::string> tenant;
+  if (absl::StartsWithIgnoreCase(key, "bearer ")) {
+    tenant = options_.keys->TenantOf(absl::StripAsciiWhitespace(key.substr(7)));
+  }
+  if (!tenant.has_value()) {
+    request.Fail(NoKey("The API key is wrong."), {{"WWW-Authenticate", "Bearer"}});
+    return false;
+  }
+  request.record.tenant = *std::move(tenant);
+  return true;
+}
+
+void Api::Preflight(Request request) {
+  HttpFields fields;
+  if (!BrowserFields(request->http()).empty()) {
+    const absl::string_view asked = request->http().Field("Access-Control-Request-Headers");
+    const bool plain = asked.size() <= 1024;
+    fields = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+              {"Access-Control-Allow-Headers",
+               plain && !asked.empty() ? std::string(asked) : "Authorization, Content-Type"},
+              {"Access-Control-Max-Age", "600"}};
+  }
+  request->Reply(204, "", "", std::move(fields));
+}
+
+void Api::Handle(const std::shared_ptr<Exchange>& exchange) {
+  Request request = Admit(exchange);
+  const HttpRequest& http = exchange->request();
+  for (const Endpoint& endpoint : Endpoints()) {
+    if (http.path != endpoint.path) continue;
+    request->record.endpoint = endpoint.path;
+    if (http.method == "OPTIONS") return Preflight(std::move(request));
+    const bool head = http.method == "HEAD" && absl::string_view(endpoint.method) == "GET";
+    if (http.method != endpoint.method && !head) {
+      return request->Fail(
+          HttpError(405, absl::StrCat(http.path, " answers ", endpoint.method, " only.")),
+          {{"Allow", absl::StrCat(endpoint.method, ", OPTIONS")}});
+    }
+    if (endpoint.needs_key && !CheckKey(*request)) return;
+    return (this->*endpoint.handle)(std::move(request));
+  }
+  for (const absl::string_view refused : kRefused) {
+    if (!absl::StartsWith(http.path, refused)) continue;
+    ApiError error = HttpError(404, absl::StrCat(refused,
+                                                 " is not supported: Folio serves models "
+                                                 "that generate text, by /v1/chat/completions and "
+                                                 "/v1/completions."));
+    error.code = "unsupported_endpoint";
+    return request->Fail(error);
+  }
+  // The path of one model.
+  constexpr absl::string_view kModel = "/v1/models/";
+  if (absl::StartsWith(http.path, kModel) && http.method == "GET") {
+    request->record.endpoint = "/v1/models";
+    if (CheckKey(*request)) Models(std::move(request));
+    return;
+  }
+  ApiError error = HttpError(404, absl::StrCat("There is nothing at ", LossyUtf8(http.path), "."));
+  error.code = "not_found";
+  request->Fail(error);
+}
+
+void Api::CancelAll(const absl::Status& why) {
+  std::vector<std::shared_ptr<Generation>> all;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [_, weak] : generations_) {
+      if (auto one = weak.lock(); one != nullptr) all.push_back(std::move(one));
+    }
+  }
+  for (const auto& one : all) one->Cancel(why);
+}
+
+size_t Api::running() const {
+  const absl::MutexLock lock(&mutex_);
+  return generations_.size();
+}
+
+void Api::Forget(Generation* generation) {
+  const absl::MutexLock lock(&mutex_);
+  generations_.erase(generation);
+}
+
+}  // namespace folio::gateway

@@ -1,0 +1,32 @@
+// GatewayFlags is folio-gateway's command line.
+#ifndef FOLIO_SERVICES_GATEWAY_FLAGS_H_
+#define FOLIO_SERVICES_GATEWAY_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/gateway/api.h"
+#include "services/gateway/http/server.h"
+#include "services/gateway/workers/worker_set.h"
+#include "services/runtime/listen_address.h"
+
+namespace folio::gateway {
+
+struct GatewayFlags {
+  HttpServerOptions http;  // without its handlers
+  WorkerSetOptions workers;
+  ApiOptions api;        // without its keys
+  std::string api_keys;  // a file, or empty for none
+  std::string tls_cert, tls_key, tls_client_ca;
+  std::vector<ListenAddress> metrics_listen;
+  absl::Duration drain_timeout;
+};
+
+// Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.
+absl::StatusOr<GatewayFlags> ReadFlags();
+
+}  // namespace folio::gateway
+
+#endif  // FOLIO_SERVICES_GATEWAY_FLAGS_H_

@@ -1,0 +1,257 @@
+#include "services/gateway/generation.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/time/clock.h"
+#include "services/gateway/openai/ids.h"
+#include "services/gateway/openai/logprobs.h"
+
+namespace folio::gateway {
+
+// Keeps the generation until its choice has ended.
+class Generation::Listener : public client::StreamListener {
+ public:
+  Listener(std::shared_ptr<Generation> generation, size_t index)
+      : generation_(std::move(generation)), index_(index) {}
+
+  void OnEvent(const v1::GenerateResponse& event, SteadyTime) override {
+    generation_->OnEvent(index_, event);
+  }
+  void OnResumed() override { generation_->OnResumed(); }
+  // The generation may end with its last listener.
+  void OnEnd(const absl::Status& status) override {
+    const std::shared_ptr<Generation> generation = std::move(generation_);
+    generation->OnEnd(index_, status);
+  }
+
+ private:
+  std::shared_ptr<Generation> generation_;
+  const size_t index_;
+};
+
+Generation::Generation(WorkerSet* workers, GatewayMetrics* metrics,
+                       std::unique_ptr<ApiRequest> request, Call call, WorkerSet::Lease lease,
+                       std::function<void(Generation*)> ended)
+    : workers_(workers),
+      metrics_(metrics),
+      call_(std::move(call)),
+      lease_(std::move(lease)),
+      ended_(std::move(ended)),
+      request_(std::move(request)),
+      writer_(call_, NewId(call_.chat ? "chatcmpl-" : "cmpl-"), absl::ToUnixSeconds(absl::Now()),
+              call_.model),
+      running_(call_.choices.size()),
+      left_(call_.choices.size()) {}
+
+Generation::~Generation() = default;
+
+void Generation::Start(absl::Duration resume) {
+  const auto self = shared_from_this();
+  client::CallOptions options;
+  options.cancellation = cancellation_;
+  options.resume = resume;
+  {
+    const absl::MutexLock lock(&mutex_);
+    options.metadata.emplace_back("x-request-id", request_->record.request_id);
+    const absl::string_view trace = request_->http().Field("traceparent");
+    // gRPC ends the program over a value that is not printable.
+    const bool plain = trace.size() <= 128 && absl::c_all_of(trace, [](unsigned char c) {
+                         return absl::ascii_isprint(c);
+                       });
+    if (!trace.empty() && plain) options.metadata.emplace_back("traceparent", std::string(trace));
+    // Its own thread may be the one that calls.
+    request_->exchange().Watch([cancellation = cancellation_] { cancellation.Cancel(); },
+                               [gate = gate_, metrics = metrics_](bool behind) {
+                                 if (behind) metrics->OnPaused();
+                                 behind ? gate.Close() : gate.Open();
+                               });
+  }
+  for (size_t i = 0; i < call_.choices.size(); ++i) {
+    listeners_.push_back(std::make_unique<Listener>(self, i));
+  }
+  for (size_t i = 0; i < call_.choices.size(); ++i) {
+    workers_->streams().Start(call_.choices[i], lease_.worker(), listeners_[i].get(), options,
+                              gate_);
+  }
+}
+
+void Generation::Cancel(const absl::Status& why) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) failure_ = why;
+  }
+  cancellation_.Cancel();
+}
+
+void Generation::OnEvent(size_t index, const v1::GenerateResponse& event) {
+  const absl::MutexLock lock(&mutex_);
+  switch (event.event_case()) {
+    case v1::GenerateResponse::kStarted:
+      return OnStarted(index, event.started());
+    case v1::GenerateResponse::kChunk:
+      return OnChunk(index, event.chunk());
+    case v1::GenerateResponse::kFinished:
+      return OnFinished(index, event.finished());
+    default:
+      return;
+  }
+}
+
+void Generation::OnResumed() {
+  metrics_->OnResumed();
+  workers_->NoteLoss(lease_.worker());
+  const absl::MutexLock lock(&mutex_);
+  ++request_->record.resumed;
+}
+
+const TokenUsage* Generation::EachUsage() const {
+  return call_.continuous_usage ? &usage_ : nullptr;
+}
+
+void Generation::Send(const std::string& events) {
+  if (std::exchange(begun_, true)) {
+    request_->Write(events);
+  } else {
+    request_->Begin(events);
+  }
+}
+
+void Generation::OnStarted(size_t index, const v1::Started& started) {
+  running_[index].choice.started = started;
+  // Choices of one prompt share it.
+  if (index % call_.per_prompt == 0) usage_.prompt += started.prompt_tokens();
+  if (!call_.stream || !failure_.ok()) return;
+  std::string events;
+  if (call_.chat) writer_.AppendRole(static_cast<int>(index), EachUsage(), &events);
+  if (!events.empty() || !begun_) Send(events);
+}
+
+void Generation::OnChunk(size_t index, const v1::TokenChunk& chunk) {
+  if (!request_->record.first_token.has_value()) request_->record.first_token = request_->age();
+  usage_.completion += static_cast<uint64_t>(chunk.tokens_size());
+  Running& running = running_[index];
+  if (!call_.stream) {
+    for (const auto& logprob : chunk.logprobs()) running.choice.logprobs.push_back(logprob);
+  }
+  switch (call_.tools) {
+    case ToolParsing::kNone:
+      return SendText(index, chunk.text(), chunk);
+    case ToolParsing::kTagged:
+      return TakeFound(index, running.tools.Feed(chunk.text()), chunk);
+    case ToolParsing::kForced:
+      return SendForced(index, chunk.text());
+  }
+}
+
+void Generation::SendText(size_t index, absl::string_view text, const v1::TokenChunk& chunk) {
+  Running& running = running_[index];
+  if (!call_.stream) {
+    running.choice.text.append(text.data(), text.size());
+    return;
+  }
+  // The token that ends the answer has no text.
+  if (!failure_.ok() || (text.empty() && chunk.logprobs().empty())) return;
+  std::string events;
+  writer_.AppendText(static_cast<int>(index), text, chunk, running.chars, EachUsage(), &events);
+  if (call_.top_logprobs.has_value()) running.chars += CountChars(text);
+  Send(events);
+}
+
+void Generation::TakeFound(size_t index, ToolCallReader::Found found, const v1::TokenChunk& chunk) {
+  Running& running = running_[index];
+  // Line breaks between calls do not belong to the text.
+  const bool blank = absl::StripAsciiWhitespace(found.text).empty();
+  if (!blank || (running.tools.count() == 0 && !found.text.empty())) {
+    SendText(index, found.text, chunk);
+  }
+  for (ToolCall& call : found.calls) {
+    const ToolCallPiece piece = {.index = running.choice.tool_calls.size(),
+                                 .id = call.id,
+                                 .name = call.name,
+                                 .arguments = call.arguments};
+    running.choice.tool_calls.push_back(std::move(call));
+    if (!call_.stream || !failure_.ok()) continue;
+    std::string events;
+    writer_.AppendToolCall(static_cast<int>(index), piece, &events);
+    Send(events);
+  }
+}
+
+void Generation::SendForced(size_t index, absl::string_view arguments) {
+  Running& running = running_[index];
+  auto& calls = running.choice.tool_calls;
+  if (calls.empty()) calls.push_back({NewToolCallId(), call_.forced_tool, ""});
+  if (!call_.stream) {
+    calls.front().arguments.append(arguments.data(), arguments.size());
+    return;
+  }
+  if (!failure_.ok() || arguments.empty()) return;
+  ToolCallPiece piece;
+  piece.arguments = std::string(arguments);
+  if (!std::exchange(running.named, true)) {
+    piece.id = calls.front().id;
+    piece.name = calls.front().name;
+  }
+  std::string events;
+  writer_.AppendToolCall(static_cast<int>(index), piece, &events);
+  Send(events);
+}
+
+void Generation::OnFinished(size_t index, const v1::Finished& finished) {
+  Running& running = running_[index];
+  running.choice.finished = finished;
+  if (call_.tools == ToolParsing::kTagged) TakeFound(index, running.tools.Finish(), {});
+  if (!call_.stream || !failure_.ok()) return;
+  std::string events;
+  writer_.AppendFinish(static_cast<int>(index), finished, !running.choice.tool_calls.empty(),
+                       running.choice.started, EachUsage(), &events);
+  Send(events);
+}
+
+void Generation::OnEnd(size_t index, const absl::Status& status) {
+  bool cancel = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!status.ok() && failure_.ok()) {
+      failure_ = status;
+      cancel = left_ > 1;
+    }
+    if (--left_ == 0) Answer();
+  }
+  // Without one choice the answer is of no use.
+  if (cancel) cancellation_.Cancel();
+}
+
+void Generation::Answer() {
+  request_->record.prompt_tokens = usage_.prompt;
+  request_->record.generated_tokens = usage_.completion;
+  if (absl::IsCancelled(failure_)) {
+    // Only a client that has left cancels without a reason.
+    request_->record.reason = "the client left";
+    request_->Leave();
+  } else if (!begun_) {
+    if (!failure_.ok()) {
+      request_->Fail(failure_);
+    } else if (!call_.stream) {
+      std::vector<Choice> choices;
+      choices.reserve(running_.size());
+      for (Running& running : running_) choices.push_back(std::move(running.choice));
+      request_->Reply(200, writer_.Whole(choices, usage_));
+    }
+  } else {
+    std::string events;
+    if (!failure_.ok()) {
+      AnswerWriter::AppendError(ErrorBody(ErrorOf(failure_)), &events);
+    } else if (call_.include_usage) {
+      writer_.AppendUsage(usage_, &events);
+    }
+    AnswerWriter::AppendDone(&events);
+    request_->Write(events);
+    request_->End(failure_.ok() ? "" : failure_.message());
+  }
+  ended_(this);
+}
+
+}  // namespace folio::gateway

@@ -1,0 +1,134 @@
+// folio-gateway: OpenAI's HTTP API in front of folio-worker processes.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/base/steady_time.h"
+#include "services/gateway/api.h"
+#include "services/gateway/api_keys.h"
+#include "services/gateway/flags.h"
+#include "services/gateway/gateway_metrics.h"
+#include "services/gateway/http/server.h"
+#include "services/gateway/workers/worker_set.h"
+#include "services/grpc/grpc_server.h"
+#include "services/metrics/metrics_server.h"
+#include "services/metrics/process_metrics.h"
+#include "services/runtime/descriptor_limit.h"
+#include "services/runtime/flags.h"
+#include "services/runtime/logging.h"
+#include "services/runtime/service_manager.h"
+#include "services/runtime/signals.h"
+#include "services/runtime/version.h"
+
+namespace {
+
+using folio::SteadyNow;
+using folio::SteadyTime;
+using folio::gateway::Api;
+using folio::gateway::GatewayFlags;
+using folio::gateway::HttpServer;
+
+constexpr absl::string_view kUsage =
+    "folio-gateway [flags]\n\n"
+    "Serves the HTTP API of OpenAI for the workers of one manager. SIGTERM or SIGINT drains, a\n"
+    "second one ends at once.";
+
+using Sources = std::vector<std::shared_ptr<prometheus::Collectable>>;
+
+int Fail(const absl::Status& why) {
+  folio::log::Error("cannot start", {{"reason", why}});
+  return 1;
+}
+
+// Waits for a signal, and then until the last request has its answer.
+void ServeUntilEnd(folio::TerminationSignals& signals, HttpServer& server, Api& api,
+                   absl::Duration drain_timeout) {
+  (void)signals.Wait();
+  folio::log::Info("draining", {{"timeout", drain_timeout}});
+  folio::NotifyServiceManager("STOPPING=1");
+  api.Drain();
+  server.Drain();
+  const SteadyTime deadline = SteadyNow() + drain_timeout;
+  bool in_time = true;
+  while (server.counts().answering > 0 && in_time) {
+    in_time = SteadyNow() < deadline && !signals.Wait(absl::Milliseconds(20)).has_value();
+  }
+  if (in_time) return;
+  folio::log::Info("ending at once", {{"requests", server.counts().answering.load()}});
+  api.CancelAll(absl::UnavailableError("This gateway has shut down."));
+  // The clients hear of it, unless they do not read.
+  const SteadyTime end = SteadyNow() + absl::Seconds(1);
+  while (server.counts().answering > 0 && SteadyNow() < end) {
+    (void)signals.Wait(absl::Milliseconds(20));
+  }
+}
+
+absl::Status Complete(GatewayFlags* flags, std::unique_ptr<folio::gateway::ApiKeys>* keys) {
+  if (!flags->api_keys.empty()) {
+    auto loaded = folio::gateway::ApiKeys::Load(flags->api_keys);
+    if (!loaded.ok()) return loaded.status();
+    *keys = *std::move(loaded);
+    flags->api.keys = keys->get();
+  }
+  if (flags->tls_cert.empty()) return absl::OkStatus();
+  auto tls = folio::gateway::ServerTls::Load(flags->tls_cert, flags->tls_key, flags->tls_client_ca);
+  if (!tls.ok()) return tls.status();
+  flags->http.tls = *std::move(tls);
+  return absl::OkStatus();
+}
+
+int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
+  std::unique_ptr<folio::gateway::ApiKeys> keys;
+  if (absl::Status status = Complete(&flags, &keys); !status.ok()) return Fail(status);
+  auto workers = folio::gateway::WorkerSet::Connect(flags.workers);
+  if (!workers.ok()) return Fail(workers.status());
+  folio::gateway::GatewayMetrics metrics;
+  Sources sources = {metrics.registry()};
+  Sources with_process;  // filled in before the server starts
+  flags.api.metrics_text = [&] { return folio::gateway::MetricsText(with_process); };
+  Api api(workers->get(), &metrics, flags.api);
+  flags.http.connection.handler = [&api](const auto& exchange) { api.Handle(exchange); };
+  flags.http.connection.error_body = [](int status, const std::string& message) {
+    return folio::gateway::ErrorBody(folio::gateway::HttpError(status, message));
+  };
+  const folio::gateway::ConnectionCounts* counts = nullptr;
+  auto server = HttpServer::Make(flags.http);
+  if (!server.ok()) return Fail(server.status());
+  counts = &(*server)->counts();
+  sources.push_back(std::make_shared<folio::gateway::GatewayGauges>(counts, workers->get()));
+  with_process = sources;
+  with_process.push_back(std::make_shared<folio::metrics::ProcessMetrics>("folio-gateway"));
+  auto metrics_server =
+      folio::metrics::MetricsServer::Start(flags.metrics_listen, "folio-gateway", sources);
+  if (!metrics_server.ok()) return Fail(metrics_server.status());
+  (*server)->Start();
+  for (const folio::ListenAddress& address : (*server)->addresses()) {
+    folio::log::Info("listening", {{"address", address.ToString()}});
+  }
+  folio::NotifyServiceManager("READY=1");
+  ServeUntilEnd(signals, **server, api, flags.drain_timeout);
+  // Exchanges may not be answered after the server's end.
+  api.CancelAll(absl::UnavailableError("This gateway has shut down."));
+  (*workers)->AwaitAll();
+  server->reset();
+  folio::log::Info("folio-gateway ended");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  folio::ParseFlagsOrExit(argc, argv, kUsage);
+  const int descriptors = folio::RaiseDescriptorLimit();
+  auto flags = folio::gateway::ReadFlags();
+  if (!flags.ok()) folio::ExitBadFlag("folio-gateway", flags.status());
+  folio::TerminationSignals signals;
+  folio::log::WriteInBackground();
+  folio::LogForGrpc();
+  folio::log::Info("folio-gateway starts", {{"version", folio::BuildDescription()},
+                                            {"descriptors", descriptors},
+                                            {"threads", flags->http.threads},
+                                            {"max_connections", flags->http.max_connections}});
+  return Serve(*std::move(flags), signals);
+}

@@ -1,0 +1,233 @@
+#include "services/gateway/openai/answer.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "services/client/policy_text.h"
+#include "services/gateway/openai/json_text.h"
+#include "services/gateway/openai/logprobs.h"
+
+namespace folio::gateway {
+namespace {
+
+void AppendUsageObject(const TokenUsage& usage, std::string* out) {
+  absl::StrAppend(out, "{\"prompt_tokens\":", usage.prompt,
+                  ",\"total_tokens\":", usage.prompt + usage.completion,
+                  ",\"completion_tokens\":", usage.completion,
+                  ",\"prompt_tokens_details\":{\"cached_tokens\":0}}");
+}
+
+// The string that ended the answer, the token that did, or null.
+void AppendStopReason(const v1::Finished& finished, std::string* out) {
+  if (!finished.stop().empty()) {
+    AppendJsonString(finished.stop(), out);
+  } else if (finished.has_stop_token() && finished.reason() == v1::FINISH_REASON_STOP) {
+    absl::StrAppend(out, finished.stop_token());
+  } else {
+    *out += "null";
+  }
+}
+
+// The costs of a choice in the cache, and its policy.
+void AppendCache(const v1::Started& started, const v1::CacheStats& cache, std::string* out) {
+  *out += "{\"policy\":";
+  AppendJsonString(client::PolicyText(started.cache().policy()), out);
+  absl::StrAppend(
+      out, ",\"budget_tokens\":", started.cache().budget_tokens(),
+      ",\"resident_tokens\":", cache.resident_tokens(),
+      ",\"peak_resident_tokens\":", cache.peak_resident_tokens(),
+      ",\"evicted_tokens\":", cache.evicted_tokens(), ",\"held_pages\":", cache.held_pages(),
+      ",\"peak_held_pages\":", cache.peak_held_pages(),
+      ",\"resident_bytes\":", cache.resident_bytes(), ",\"seed\":", started.seed(), "}");
+}
+
+void AppendToolCalls(const std::vector<ToolCall>& calls, std::string* out) {
+  *out += "[";
+  for (size_t i = 0; i < calls.size(); ++i) {
+    *out += i == 0 ? "{\"id\":" : ",{\"id\":";
+    AppendJsonString(calls[i].id, out);
+    *out += ",\"type\":\"function\",\"function\":{\"name\":";
+    AppendJsonString(calls[i].name, out);
+    *out += ",\"arguments\":";
+    AppendJsonString(calls[i].arguments, out);
+    *out += "}}";
+  }
+  *out += "]";
+}
+
+std::vector<const v1::TokenLogprob*> Pointers(const auto& logprobs) {
+  std::vector<const v1::TokenLogprob*> pointers;
+  pointers.reserve(static_cast<size_t>(logprobs.size()));
+  for (const v1::TokenLogprob& logprob : logprobs) pointers.push_back(&logprob);
+  return pointers;
+}
+
+void AppendMessage(const Choice& choice, std::string* out) {
+  *out += "\"message\":{\"role\":\"assistant\",\"content\":";
+  const bool only_calls =
+      !choice.tool_calls.empty() && absl::StripAsciiWhitespace(choice.text).empty();
+  if (only_calls) {
+    *out += "null";
+  } else {
+    AppendJsonString(choice.text, out);
+  }
+  *out += ",\"refusal\":null";
+  if (!choice.tool_calls.empty()) {
+    *out += ",\"tool_calls\":";
+    AppendToolCalls(choice.tool_calls, out);
+  }
+  *out += "}";
+}
+
+}  // namespace
+
+absl::string_view FinishReasonText(const v1::Finished& finished, bool tool_calls) {
+  if (finished.reason() == v1::FINISH_REASON_LENGTH) return "length";
+  return tool_calls ? "tool_calls" : "stop";
+}
+
+AnswerWriter::AnswerWriter(const Call& call, absl::string_view id, int64_t created,
+                           absl::string_view model)
+    : chat_(call.chat),
+      show_cache_(call.show_cache),
+      usage_later_(call.include_usage && !call.continuous_usage),
+      top_logprobs_(call.top_logprobs) {
+  const auto head = [&](absl::string_view object, std::string* out) {
+    *out += "{\"id\":";
+    AppendJsonString(id, out);
+    absl::StrAppend(out, ",\"object\":\"", object, "\",\"created\":", created, ",\"model\":");
+    AppendJsonString(model, out);
+    *out += ",\"choices\":[";
+  };
+  head(chat_ ? "chat.completion" : "text_completion", &whole_);
+  chunk_ = "data: ";
+  head(chat_ ? "chat.completion.chunk" : "text_completion", &chunk_);
+}
+
+void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string* out) const {
+  absl::StrAppend(out, "{\"index\":", index, ",");
+  if (chat_) {
+    AppendMessage(choice, out);
+  } else {
+    *out += "\"text\":";
+    AppendJsonString(choice.text, out);
+  }
+  *out += ",\"logprobs\":";
+  if (!top_logprobs_.has_value()) {
+    *out += "null";
+  } else if (chat_) {
+    AppendChatLogprobs(Pointers(choice.logprobs), *top_logprobs_, out);
+  } else {
+    AppendCompletionLogprobs(Pointers(choice.logprobs), *top_logprobs_, 0, out);
+  }
+  absl::StrAppend(out, ",\"finish_reason\":\"",
+                  FinishReasonText(choice.finished, !choice.tool_calls.empty()),
+                  "\",\"stop_reason\":");
+  AppendStopReason(choice.finished, out);
+  if (show_cache_) {
+    *out += ",\"cache\":";
+    AppendCache(choice.started, choice.finished.cache(), out);
+  }
+  *out += "}";
+}
+
+std::string AnswerWriter::Whole(const std::vector<Choice>& choices, const TokenUsage& usage) const {
+  std::string out = whole_;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) out += ",";
+    AppendChoice(i, choices[i], &out);
+  }
+  out += "],\"usage\":";
+  AppendUsageObject(usage, &out);
+  out += "}";
+  return out;
+}
+
+void AnswerWriter::BeginChunk(int index, std::string* out) const {
+  absl::StrAppend(out, chunk_, "{\"index\":", index, ",");
+}
+
+void AnswerWriter::EndChunk(const TokenUsage* usage, std::string* out) const {
+  *out += "}]";
+  if (usage != nullptr) {
+    *out += ",\"usage\":";
+    AppendUsageObject(*usage, out);
+  } else if (usage_later_) {
+    *out += ",\"usage\":null";
+  }
+  *out += "}\n\n";
+}
+
+void AnswerWriter::AppendRole(int index, const TokenUsage* usage, std::string* out) const {
+  BeginChunk(index, out);
+  *out +=
+      "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
+      "\"finish_reason\":null";
+  EndChunk(usage, out);
+}
+
+void AnswerWriter::AppendText(int index, absl::string_view text, const v1::TokenChunk& chunk,
+                              size_t chars, const TokenUsage* usage, std::string* out) const {
+  BeginChunk(index, out);
+  *out += chat_ ? "\"delta\":{\"content\":" : "\"text\":";
+  AppendJsonString(text, out);
+  if (chat_) *out += "}";
+  *out += ",\"logprobs\":";
+  if (!top_logprobs_.has_value() || chunk.logprobs().empty()) {
+    *out += "null";
+  } else if (chat_) {
+    AppendChatLogprobs(Pointers(chunk.logprobs()), *top_logprobs_, out);
+  } else {
+    AppendCompletionLogprobs(Pointers(chunk.logprobs()), *top_logprobs_, chars, out);
+  }
+  *out += ",\"finish_reason\":null";
+  EndChunk(usage, out);
+}
+
+void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, std::string* out) const {
+  BeginChunk(index, out);
+  absl::StrAppend(out, "\"delta\":{\"tool_calls\":[{\"index\":", piece.index);
+  if (!piece.id.empty()) {
+    *out += ",\"id\":";
+    AppendJsonString(piece.id, out);
+    *out += ",\"type\":\"function\"";
+  }
+  *out += ",\"function\":{";
+  if (!piece.name.empty()) {
+    *out += "\"name\":";
+    AppendJsonString(piece.name, out);
+    *out += ",";
+  }
+  *out += "\"arguments\":";
+  AppendJsonString(piece.arguments, out);
+  *out += "}}]},\"logprobs\":null,\"finish_reason\":null";
+  EndChunk(nullptr, out);
+}
+
+void AnswerWriter::AppendFinish(int index, const v1::Finished& finished, bool tool_calls,
+                                const v1::Started& started, const TokenUsage* usage,
+                                std::string* out) const {
+  BeginChunk(index, out);
+  *out += chat_ ? "\"delta\":{}" : "\"text\":\"\"";
+  absl::StrAppend(out, ",\"logprobs\":null,\"finish_reason\":\"",
+                  FinishReasonText(finished, tool_calls), "\",\"stop_reason\":");
+  AppendStopReason(finished, out);
+  if (show_cache_) {
+    *out += ",\"cache\":";
+    AppendCache(started, finished.cache(), out);
+  }
+  EndChunk(usage, out);
+}
+
+void AnswerWriter::AppendUsage(const TokenUsage& usage, std::string* out) const {
+  absl::StrAppend(out, chunk_, "],\"usage\":");
+  AppendUsageObject(usage, out);
+  *out += "}\n\n";
+}
+
+void AnswerWriter::AppendError(absl::string_view error_body, std::string* out) {
+  absl::StrAppend(out, "data: ", error_body, "\n\n");
+}
+
+void AnswerWriter::AppendDone(std::string* out) { *out += "data: [DONE]\n\n"; }
+
+}  // namespace folio::gateway

@@ -1,0 +1,150 @@
+// A request of /v1/chat/completions.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/gateway/openai/call.h"
+#include "services/gateway/openai/common_fields.h"
+#include "services/gateway/openai/json_text.h"
+#include "services/gateway/openai/messages.h"
+
+namespace folio::gateway {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostTop = 20;  // as many candidates as a worker gives
+constexpr int64_t kMostTokens = std::numeric_limits<uint32_t>::max() - 1;
+constexpr uint32_t kRestOfContext = std::numeric_limits<uint32_t>::max();
+
+void ReadLogprobs(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
+  const bool wanted = fields.Bool("logprobs").value_or(false);
+  const auto top = fields.Integer("top_logprobs", 0, kMostTop);
+  if (!wanted) {
+    if (top.value_or(0) > 0) fields.Fail("top_logprobs", "is allowed only with 'logprobs'");
+    return;
+  }
+  call->top_logprobs = static_cast<uint32_t>(top.value_or(0));
+  request->set_logprobs(*call->top_logprobs);
+}
+
+// The parameters of a function, as a JSON Schema.
+json ParametersOf(const json& tool) {
+  const json& function = tool["function"];
+  const auto found = function.find("parameters");
+  return found == function.end() || !found->is_object() ? json{{"type", "object"}} : *found;
+}
+
+// The tools by name. Empty after an error.
+std::map<std::string, json> CheckTools(FieldReader& fields, const json& tools) {
+  std::map<std::string, json> by_name;
+  if (!tools.is_array()) {
+    fields.Fail("tools", "must be a list");
+    return {};
+  }
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const std::string at = absl::StrCat("tools[", i, "]");
+    if (!tools[i].is_object()) {
+      fields.Fail(at, "must be an object");
+      return {};
+    }
+    FieldReader tool(tools[i], absl::StrCat(at, "."));
+    if (tool.String("type").value_or("function") != "function") {
+      tool.Fail("type", "must be function");
+    }
+    const json* function = tool.Object("function");
+    if (function == nullptr) {
+      tool.Fail("function", "is required");
+    } else {
+      FieldReader inner(*function, absl::StrCat(at, ".function."));
+      const std::string name = inner.String("name").value_or("");
+      if (name.empty()) inner.Fail("name", "is required and may not be empty");
+      (void)inner.Object("parameters");
+      if (!inner.status().ok()) tool.Fail(inner.status());
+      by_name.emplace(name, tools[i]);
+    }
+    if (!tool.status().ok()) {
+      fields.Fail(tool.status());
+      return {};
+    }
+  }
+  return by_name;
+}
+
+// The name of the function in an object of OpenAI's form. Empty after an error.
+std::string NamedTool(FieldReader& fields, const json& choice) {
+  const json* function =
+      choice.is_object() && choice.contains("function") ? &choice["function"] : nullptr;
+  if (function != nullptr && function->is_object() && function->contains("name") &&
+      (*function)["name"].is_string()) {
+    return (*function)["name"].get<std::string>();
+  }
+  fields.Fail("tool_choice", "must be none, auto, required, or name a function");
+  return "";
+}
+
+void SetSchema(FieldReader& fields, const json& schema, v1::GenerateRequest* request) {
+  if (request->has_format()) {
+    fields.Fail("tool_choice", "comes beside another format of the answer");
+  }
+  request->mutable_format()->set_json_schema(JsonText(schema));
+}
+
+void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
+  const json* tools = fields.Find("tools");
+  const json* choice = fields.Find("tool_choice");
+  if (tools == nullptr || (tools->is_array() && tools->empty())) {
+    if (choice != nullptr && *choice != json("none") && *choice != json("auto")) {
+      fields.Fail("tool_choice", "is allowed only with 'tools'");
+    }
+    return;
+  }
+  const std::map<std::string, json> by_name = CheckTools(fields, *tools);
+  if (by_name.empty() || (choice != nullptr && *choice == json("none"))) return;
+  request->mutable_input()->mutable_chat()->set_tools(JsonText(*tools));
+  call->tools = ToolParsing::kTagged;
+  if (choice == nullptr || *choice == json("auto")) return;
+  if (*choice == json("required")) {
+    fields.Fail("tool_choice", "'required' is not supported: give auto, or name the function");
+    return;
+  }
+  call->forced_tool = NamedTool(fields, *choice);
+  const auto found = by_name.find(call->forced_tool);
+  if (found == by_name.end()) {
+    fields.Fail("tool_choice", absl::StrCat("names '", call->forced_tool,
+                                            "', which is not a function among 'tools'"));
+    return;
+  }
+  call->tools = ToolParsing::kForced;
+  SetSchema(fields, ParametersOf(found->second), request);
+}
+
+}  // namespace
+
+absl::StatusOr<Call> ReadChat(const json& body) {
+  if (!body.is_object()) return absl::InvalidArgumentError("The body must be a JSON object.");
+  Call call;
+  call.chat = true;
+  FieldReader fields(body);
+  v1::GenerateRequest request;
+  v1::Chat* chat = request.mutable_input()->mutable_chat();
+  ReadMessages(fields, chat);
+  const int64_t n = ReadCommon(fields, &call, &request);
+  // The newer name counts.
+  const auto most = fields.Integer("max_completion_tokens", 1, kMostTokens);
+  if (most.has_value()) request.set_max_tokens(static_cast<uint32_t>(*most));
+  if (request.max_tokens() == 0) request.set_max_tokens(kRestOfContext);
+  ReadLogprobs(fields, &call, &request);
+  ReadTools(fields, &call, &request);
+  if (const json* values = fields.Object("chat_template_kwargs"); values != nullptr) {
+    chat->set_template_arguments(JsonText(*values));
+  }
+  if (!fields.status().ok()) return fields.status();
+  AddChoices(request, n, &call);
+  return call;
+}
+
+}  // namespace folio::gateway

@@ -1,0 +1,27 @@
+// ReadCommon reads the fields that chats and completions share: sampling, lengths, stops, formats,
+// the cache, and how the answer is sent.
+#ifndef FOLIO_SERVICES_GATEWAY_OPENAI_COMMON_FIELDS_H_
+#define FOLIO_SERVICES_GATEWAY_OPENAI_COMMON_FIELDS_H_
+
+#include "folio/v1/inference.pb.h"
+#include "services/gateway/openai/call.h"
+#include "services/gateway/openai/field_reader.h"
+
+namespace folio::gateway {
+
+// Fills in the call and `request`, of which each choice is a copy. Returns how many choices each
+// prompt has. Errors are the reader's.
+int64_t ReadCommon(FieldReader& fields, Call* call, folio::v1::GenerateRequest* request);
+
+// `response_format`, `structured_outputs` and the guided fields of vLLM.
+void ReadFormat(FieldReader& fields, folio::v1::GenerateRequest* request);
+
+// The object `cache`: a policy as folioctl writes it, a budget, and what else CacheOptions has.
+void ReadCache(FieldReader& fields, Call* call, folio::v1::GenerateRequest* request);
+
+// Adds `n` choices. Each gets a seed of its own if the request has one.
+void AddChoices(const folio::v1::GenerateRequest& request, int64_t n, Call* call);
+
+}  // namespace folio::gateway
+
+#endif  // FOLIO_SERVICES_GATEWAY_OPENAI_COMMON_FIELDS_H_

@@ -1,0 +1,89 @@
+// A request of /v1/completions.
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/gateway/openai/call.h"
+#include "services/gateway/openai/common_fields.h"
+
+namespace folio::gateway {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostTop = 20;         // as many candidates as a worker gives
+constexpr uint32_t kDefaultTokens = 16;  // OpenAI's
+
+bool IsTokens(const json& value) {
+  return value.is_array() && !value.empty() && value.front().is_number();
+}
+
+// One prompt: a text or token ids.
+void ReadPrompt(const json& value, const std::string& at, FieldReader& fields, v1::Input* input) {
+  if (value.is_string()) {
+    if (value.get_ref<const std::string&>().empty()) fields.Fail(at, "may not be empty");
+    input->set_text(value.get<std::string>());
+    return;
+  }
+  if (!IsTokens(value)) {
+    return fields.Fail(at, "must be a string, a list of token ids, or a list of those");
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    const auto token = IntegerOf(value[i]);
+    if (!token.has_value() || *token < 0 || *token > std::numeric_limits<uint32_t>::max()) {
+      return fields.Fail(absl::StrCat(at, "[", i, "]"), "must be a token id");
+    }
+    input->mutable_tokens()->add_ids(static_cast<uint32_t>(*token));
+  }
+}
+
+std::vector<v1::Input> ReadPrompts(FieldReader& fields) {
+  const json* prompt = fields.Find("prompt");
+  if (prompt == nullptr) {
+    fields.Fail("prompt", "is required");
+    return {};
+  }
+  std::vector<v1::Input> inputs;
+  if (!prompt->is_array() || IsTokens(*prompt)) {
+    ReadPrompt(*prompt, "prompt", fields, &inputs.emplace_back());
+    return inputs;
+  }
+  if (prompt->empty() || prompt->size() > static_cast<size_t>(kMostChoices)) {
+    fields.Fail("prompt", absl::StrCat("must be 1 to ", kMostChoices, " prompts"));
+    return {};
+  }
+  for (size_t i = 0; i < prompt->size(); ++i) {
+    ReadPrompt((*prompt)[i], absl::StrCat("prompt[", i, "]"), fields, &inputs.emplace_back());
+  }
+  return inputs;
+}
+
+}  // namespace
+
+absl::StatusOr<Call> ReadCompletion(const json& body) {
+  if (!body.is_object()) return absl::InvalidArgumentError("The body must be a JSON object.");
+  Call call;
+  FieldReader fields(body);
+  v1::GenerateRequest request;
+  std::vector<v1::Input> prompts = ReadPrompts(fields);
+  const int64_t n = ReadCommon(fields, &call, &request);
+  if (request.max_tokens() == 0) request.set_max_tokens(kDefaultTokens);
+  if (const auto top = fields.Integer("logprobs", 0, kMostTop); top.has_value()) {
+    call.top_logprobs = static_cast<uint32_t>(*top);
+    request.set_logprobs(*call.top_logprobs);
+  }
+  if (n * static_cast<int64_t>(prompts.size()) > kMostChoices) {
+    fields.Fail("n", absl::StrCat("times the number of prompts may be at most ", kMostChoices));
+  }
+  if (!fields.status().ok()) return fields.status();
+  for (v1::Input& prompt : prompts) {
+    *request.mutable_input() = std::move(prompt);
+    AddChoices(request, n, &call);
+  }
+  return call;
+}
+
+}  // namespace folio::gateway
