@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes Debian packages of what a Release build made: deploy/package.sh [--version=VERSION] BUILD [OUT]
-# They are for the distribution of this machine. OUT (default BUILD/packages) gets folio-manager, folio-worker, folioctl and
-# libfolio-client-dev or, when BUILD was configured with -DFOLIO_CUDA=ON, folio-worker-cuda. Each has a bill of materials in
+# They are for the distribution of this machine. OUT (default BUILD/packages) gets folio-manager, folio-worker, folio-gateway,
+# folioctl and libfolio-client-dev or, when BUILD was configured with -DFOLIO_CUDA=ON, folio-worker-cuda. Each has a bill of materials in
 # its documents, and a part whose licence deploy/sbom/licences.txt does not allow stops the packaging.
 # --version gives the packages another version than the build's, for tests of upgrades.
 set -euo pipefail
@@ -24,7 +24,7 @@ value() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 out=$(realpath -m "${2:-$build/packages}")
 [ -n "$version" ] || version=$(sed -n 's/^set(CPACK_PACKAGE_VERSION "\(.*\)")/\1/p' "$build/CPackConfig.cmake")
 
-packages=(folio-manager=bin/folio-manager folio-worker=bin/folio-worker folioctl=bin/folioctl
+packages=(folio-manager=bin/folio-manager folio-worker=bin/folio-worker folio-gateway=bin/folio-gateway folioctl=bin/folioctl
   libfolio-client-dev=services/client/libfolio_client.a)
 case $(value FOLIO_CUDA) in ON | 1 | TRUE) packages=(folio-worker-cuda=bin/folio-worker) ;; esac
 missing=()

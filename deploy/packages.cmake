@@ -1,5 +1,5 @@
 # Debian packages by CPack, for deploy/package.sh:
-#   folio-manager, folio-worker, folioctl, libfolio-client-dev       or with FOLIO_CUDA
+#   folio-manager, folio-worker, folio-gateway, folioctl, libfolio-client-dev       or with FOLIO_CUDA
 #   folio-worker-cuda                                                which takes the place of folio-worker
 # A package is a group of two components: what `cmake --install` installs too, and a component of the package's own name
 # with files outside the prefix. Those are left out of `cmake --install`, which must not write to /etc.
@@ -70,6 +70,9 @@ else()
                ${units}/folio-manager-export.socket)
   folio_package(folio-worker worker)
   folio_worker(folio-worker)
+  folio_package(folio-gateway gateway)
+  folio_daemon(folio-gateway gateway)
+  system_files(folio-gateway /usr/lib/systemd/system ${units}/folio-gateway.service)
   folio_package(folioctl cli)
   folio_package(libfolio-client-dev sdk)
 endif()

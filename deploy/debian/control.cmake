@@ -39,6 +39,15 @@ ${worker_description}
 This package has the daemon that runs a model on NVIDIA GPUs or a CPU and
 serves clients, with its systemd units. The model is not part of it.")
 
+set(CPACK_DEBIAN_FOLIO-GATEWAY_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_FOLIO-GATEWAY_PACKAGE_DEPENDS "${daemon_depends}")
+set(CPACK_DEBIAN_FOLIO-GATEWAY_PACKAGE_SUGGESTS "folio-worker")
+set(CPACK_DEBIAN_FOLIO-GATEWAY_DESCRIPTION
+"KV-cache service for large language models: HTTP gateway
+${worker_description}
+This package has the daemon that serves the HTTP API of OpenAI in front of
+workers, with its systemd unit, so that tools made for that API can be used.")
+
 set(CPACK_DEBIAN_FOLIOCTL_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_FOLIOCTL_PACKAGE_SUGGESTS "folio-worker")
 set(CPACK_DEBIAN_FOLIOCTL_DESCRIPTION

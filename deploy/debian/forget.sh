@@ -1,7 +1,7 @@
 # Part of each postrm. Only the last of Folio's daemons takes along what they share.
 if [ "$1" = purge ]; then
   rmdir /etc/folio 2>/dev/null || true
-  if [ ! -e /usr/bin/folio-manager ] && [ ! -e /usr/bin/folio-worker ]; then
+  if [ ! -e /usr/bin/folio-manager ] && [ ! -e /usr/bin/folio-worker ] && [ ! -e /usr/bin/folio-gateway ]; then
     rm -rf /run/folio
     rmdir /var/lib/folio/models /var/lib/folio 2>/dev/null || true
     if [ -d /var/lib/folio ]; then

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2016
 # The checks of run.sh, in its order. Sourced. Each function ends with an error when its claim does not hold.
-services=(folio-manager.socket folio-manager-export.socket folio-manager.service folio-worker.service)
+services=(folio-manager.socket folio-manager-export.socket folio-manager.service folio-worker.service folio-gateway.service)
 question="What is the capital of France?"
 # An answer that repeats to the token, and ends while a worker drains.
 essay_tokens=400
@@ -52,12 +52,13 @@ look_before() {
 
 install_packages() {
   inside sh -c 'cd /root/first && apt-get install -q -y ./folio-*.deb' || return 1
-  inside sh -c 'cd /root/first && dpkg -l folio-manager folio-worker folioctl' || return 1
+  inside sh -c 'cd /root/first && dpkg -l folio-manager folio-worker folio-gateway folioctl' || return 1
   local unit
   for unit in "${services[@]}"; do
     expect "$unit" enabled "$(inside systemctl is-enabled "$unit")" || return 1
   done
   expect "manager" active "$(state_of folio-manager.service)" || return 1
+  expect "gateway" active "$(state_of folio-gateway.service)" || return 1
   expect "worker without a model" inactive "$(state_of folio-worker.service)" || return 1
   expect "failed units" "" "$(inside systemctl list-units --failed --plain --no-legend)" || return 1
   # Without a model the start is skipped, with a word about it.
@@ -75,10 +76,21 @@ first_text() {
   grep -q Paris <<<"$said" && expect "user" folio "$(inside stat -c %U "/proc/$(pid_of folio-worker)")"
 }
 
+# The gateway found the worker by itself, which was started after it.
+first_http() {
+  local said
+  said=$(inside bash -c '
+    body="{\"messages\": [{\"role\": \"user\", \"content\": \"$0\"}]}"
+    exec 3<>/dev/tcp/127.0.0.1/8000 &&
+      printf "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %s\r\n\r\n%s" \
+        ${#body} "$body" >&3 && cat <&3' "$question") || return 1
+  grep -q Paris <<<"$said" || { echo "$said"; return 1; }
+}
+
 examine_units() {
   inside systemd-analyze verify --man=no "${services[@]}" folio-worker@second.service || return 1
   local unit said exposure
-  for unit in folio-manager.service folio-worker.service folio-worker@second.service; do
+  for unit in folio-manager.service folio-gateway.service folio-worker.service folio-worker@second.service; do
     said=$(inside systemd-analyze security --no-pager "$unit") || return 1
     exposure=$(sed -n 's/.*Overall exposure level for [^:]*: \([0-9.]*\).*/\1/p' <<<"$said")
     awk -v found="$exposure" 'BEGIN { exit !(found != "" && found <= 2.0) }' || { echo "$unit: $exposure"; return 1; }

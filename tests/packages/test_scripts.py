@@ -36,5 +36,5 @@ def test_scripts_are_valid_shell(path):
 
 
 def test_each_daemon_has_its_scripts():
-    assert {path.name for path in SCRIPTS} == {f"{role}.{script}" for role in ("manager", "worker")
+    assert {path.name for path in SCRIPTS} == {f"{role}.{script}" for role in ("manager", "worker", "gateway")
                                                for script in ("postinst", "prerm", "postrm")}

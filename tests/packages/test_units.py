@@ -18,7 +18,7 @@ WORKERS = {
     "folio-worker@.service": {"package": "folio-worker", "flags": "worker-%i.flags",
                               "listen": " --listen=unix:/run/folio/worker-%i.sock", "name": " %i"},
 }
-SERVICES = ["folio-manager.service", *WORKERS]
+SERVICES = ["folio-manager.service", "folio-gateway.service", *WORKERS]
 
 pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here: NO UNIT WAS CHECKED")
 
@@ -44,11 +44,11 @@ def machine(tmp_path):
     units = tmp_path / "usr/lib/systemd/system"
     units.parent.mkdir(parents=True)
     shutil.copytree(SYSTEM, units, symlinks=True)
-    for path in UNITS.glob("folio-manager*"):
+    for path in (*UNITS.glob("folio-manager*"), UNITS / "folio-gateway.service"):
         shutil.copy(path, units)
     for name, values in WORKERS.items():
         (units / name).write_text(fill(values))
-    for program in ("usr/bin/folio-manager", "usr/bin/folio-worker", "usr/libexec/folio/worker-has-model"):
+    for program in ("usr/bin/folio-manager", "usr/bin/folio-gateway", "usr/bin/folio-worker", "usr/libexec/folio/worker-has-model"):
         path = tmp_path / program
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
@@ -99,7 +99,8 @@ def test_exposure_is_low(machine, name, cuda):
 
 
 def test_services_have_longer_to_end_than_they_drain():
-    for role, unit in (("manager", "folio-manager.service"), ("worker", "folio-worker.service.in")):
+    for role, unit in (("manager", "folio-manager.service"), ("gateway", "folio-gateway.service"),
+                       ("worker", "folio-worker.service.in")):
         flags = (ROOT / f"deploy/debian/{role}.flags").read_text()
         drain = int(re.search(r"^--drain_timeout=(\d+)s$", flags, re.M)[1])
         assert drain + 10 <= int(re.search(r"^TimeoutStopSec=(\d+)$", (UNITS / unit).read_text(), re.M)[1])
