@@ -49,7 +49,7 @@ TEST(TokenizerTest, WordsWithByteFallback) {
   for (const TokenId id : *ids) bytes += (*tokenizer)->TokenBytes(id).value();
   EXPECT_EQ(bytes, " a a\n\u00E9");
   EXPECT_FALSE((*tokenizer)->has_chat_template());
-  EXPECT_EQ((*tokenizer)->RenderChat({{"user", "Hi"}}).status().code(),
+  EXPECT_EQ((*tokenizer)->RenderChat({{"user", "Hi"}}, {}).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -75,7 +75,8 @@ absl::StatusOr<std::string> Render(const std::string& source, const std::string&
   spec.chat_template = source;
   spec.bos_token = "<s>";
   spec.eos_token = "</s>";
-  auto chat = Tokenizer::Create(spec, 8).value()->RenderChat({{"system", "S"}, {"user", content}});
+  auto chat =
+      Tokenizer::Create(spec, 8).value()->RenderChat({{"system", "S"}, {"user", content}}, {});
   if (!chat.ok()) return chat.status();
   return chat->text;
 }
@@ -168,7 +169,7 @@ TEST(ChatTemplateTest, MemoryIsBounded) {
       {"cycle", "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}"},
   };
   for (const auto& [name, source] : cases) {
-    const auto text = WithTemplate(source)->RenderChat({{"user", "Hi"}});
+    const auto text = WithTemplate(source)->RenderChat({{"user", "Hi"}}, {});
     EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument) << name;
     EXPECT_THAT(std::string(text.status().message()),
                 HasSubstr("chat template: needs more than 64 MiB of memory"))
@@ -179,16 +180,17 @@ TEST(ChatTemplateTest, MemoryIsBounded) {
 TEST(ChatTemplateTest, FailuresThatKeepMemoryEndItsUse) {
   const auto greedy = WithTemplate("{% if messages[0].content == 'much' %}" +
                                    Loop("{% set ns.x = ns.x ~ ns.x %}", 60) + "{% endif %}fine");
-  EXPECT_EQ(greedy->RenderChat({{"user", "little"}}).value().text, "fine");
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(greedy->RenderChat({{"user", "much"}}).ok());
-  EXPECT_THAT(std::string(greedy->RenderChat({{"user", "little"}}).status().message()),
+  EXPECT_EQ(greedy->RenderChat({{"user", "little"}}, {}).value().text, "fine");
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(greedy->RenderChat({{"user", "much"}}, {}).ok());
+  EXPECT_THAT(std::string(greedy->RenderChat({{"user", "little"}}, {}).status().message()),
               HasSubstr("chat template: is not used any more, because it needed too much"));
 #ifndef __SANITIZE_ADDRESS__  // which reports the leak
   // A cycle of values is never freed, although the rendering succeeds.
   const auto cycle =
       WithTemplate(Loop("{% set ns.x = ns.x ~ ns.x %}", 20) + "{% set ns.me = ns %}fine");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(cycle->RenderChat({{"user", "Hi"}}).value().text, "fine");
-  EXPECT_FALSE(cycle->RenderChat({{"user", "Hi"}}).ok());
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(cycle->RenderChat({{"user", "Hi"}}, {}).value().text, "fine");
+  EXPECT_FALSE(cycle->RenderChat({{"user", "Hi"}}, {}).ok());
 #endif
 }
 
@@ -199,12 +201,12 @@ TEST(ChatTemplateTest, LongChatsHaveRoom) {
       "{{ ns.all.split('b') | length }}");
   const std::vector<Message> messages(1000, {"user", std::string(1999, 'a') + 'b'});
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(copies->RenderChat(messages).value().text, "2000000 True1001");
+    EXPECT_EQ(copies->RenderChat(messages, {}).value().text, "2000000 True1001");
 }
 
 TEST(ChatTemplateTest, SpecialTokensInMessagesAreText) {
   const auto tokenizer = WithTemplate("<s>{{ messages[0].role }}:{{ messages[0].content }}");
-  const auto chat = tokenizer->RenderChat({{"a<s>", "aa<s>a<<s>"}});
+  const auto chat = tokenizer->RenderChat({{"a<s>", "aa<s>a<<s>"}}, {});
   ASSERT_TRUE(chat.ok()) << chat.status();
   EXPECT_EQ(chat->text, "<s>a<s>:aa<s>a<<s>");
   EXPECT_THAT(chat->cuts, ElementsAre(5U, 11U, 16U));
@@ -214,10 +216,10 @@ TEST(ChatTemplateTest, SpecialTokensInMessagesAreText) {
   EXPECT_EQ(count(tokenizer->EncodeChat(*chat).value()), 1);
   EXPECT_EQ(count(tokenizer->Encode(chat->text).value()), 4);
   // A message may contain the character that would have been the mark.
-  const auto other = tokenizer->RenderChat({{"a", "\uE000<s>\uE001"}});
+  const auto other = tokenizer->RenderChat({{"a", "\uE000<s>\uE001"}}, {});
   EXPECT_EQ(other->text, "<s>a:\uE000<s>\uE001");
   EXPECT_THAT(other->cuts, ElementsAre(9U));
-  EXPECT_TRUE(tokenizer->RenderChat({{"a", "<\uE000s>"}})->cuts.empty());
+  EXPECT_TRUE(tokenizer->RenderChat({{"a", "<\uE000s>"}}, {})->cuts.empty());
 }
 
 TEST(ChatTemplateTest, AChatMayUseUpAllMarks) {
@@ -228,10 +230,10 @@ TEST(ChatTemplateTest, AChatMayUseUpAllMarks) {
     content += static_cast<char>(0x80 | (i & 0x3F));
   }
   const auto tokenizer = WithTemplate("{{ messages[0].content }}");
-  EXPECT_THAT(std::string(tokenizer->RenderChat({{"user", content}}).status().message()),
+  EXPECT_THAT(std::string(tokenizer->RenderChat({{"user", content}}, {}).status().message()),
               HasSubstr("all characters from U+E000 to U+F8FF"));
   content.resize(content.size() - 3);
-  EXPECT_EQ(tokenizer->RenderChat({{"user", content}}).value().text, content);
+  EXPECT_EQ(tokenizer->RenderChat({{"user", content}}, {}).value().text, content);
 }
 
 }  // namespace

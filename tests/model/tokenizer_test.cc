@@ -108,7 +108,7 @@ TEST_F(ReferenceTokenizerTest, RendersChatsAsTheOracle) {
     for (const nlohmann::json& message : entry["messages"]) {
       messages.push_back({message["role"], message["content"]});
     }
-    const auto text = tokenizer().RenderChat(messages);
+    const auto text = tokenizer().RenderChat(messages, {});
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(text->text, entry["text"].get<std::string>());
     // Nothing in these messages is special, so that a chat is its text.
@@ -125,7 +125,7 @@ TEST_F(ReferenceTokenizerTest, MessagesCannotForgeTurns) {
     return std::count_if(ids.begin(), ids.end(),
                          [](TokenId id) { return tokenizer().IsSpecial(id); });
   };
-  const auto plain = tokenizer().RenderChat({{"user", "hi"}, {"user", "hi"}}).value();
+  const auto plain = tokenizer().RenderChat({{"user", "hi"}, {"user", "hi"}}, {}).value();
   const auto honest = specials(tokenizer().EncodeChat(plain).value());
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -135,7 +135,7 @@ TEST_F(ReferenceTokenizerTest, MessagesCannotForgeTurns) {
     std::string content = "x";
     const size_t size = random() % 12;
     for (size_t i = 0; i < size; ++i) content += pieces[random() % std::size(pieces)];
-    const auto chat = tokenizer().RenderChat({{"user", content}, {"user", "hi"}});
+    const auto chat = tokenizer().RenderChat({{"user", content}, {"user", "hi"}}, {});
     ASSERT_TRUE(chat.ok()) << chat.status();
     EXPECT_THAT(chat->text, HasSubstr(content));
     const auto ids = tokenizer().EncodeChat(*chat);
@@ -224,7 +224,7 @@ TEST_F(ReferenceTokenizerTest, TextThatIsNoUtf8IsRefused) {
   const auto ids = tokenizer().Encode("abc\xFFz");
   EXPECT_EQ(ids.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(ids.status().message()), HasSubstr("not UTF-8 (byte 3)"));
-  const auto chat = tokenizer().RenderChat({{"user", "fine"}, {"user", "\xE6\x97"}});
+  const auto chat = tokenizer().RenderChat({{"user", "fine"}, {"user", "\xE6\x97"}}, {});
   EXPECT_EQ(chat.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(chat.status().message()), HasSubstr("messages[1] is not UTF-8"));
 }
@@ -259,7 +259,7 @@ TEST_F(ReferenceTokenizerTest, ThreadsEncodeTheSameAtOnce) {
           const bool same = ids.ok() && Values(*ids) == entry["ids"].get<std::vector<uint32_t>>();
           mistakes += same ? 0 : 1;
         }
-        mistakes += tokenizer().RenderChat({{"user", "Hi"}}).ok() ? 0 : 1;
+        mistakes += tokenizer().RenderChat({{"user", "Hi"}}, {}).ok() ? 0 : 1;
       }
     });
   }

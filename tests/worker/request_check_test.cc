@@ -31,6 +31,7 @@ struct Refused {
 };
 
 const std::string kText = "input { text: 'hello' } ";
+const std::string kChat = "input { chat { messages { role: 'user' } ";
 
 TEST(CheckGenerate, RefusesByName) {
   const std::string many = std::string(kMaxStopBytes + 1, 'x');
@@ -43,6 +44,11 @@ TEST(CheckGenerate, RefusesByName) {
       {"input { tokens { ids: 4294967295 } }", "input.tokens.ids[0] is 4294967295"},
       {"input { chat {} }", "input.chat.messages must not be empty"},
       {"input { chat { messages { content: 'x' } } }", "input.chat.messages[0].role"},
+      {kChat + "messages { role: 'user' fields: '3' } } }",
+       "input.chat: messages[1].fields must be a JSON object"},
+      {kChat + "tools: '{}' } }", "input.chat: tools must be a JSON array"},
+      {kChat + "template_arguments: '{\"tools\": 1}' } }",
+       "input.chat: template_arguments has tools, which cannot be overridden"},
       {kText + "sampling { temperature: -1 }", "sampling.temperature"},
       {kText + "sampling { temperature: nan }", "sampling.temperature"},
       {kText + "sampling { temperature: inf }", "sampling.temperature"},
@@ -141,6 +147,18 @@ TEST(CheckGenerate, CountsRolesAsContent) {
   v1::ChatMessage* message = request.mutable_input()->mutable_chat()->add_messages();
   message->set_role(std::string((1 << 20) - 1, 'a'));
   message->set_content("bc");
+  EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
+              HasSubstr("input.chat is 1048577 bytes long, the most is 1048576"));
+}
+
+TEST(CheckGenerate, CountsFieldsToolsAndArgumentsAsContent) {
+  v1::GenerateRequest request;
+  v1::Chat& chat = *request.mutable_input()->mutable_chat();
+  v1::ChatMessage* message = chat.add_messages();
+  message->set_role("u");
+  message->set_fields("{}");
+  chat.set_tools("[]");
+  chat.set_template_arguments(std::string((1 << 20) - 4, ' '));
   EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
               HasSubstr("input.chat is 1048577 bytes long, the most is 1048576"));
 }

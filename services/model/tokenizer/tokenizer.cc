@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "services/model/tokenizer/chat_values.h"
 #include "services/model/tokenizer/ffi_values.h"
 #include "services/model/tokenizer/grammar_compiler.h"
 #include "services/model/tokenizer/special_texts.h"
-#include "services/text/utf8.h"
 
 namespace folio::model {
 namespace {
@@ -91,18 +91,18 @@ class CrateTokenizer final : public Tokenizer {
     return tokens;
   }
 
-  absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages) const override {
+  absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages,
+                                      const ChatOptions& options) const override {
     if (!template_.ok()) return template_.status();
-    absl::StatusOr<std::string> mark = MarkFor(messages);
+    absl::StatusOr<nlohmann::ordered_json> values = ChatValues(messages, options);
+    if (!values.ok()) return values.status();
+    absl::StatusOr<std::string> mark = MarkFor(TextsOf(*values));
     if (!mark.ok()) return mark.status();
-    const auto shown = [&](const std::string& text) {
-      return mark->empty() ? text : specials_.Marked(text, *mark);
-    };
-    auto list = nlohmann::ordered_json::array();
-    for (const Message& message : messages) {
-      list.push_back({{"role", shown(message.role)}, {"content", shown(message.content)}});
+    if (!mark->empty()) {
+      values = WithTexts(*values,
+                         [&](const std::string& text) { return specials_.Marked(text, *mark); });
     }
-    const std::string json = list.dump();
+    const std::string json = values->dump();
     folio_tok_bytes text{};
     folio_tok_bytes error{};
     if (folio_tok_render(template_->get(), View(json), WallClockSeconds(), &text, &error) != 0) {
@@ -152,22 +152,12 @@ class CrateTokenizer final : public Tokenizer {
     return absl::OkStatus();
   }
 
-  // Checks the messages. The mark for the special tokens that are written in them, or an empty text
-  // if there are none.
-  absl::StatusOr<std::string> MarkFor(absl::Span<const Message> messages) const {
-    bool special = false;
-    std::vector<absl::string_view> texts = {spec_.chat_template};
-    for (size_t i = 0; i < messages.size(); ++i) {
-      for (const std::string* text : {&messages[i].role, &messages[i].content}) {
-        if (const auto bad = FirstInvalidUtf8(*text)) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("messages[", i, "] is not UTF-8 (byte ", *bad, ")"));
-        }
-        texts.push_back(*text);
-        special = special || specials_.In(*text);
-      }
-    }
-    if (!special) return std::string();
+  // The mark for the special tokens that are written in a chat's texts, or an empty text if there
+  // are none.
+  absl::StatusOr<std::string> MarkFor(std::vector<absl::string_view> texts) const {
+    const auto special = [&](absl::string_view text) { return specials_.In(text); };
+    if (std::none_of(texts.begin(), texts.end(), special)) return std::string();
+    texts.push_back(spec_.chat_template);
     std::optional<std::string> mark = UnusedMark(texts);
     if (mark.has_value()) return *std::move(mark);
     return absl::InvalidArgumentError(

@@ -14,22 +14,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "services/base/ids.h"
+#include "services/model/tokenizer/chat.h"
 #include "services/model/tokenizer/grammar.h"
 #include "services/model/tokenizer/tokenizer_spec.h"
 
 namespace folio::model {
-
-struct Message {
-  std::string role;
-  std::string content;
-};
-
-// ChatText is a chat as the model's template renders it.
-struct ChatText {
-  std::string text;
-  // Offsets in `text`, ascending, each inside the text of a special token that a message contains.
-  std::vector<size_t> cuts;
-};
 
 // Immutable and thread-safe.
 class Tokenizer {
@@ -45,14 +34,16 @@ class Tokenizer {
   virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const = 0;
 
   // Renders the template with the generation prompt. FAILED_PRECONDITION without a template,
-  // INVALID_ARGUMENT with the template's own error. Encoding the result does not add a second bos.
-  // A template that needs 64 MiB and 64 times the messages' size fails, and is not used any more
-  // after the third time, because each such failure keeps its memory until the process ends.
-  virtual absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages) const = 0;
+  // INVALID_ARGUMENT with the template's own error, or with the part of the chat that chat.h does
+  // not allow. Encoding the result does not add a second bos. A template that needs 64 MiB and 64
+  // times the chat's size fails, and is not used any more after the third time, because each such
+  // failure keeps its memory until the process ends.
+  virtual absl::StatusOr<ChatText> RenderChat(absl::Span<const Message> messages,
+                                              const ChatOptions& options) const = 0;
 
-  // As Encode, but special tokens that are written in messages are ordinary text, so that the
-  // author of a message cannot end its turn and begin another one. Those of the template count. A
-  // chat without such messages gives what Encode gives.
+  // As Encode, but special tokens that are written in messages, tools and arguments are ordinary
+  // text, so that the author of a message cannot end its turn and begin another one. Those of the
+  // template count. A chat without such texts gives what Encode gives.
   virtual absl::StatusOr<std::vector<TokenId>> EncodeChat(const ChatText& chat) const = 0;
 
   // The raw bytes that a token stands for, which may be a part of a character. Special tokens give

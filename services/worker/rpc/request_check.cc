@@ -75,12 +75,14 @@ absl::StatusOr<std::vector<TokenId>> EncodeChat(const v1::Chat& chat, absl::stri
       return InvalidArgument(field, ".chat.messages[", i,
                              "].role must not be empty; templates know system, user and assistant");
     }
-    bytes += message.role().size() + message.content().size();
-    messages.push_back({message.role(), message.content()});
+    bytes += message.role().size() + message.content().size() + message.fields().size();
+    messages.push_back({message.role(), message.content(), message.fields()});
   }
+  bytes += chat.tools().size() + chat.template_arguments().size();
   const std::string name = absl::StrCat(field, ".chat");
   if (absl::Status s = CheckTextBytes(name, bytes, limits); !s.ok()) return s;
-  auto chat_text = limits.tokenizer->RenderChat(messages);
+  auto chat_text =
+      limits.tokenizer->RenderChat(messages, {chat.tools(), chat.template_arguments()});
   if (!chat_text.ok()) return At(name, chat_text.status());
   if (limits.special_tokens_in_chat) chat_text->cuts.clear();
   if (absl::Status s = CheckTextBytes(name, chat_text->text.size(), limits); !s.ok()) return s;

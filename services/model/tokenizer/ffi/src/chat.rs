@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use minijinja::value::{Kwargs, Value};
-use minijinja::{context, AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
@@ -32,11 +32,11 @@ const NAME: &str = "chat_template";
 /// stops nested loops that would never end.
 const FUEL: u64 = 20_000_000;
 
-/// Templates hold a few copies of the messages and a few blocks for each of them. The rest is for honest
+/// Templates hold a few copies of the messages and a few blocks for each value in them. The rest is for honest
 /// templates that do more.
 const BYTES: usize = 64 << 20;
 const BYTES_EACH: usize = 64; // more for each byte of the messages or of the template
-const BLOCKS: usize = 100_000;
+const BLOCKS: usize = 250_000;
 const BYTES_OF_A_BLOCK: usize = 16; // one more block for so many bytes
 /// Values that are nested as deep as the blocks allow are dropped by as many nested calls.
 const STACK_BYTES: usize = 16 << 20;
@@ -87,17 +87,17 @@ impl Template {
         Ok(Template { shared: Arc::new(shared), failures: AtomicU32::new(0) })
     }
 
-    /// `messages` is JSON, and `now` is in seconds since 1970, local.
-    pub fn render(&self, messages: &[u8], now: i64) -> Result<String> {
+    /// `values` is JSON, and `now` is in seconds since 1970, local.
+    pub fn render(&self, values: &[u8], now: i64) -> Result<String> {
         if self.failures.load(Ordering::Relaxed) >= MOST_FAILURES {
             return Err("is not used any more, because it needed too much memory or time \
                         before; restart the worker to try again"
                 .to_owned());
         }
-        let input = messages.len();
-        let messages = messages.to_owned();
+        let input = values.len();
+        let values = values.to_owned();
         let shared = Arc::clone(&self.shared);
-        match budget::run("chat template", limits(input), move || shared.render(&messages, now)) {
+        match budget::run("chat template", limits(input), move || shared.render(&values, now)) {
             Outcome::Done(result, held) => {
                 if held > LEFT_BEHIND + result.as_ref().map_or(0, String::capacity) {
                     self.failures.fetch_add(1, Ordering::Relaxed);
@@ -132,22 +132,19 @@ fn environment(source: String) -> Result<Environment<'static>> {
 }
 
 impl Shared {
-    fn render(&self, messages: &[u8], now: i64) -> Result<String> {
+    fn render(&self, values: &[u8], now: i64) -> Result<String> {
         NOW.set(now);
-        let messages: serde_json::Value =
-            serde_json::from_slice(messages).map_err(|e| format!("messages: {e}"))?;
-        let template = self.environment.get_template(NAME).map_err(describe)?;
+        let mut values: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(values).map_err(|e| format!("values: {e}"))?;
         // Hugging Face passes `tools` and `documents` always, as None when there are none.
-        template
-            .render(context! {
-                messages => Value::from_serialize(&messages),
-                add_generation_prompt => true,
-                bos_token => self.bos_token.as_str(),
-                eos_token => self.eos_token.as_str(),
-                tools => (),
-                documents => (),
-            })
-            .map_err(describe)
+        for absent in ["tools", "documents"] {
+            values.entry(absent).or_insert(serde_json::Value::Null);
+        }
+        values.insert("add_generation_prompt".to_owned(), true.into());
+        values.insert("bos_token".to_owned(), self.bos_token.as_str().into());
+        values.insert("eos_token".to_owned(), self.eos_token.as_str().into());
+        let template = self.environment.get_template(NAME).map_err(describe)?;
+        template.render(Value::from_serialize(&values)).map_err(describe)
     }
 }
 

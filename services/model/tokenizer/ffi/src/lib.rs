@@ -193,12 +193,12 @@ pub unsafe extern "C" fn folio_tok_free_template(template: *mut Template) {
 #[no_mangle]
 pub unsafe extern "C" fn folio_tok_render(
     template: *const Template,
-    messages: View,
+    values: View,
     now: i64,
     text: *mut OwnedBytes,
     error: *mut OwnedBytes,
 ) -> i32 {
-    guarded(text, error, || Ok(give_text((*template).render(messages.bytes(), now)?)))
+    guarded(text, error, || Ok(give_text((*template).render(values.bytes(), now)?)))
 }
 
 /// # Safety
