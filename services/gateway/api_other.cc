@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/gateway/api.h"
@@ -50,6 +51,22 @@ absl::StatusOr<std::string> ReadTokenize(const json& body, bool* strings, v1::In
   }
   if (!fields.status().ok()) return fields.status();
   return model;
+}
+
+// "a b" for "a%20b". A percent sign that begins no such number stays.
+std::string PercentDecoded(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint32_t byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
+      i += 2;
+      decoded += static_cast<char>(byte);
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
 }
 
 }  // namespace
@@ -134,6 +151,8 @@ void Api::Models(Request request) {
   }
   absl::string_view wanted = request->http().path;
   const bool one = absl::ConsumePrefix(&wanted, "/v1/models/");
+  const std::string decoded = PercentDecoded(wanted);
+  wanted = decoded;
   std::string list;
   for (const auto& [name, worker] : by_name) {
     std::string card = "{\"id\":";

@@ -37,10 +37,10 @@ class Gateway:
     """Serves the workers of a node at a port of its own. It ends with the `with` block."""
 
     def __init__(self, node, *workers, flags=(), wait=True):
-        # The last flag of a name counts, and so a test may replace each of these.
+        listen = [] if any(flag.startswith("--listen=") for flag in flags) else ["--listen=127.0.0.1:0"]
         self.process = Process(
             "folio-gateway",
-            ["--listen=127.0.0.1:0", *(f"--worker={node.worker_address(name)}" for name in workers or ["worker"]),
+            [*listen, *(f"--worker={node.worker_address(name)}" for name in workers or ["worker"]),
              "--health_interval=100ms", *flags],
             node.path / "gateway.log",
         )  # fmt: skip

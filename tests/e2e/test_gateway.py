@@ -1,5 +1,7 @@
 """folio-gateway says over HTTP what the worker says over gRPC: texts, streams, usage, log-probabilities."""
 
+import urllib.parse
+
 import folio
 import pytest
 from gateway import Gateway, events, text_of
@@ -137,7 +139,7 @@ def test_a_chat_without_a_length_may_use_the_whole_context(gateway):
 def test_models_tokens_and_versions(gateway, sdk):
     (model,) = gateway.get("/v1/models").json()["data"]
     assert model["id"] == sdk.model().layout.model and model["max_model_len"] == sdk.model().context_length
-    assert gateway.get(f"/v1/models/{model['id']}").json() == model
+    assert gateway.get(f"/v1/models/{urllib.parse.quote(model['id'])}").json() == model
     assert gateway.complete(model=model["id"], prompt="a", max_tokens=1).json()["model"] == model["id"]
     text = "Grüße, 世界 👋"
     tokens = gateway.post("/tokenize", {"prompt": text, "return_token_strs": True}).json()

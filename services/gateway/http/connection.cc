@@ -1,5 +1,6 @@
 #include "services/gateway/http/connection.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -18,6 +19,8 @@ using boost::system::error_code;
 // Bytes of input that may wait while a request is answered. More stay in the system.
 constexpr size_t kMostInput = size_t{64} << 10;
 constexpr absl::Duration kLinger = absl::Seconds(2);
+// A new connection may still ask so long after its server began to drain, for example for /health.
+constexpr absl::Duration kDrainPatience = absl::Seconds(1);
 
 std::chrono::steady_clock::time_point TimePoint(SteadyTime time) {
   if (time == SteadyTime::InfiniteFuture()) return std::chrono::steady_clock::time_point::max();
@@ -35,9 +38,7 @@ Connection::Connection(asio::io_context& loop, std::unique_ptr<ByteStream> strea
       counts_(counts),
       wake_(loop),
       room_(loop),
-      slow_(loop) {
-  ++counts_.open;
-}
+      slow_(loop) {}
 
 Connection::~Connection() { --counts_.open; }
 
@@ -118,7 +119,10 @@ Connection::Answer Connection::ReadRequest(RequestReader* reader) {
       }
     }
     if (input_ended_ || closed_) co_return false;
-    if (counts_.draining && !reader->started()) co_return false;
+    if (counts_.draining && !reader->started()) {
+      if (served_) co_return false;
+      deadline = std::min(deadline, SteadyNow() + kDrainPatience);
+    }
     if (!co_await Wait(deadline) && !closed_ && SteadyNow() >= deadline) {
       if (!reader->started()) co_return false;
       co_return co_await Refuse(408, "The request did not arrive in time.");
@@ -155,6 +159,7 @@ Connection::Answer Connection::ServeOne() {
   const auto exchange = std::make_shared<Exchange>(std::move(request), std::move(wake));
   if (counts_.draining) exchange->CloseAfterwards();
   current_ = exchange.get();
+  served_ = true;
   ++counts_.answering;
   options_.handler(exchange);
   const bool given = co_await GiveAnswer(*exchange);

@@ -52,7 +52,7 @@ struct ConnectionCounts {
 // that it sends on, has left.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // All but the stream are borrowed.
+  // All but the stream are borrowed. It is counted as open until its end; the caller has begun to.
   Connection(boost::asio::io_context& loop, std::unique_ptr<ByteStream> stream, std::string peer,
              const ConnectionOptions& options, ConnectionCounts& counts);
   ~Connection();
@@ -97,6 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool awaiting_ = false;        // its output, and nothing is being sent
   std::string unsent_;           // output that the system did not take at once
   bool last_ = false;            // nothing comes after unsent_
+  bool served_ = false;          // a request came
   bool closed_ = false;
 };
 

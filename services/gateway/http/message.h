@@ -34,8 +34,8 @@ struct HttpRequest {
 struct HttpReply {
   int status = 200;
   std::string type = "application/json";  // of the body
-  HttpFields fields;                      // further ones
-  std::string body;
+  HttpFields fields = {};                 // further ones
+  std::string body = {};
 };
 
 }  // namespace folio::gateway

@@ -62,7 +62,10 @@ class HttpServer::Loop {
     asio::post(context_, [this, socket, &options, &counts] {
       std::string peer = PeerOf(socket->get());
       auto stream = MakeStream(context_, std::move(*socket), options.tls);
-      if (stream == nullptr) return;
+      if (stream == nullptr) {
+        --counts.open;
+        return;
+      }
       auto connection = std::make_shared<Connection>(context_, std::move(stream), std::move(peer),
                                                      options.connection, counts);
       connections_[connection.get()] = connection;
@@ -137,6 +140,7 @@ void HttpServer::Accept(UniqueFd socket) {
     ++counts_.refused;
     return;
   }
+  ++counts_.open;
   ++counts_.accepted;
   loops_[turn_++ % loops_.size()]->Add(std::make_shared<UniqueFd>(std::move(socket)), options_,
                                        counts_);

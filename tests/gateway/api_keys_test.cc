@@ -1,0 +1,55 @@
+// Keys, their hashes and their tenants.
+#include "services/gateway/api_keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "tests/common/temp_dir.h"
+
+namespace folio::gateway {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Line(const std::string& key, const std::string& tenant) {
+  return absl::StrCat(absl::BytesToHexString(Sha256(key)), " ", tenant, "\n");
+}
+
+TEST(ApiKeys, AreHashedAsSha256sumDoes) {
+  EXPECT_EQ(absl::BytesToHexString(Sha256("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(ApiKeys, AreReadFromLines) {
+  const auto keys = ParseApiKeys("# ours\n\n" + Line("a", "red") + "  " + Line("b", "blue"));
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  ASSERT_EQ(keys->size(), 2);
+  EXPECT_EQ((*keys)[1].hash, Sha256("b"));
+  EXPECT_EQ((*keys)[1].tenant, "blue");
+  for (const std::string wrong : {"word tenant", "ab", "\n\nx y z"}) {
+    EXPECT_EQ(ParseApiKeys(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+  const auto long_tenant = ParseApiKeys(Line("a", "red") + Line("a", std::string(65, 't')));
+  EXPECT_THAT(std::string(long_tenant.status().message()), HasSubstr("line 2"));
+}
+
+TEST(ApiKeys, HaveTenants) {
+  const testing::TempDir directory;
+  const std::string path = directory / "keys";
+  EXPECT_EQ(ApiKeys::Load(path).status().code(), absl::StatusCode::kNotFound);
+  std::ofstream(path) << Line("sk-1", "red") << Line("sk-2", "blue");
+  const auto keys = ApiKeys::Load(path);
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_EQ((*keys)->TenantOf("sk-1"), "red");
+  EXPECT_EQ((*keys)->TenantOf("sk-2"), "blue");
+  EXPECT_EQ((*keys)->TenantOf("sk-3"), std::nullopt);
+  EXPECT_EQ((*keys)->TenantOf(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace folio::gateway
