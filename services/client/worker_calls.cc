@@ -2,9 +2,12 @@
 
 #include <grpcpp/support/channel_arguments.h>
 
+#include <cstddef>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "folio/v1/inference.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "services/client/channel.h"
@@ -22,14 +25,32 @@ class WorkerCalls::State {
         inference(Inference::NewStub(endpoint.channel)),
         health(Health::NewStub(endpoint.channel)) {}
 
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    ++running_;
+  }
+  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    --running_;
+  }
+  void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+    const absl::MutexLock lock(&mutex_, absl::Condition(&none));
+  }
+
   const Endpoint endpoint;
   const std::unique_ptr<Inference::Stub> inference;
   const std::unique_ptr<Health::Stub> health;
+
+ private:
+  absl::Mutex mutex_;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 namespace {
 
-// One call, which lives until its answer is taken.
+// One call, which deletes itself when its answer is there. A channel may not end on a thread of
+// gRPC, so nothing of the call refers to it once its answer is taken.
 template <typename Request, typename Response>
 struct Unary {
   grpc::ClientContext context;
@@ -40,31 +61,32 @@ struct Unary {
 
 // Starts a call with `method` of a stub's callback interface.
 template <typename State, typename Interface, typename Request, typename Response>
-void Run(std::shared_ptr<State> state, Interface* callbacks,
+void Run(State* state, Interface* callbacks,
          void (Interface::*method)(grpc::ClientContext*, const Request*, Response*,
                                    std::function<void(grpc::Status)>),
          Request request, const CallOptions& options,
          std::function<void(absl::StatusOr<Response>)> done) {
   if (absl::Status status = CheckUtf8(request); !status.ok()) return done(status);
-  auto call = std::make_shared<Unary<Request, Response>>();
+  auto* const call = new Unary<Request, Response>;
   call->request = std::move(request);
   Prepare(options, &call->context);
+  state->Begin();
   const auto ended = [state, call, done = std::move(done)](const grpc::Status& status) {
-    call->running.reset();
-    if (status.ok()) {
-      done(std::move(call->response));
-    } else {
-      done(FromGrpc(state->endpoint, status));
-    }
+    absl::StatusOr<Response> answer = std::move(call->response);
+    if (!status.ok()) answer = FromGrpc(state->endpoint, status);
+    delete call;
+    done(std::move(answer));
+    state->End();
   };
+  // A context that is cancelled before its call is started ends the call at once.
   call->running.emplace(options.cancellation, &call->context);
   (callbacks->*method)(&call->context, &call->request, &call->response, ended);
 }
 
 }  // namespace
 
-WorkerCalls::WorkerCalls(std::shared_ptr<State> state) : state_(std::move(state)) {}
-WorkerCalls::~WorkerCalls() = default;
+WorkerCalls::WorkerCalls(std::unique_ptr<State> state) : state_(std::move(state)) {}
+WorkerCalls::~WorkerCalls() { state_->AwaitNone(); }
 
 absl::StatusOr<std::unique_ptr<WorkerCalls>> WorkerCalls::Connect(const std::string& address,
                                                                   const ConnectOptions& options) {
@@ -72,24 +94,24 @@ absl::StatusOr<std::unique_ptr<WorkerCalls>> WorkerCalls::Connect(const std::str
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);
   auto endpoint = client::Connect("worker", address, options, std::move(arguments));
   if (!endpoint.ok()) return endpoint.status();
-  auto state = std::make_shared<State>(*std::move(endpoint));
+  auto state = std::make_unique<State>(*std::move(endpoint));
   return std::unique_ptr<WorkerCalls>(new WorkerCalls(std::move(state)));
 }
 
 void WorkerCalls::Tokenize(folio::v1::TokenizeRequest request, const CallOptions& options,
                            Taker<folio::v1::TokenizeResponse> done) {
-  Run(state_, state_->inference->async(), &Inference::Stub::async_interface::Tokenize,
+  Run(state_.get(), state_->inference->async(), &Inference::Stub::async_interface::Tokenize,
       std::move(request), options, std::move(done));
 }
 
 void WorkerCalls::Detokenize(folio::v1::DetokenizeRequest request, const CallOptions& options,
                              Taker<folio::v1::DetokenizeResponse> done) {
-  Run(state_, state_->inference->async(), &Inference::Stub::async_interface::Detokenize,
+  Run(state_.get(), state_->inference->async(), &Inference::Stub::async_interface::Detokenize,
       std::move(request), options, std::move(done));
 }
 
 void WorkerCalls::GetModel(const CallOptions& options, Taker<folio::v1::GetModelResponse> done) {
-  Run(state_, state_->inference->async(), &Inference::Stub::async_interface::GetModel,
+  Run(state_.get(), state_->inference->async(), &Inference::Stub::async_interface::GetModel,
       folio::v1::GetModelRequest(), options, std::move(done));
 }
 
@@ -99,7 +121,7 @@ void WorkerCalls::IsServing(const CallOptions& options, Taker<bool> done) {
     if (!said.ok()) return done(said.status());
     done(said->status() == Response::SERVING);
   };
-  Run(state_, state_->health->async(), &Health::Stub::async_interface::Check,
+  Run(state_.get(), state_->health->async(), &Health::Stub::async_interface::Check,
       grpc::health::v1::HealthCheckRequest(), options, std::move(translated));
 }
 

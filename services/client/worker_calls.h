@@ -15,7 +15,7 @@
 namespace folio::client {
 
 // Thread-safe. The functions that take answers are called once each, on threads of gRPC, and must
-// not block. They may be called after this is destroyed. Statuses are those of Client.
+// not block. Statuses are those of Client.
 class WorkerCalls {
  public:
   template <typename Answer>
@@ -24,7 +24,10 @@ class WorkerCalls {
   // Errors as of Client::Connect.
   static absl::StatusOr<std::unique_ptr<WorkerCalls>> Connect(const std::string& address,
                                                               const ConnectOptions& options = {});
+  // Waits until all answers are taken. Cancel calls before that may last.
   ~WorkerCalls();
+  WorkerCalls(const WorkerCalls&) = delete;
+  WorkerCalls& operator=(const WorkerCalls&) = delete;
 
   void Tokenize(folio::v1::TokenizeRequest request, const CallOptions& options,
                 Taker<folio::v1::TokenizeResponse> done);
@@ -36,8 +39,8 @@ class WorkerCalls {
 
  private:
   class State;
-  explicit WorkerCalls(std::shared_ptr<State> state);
-  const std::shared_ptr<State> state_;
+  explicit WorkerCalls(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace folio::client

@@ -85,7 +85,7 @@ TEST_F(WorkerCallsTest, EndWithStatuses) {
   EXPECT_EQ(refused.Wait().status().code(), absl::StatusCode::kInvalidArgument);
   server_.Stop();
   calls_->GetModel({}, lost.taker());
-  calls_.reset();  // the answer comes all the same
+  calls_.reset();  // waits for the answer
   EXPECT_EQ(lost.Wait().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(lost.Wait().status().message()), HasSubstr(server_.address()));
 }

@@ -192,8 +192,10 @@ Connection::Answer Connection::GiveAnswer(Exchange& exchange) {
       unsent_ = std::move(output.bytes);
       last_ = output.last;
     }
-    if (!unsent_.empty() && !co_await Send(std::exchange(unsent_, {}))) co_return false;
+    const bool sends = !unsent_.empty();
+    if (sends && !co_await Send(std::exchange(unsent_, {}))) co_return false;
     if (last_) co_return true;
+    if (sends) continue;  // more may have come meanwhile
     if (input_ended_ || closed_) co_return false;
     awaiting_ = true;
     (void)co_await Wait(SteadyTime::InfiniteFuture());

@@ -21,7 +21,7 @@ constexpr absl::Duration kAnswerTimeout = absl::Seconds(2);  // of a question af
 
 }  // namespace
 
-class WorkerSet::State : public std::enable_shared_from_this<State> {
+class WorkerSet::State {
  public:
   struct Worker {
     WorkerView view;
@@ -80,6 +80,7 @@ class WorkerSet::State : public std::enable_shared_from_this<State> {
       changed_.SignalAll();
     }
     if (thread_.joinable()) thread_.join();
+    calls_.clear();
     streams_.reset();
   }
 
@@ -164,16 +165,15 @@ class WorkerSet::State : public std::enable_shared_from_this<State> {
   void Ask(size_t worker, std::function<void()> then) {
     client::CallOptions options;
     options.deadline = SteadyNow() + kAnswerTimeout;
-    calls_[worker]->IsServing(
-        options, [self = shared_from_this(), worker, then](const absl::StatusOr<bool>& serving) {
-          if (serving.ok() && *serving && self->NeedsModel(worker)) {
-            return self->AskModel(worker, then);
-          }
-          const std::string why = serving.ok() ? "it does not accept requests"
-                                               : std::string(serving.status().message());
-          self->SetServing(worker, serving.value_or(false), why);
-          then();
-        });
+    calls_[worker]->IsServing(options, [this, worker, then](const absl::StatusOr<bool>& serving) {
+      if (serving.ok() && *serving && NeedsModel(worker)) {
+        return AskModel(worker, then);
+      }
+      const std::string why =
+          serving.ok() ? "it does not accept requests" : std::string(serving.status().message());
+      SetServing(worker, serving.value_or(false), why);
+      then();
+    });
   }
 
   // A worker that was not there may have come back with another model.
@@ -186,10 +186,9 @@ class WorkerSet::State : public std::enable_shared_from_this<State> {
     client::CallOptions options;
     options.deadline = SteadyNow() + kAnswerTimeout;
     calls_[worker]->GetModel(
-        options, [self = shared_from_this(), worker,
-                  then](const absl::StatusOr<folio::v1::GetModelResponse>& model) {
-          if (model.ok()) self->SetModel(worker, *model);
-          self->SetServing(worker, model.ok(), std::string(model.status().message()));
+        options, [this, worker, then](const absl::StatusOr<folio::v1::GetModelResponse>& model) {
+          if (model.ok()) SetModel(worker, *model);
+          SetServing(worker, model.ok(), std::string(model.status().message()));
           then();
         });
   }
@@ -241,11 +240,11 @@ WorkerSet::Lease::~Lease() {
   if (set_ != nullptr) set_->state_->Return(worker_, requests_);
 }
 
-WorkerSet::WorkerSet(std::shared_ptr<State> state) : state_(std::move(state)) {}
+WorkerSet::WorkerSet(std::unique_ptr<State> state) : state_(std::move(state)) {}
 WorkerSet::~WorkerSet() { state_->End(); }
 
 absl::StatusOr<std::unique_ptr<WorkerSet>> WorkerSet::Connect(const WorkerSetOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_unique<State>();
   if (absl::Status status = state->Connect(options); !status.ok()) return status;
   state->AskAll();
   state->StartWatching();

@@ -83,8 +83,8 @@ class WorkerSet {
 
  private:
   class State;
-  explicit WorkerSet(std::shared_ptr<State> state);
-  const std::shared_ptr<State> state_;
+  explicit WorkerSet(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace folio::gateway
