@@ -40,7 +40,7 @@ namespace folio::model {
 
 enum class GrammarKind : uint8_t {
   kJsonSchema,  // a JSON Schema; {} is any JSON value
-  kRegex,       // the whole answer matches it; the syntax is that of Rust's regex crate
+  kRegex,       // the whole answer matches it; as in Rust's regex crate, \d is any script's digit
   kLark,        // a context-free grammar in the Lark syntax of llguidance, which begins at `start`
 };
 
