@@ -14,14 +14,17 @@ folio::v1::Input Tokens(absl::Span<const uint32_t> ids) {
   return input;
 }
 
-folio::v1::Input Chat(const std::vector<ChatTurn>& turns) {
+folio::v1::Input Chat(const std::vector<ChatTurn>& turns, const ChatExtras& extras) {
   folio::v1::Input input;
   auto* chat = input.mutable_chat();
   for (const ChatTurn& turn : turns) {
     auto* message = chat->add_messages();
     message->set_role(turn.role);
     message->set_content(turn.content);
+    message->set_fields(turn.fields);
   }
+  chat->set_tools(extras.tools);
+  chat->set_template_arguments(extras.template_arguments);
   return input;
 }
 

@@ -17,11 +17,17 @@ folio::v1::Input Text(absl::string_view text);
 folio::v1::Input Tokens(absl::Span<const uint32_t> ids);
 
 struct ChatTurn {
-  std::string role;  // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
+  std::string fields = {};  // a JSON object of more fields, such as tool_calls, or empty
+};
+// ChatExtras is JSON that the model's template may read besides the messages.
+struct ChatExtras {
+  std::string tools;               // an array, as OpenAI's API has them, or empty
+  std::string template_arguments;  // an object, such as {"enable_thinking": false}, or empty
 };
 // Rendered by the model's chat template.
-folio::v1::Input Chat(const std::vector<ChatTurn>& turns);
+folio::v1::Input Chat(const std::vector<ChatTurn>& turns, const ChatExtras& extras = {});
 // One user message, after a system message unless `system` is empty.
 folio::v1::Input Ask(absl::string_view question, absl::string_view system = "");
 

@@ -1,6 +1,7 @@
 """What is sent for which arguments, and that every field of an answer has its place."""
 
 import dataclasses
+import json
 import doctest
 
 import pytest
@@ -158,6 +159,17 @@ def test_chats_of_dicts_and_of_pairs(server, client):
     one, other = server.requests
     assert one == other
     assert [(turn.role, turn.content) for turn in one.input.chat.messages] == turns
+
+
+def test_chats_with_tools_fields_and_arguments(server, client):
+    calls = [{"function": {"name": "weather", "arguments": {"town": "Köln"}}}]
+    turns = [("user", "Hi"), {"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "content": "dry"}]
+    chat = sent(
+        server, client, prompt=None, chat=turns, tools=({"name": name} for name in "ab"), template_arguments={"deep": False}
+    ).input.chat
+    assert [(turn.role, turn.content) for turn in chat.messages] == [("user", "Hi"), ("assistant", ""), ("tool", "dry")]
+    assert [turn.fields for turn in chat.messages] == ["", json.dumps({"tool_calls": calls}, ensure_ascii=False), ""]
+    assert (json.loads(chat.tools), json.loads(chat.template_arguments)) == ([{"name": "a"}, {"name": "b"}], {"deep": False})
 
 
 def test_explain_takes_the_sequences_own_options_or_others(server, client):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from folio import checks, requests
+from folio.chats import ChatTurn, chat_arguments
 from folio.generation import AsyncGeneration, Generation
 from folio.managing import ManagerCalls
 from folio.messages import read
-from folio.requests import CacheArguments, ChatTurn, GenerateArguments
+from folio.requests import CacheArguments, GenerateArguments
 from folio.results import Eviction, Model, ScoreResult, Tokens
 from folio.sampling import sampling_message
 from folio.server import Server, Workers, check_address, default_address, never_connected
@@ -95,6 +96,8 @@ class Client(ManagerCalls):
         *,
         tokens: Iterable[int] | None = None,
         chat: Iterable[ChatTurn] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -129,6 +132,7 @@ class Client(ManagerCalls):
                          QueryDiff.
         protect_ends     of the budget, that stays at each end of the prompt. At most 0.4, None is 0.
         segments         of the text, that keep a part of their tokens each. At most 64, None is 1.
+        tools, template_arguments   are for a chat's template: tools as OpenAI's API has them, and further values.
         max_tokens       is the most new tokens. None is 256, or the rest of the context.
         stop             ends the text before the first of these strings.
         temperature, top_k, top_p, min_p, seed   choose tokens. Temperature 0 always takes the likeliest.
@@ -145,7 +149,9 @@ class Client(ManagerCalls):
         """
         cache, rules = requests.split("generate", others)
         request = requests.generate_message(
-            requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
+            requests.input_message(
+                {"prompt": prompt, "tokens": tokens, "chat": chat}, chat_arguments(tools, template_arguments)
+            ),
             cache,
             sampling_message(temperature, top_k, top_p, min_p, seed),
             rules,
@@ -166,6 +172,8 @@ class Client(ManagerCalls):
         *,
         tokens: Iterable[int] | None = None,
         chat: Iterable[ChatTurn] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         stop: str | Iterable[str] = (),
         ignore_eos: bool = False,
@@ -185,7 +193,9 @@ class Client(ManagerCalls):
         """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
         cache, rules = requests.split("agenerate", others)
         request = requests.generate_message(
-            requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
+            requests.input_message(
+                {"prompt": prompt, "tokens": tokens, "chat": chat}, chat_arguments(tools, template_arguments)
+            ),
             cache,
             sampling_message(temperature, top_k, top_p, min_p, seed),
             rules,
@@ -206,6 +216,8 @@ class Client(ManagerCalls):
         *,
         tokens: Iterable[int] | None = None,
         chat: Iterable[ChatTurn] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
         continuation: str | None = None,
         continuation_tokens: Iterable[int] | None = None,
         top_logprobs: int = 0,
@@ -219,7 +231,9 @@ class Client(ManagerCalls):
         """Log-probabilities of a given continuation, fed token by token with the same compaction and evictions
         as `generate`. `top_logprobs` adds that many of the likeliest tokens at each place."""
         request = requests.score_message(
-            requests.input_message({"prompt": prompt, "tokens": tokens, "chat": chat}),
+            requests.input_message(
+                {"prompt": prompt, "tokens": tokens, "chat": chat}, chat_arguments(tools, template_arguments)
+            ),
             requests.input_message(
                 {"continuation": continuation, "continuation_tokens": continuation_tokens},
                 text="continuation",
@@ -244,10 +258,17 @@ class Client(ManagerCalls):
         )
 
     def tokenize(
-        self, text: str | None = None, *, chat: Iterable[ChatTurn] | None = None, timeout: float | None = None
+        self,
+        text: str | None = None,
+        *,
+        chat: Iterable[ChatTurn] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
     ) -> Tokens:
         """The token ids of a text, or of a chat in the model's template."""
-        source = requests.input_message({"text": text, "chat": chat}, text="text")
+        more = chat_arguments(tools, template_arguments)
+        source = requests.input_message({"text": text, "chat": chat}, more, text="text")
         request = inference_pb2.TokenizeRequest(input=source)
         answer = self._worker.call("Tokenize", request, self._seconds(timeout))
         return Tokens(answer.ids, answer.pieces, answer.text if text is None else text)

@@ -6,15 +6,13 @@ The server checks everything that depends on it (page size, context length, voca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict, Union, cast
+from typing import TypedDict, cast
 
-from folio import checks
+from folio import chats, checks
+from folio.chats import ChatArguments
 from folio.policies import Full, Policy, policy as parse_policy, to_message
 from folio.sampling import RuleArguments, apply_rules
 from folio.v1 import admin_pb2, inference_pb2, types_pb2
-
-ChatTurn = Union[Mapping[str, str], tuple[str, str]]
-"""{"role": ..., "content": ...}, or the two as a pair."""
 
 SCHEDULES = {"uniform": types_pb2.BUDGET_SCHEDULE_UNIFORM, "pyramid": types_pb2.BUDGET_SCHEDULE_PYRAMID}
 LAYERS = {"per_layer": types_pb2.LAYERS_PER_LAYER, "shared": types_pb2.LAYERS_SHARED}
@@ -22,43 +20,32 @@ COMPACTIONS = {"whole": types_pb2.COMPACTION_WHOLE, "streamed": types_pb2.COMPAC
 MODES = {"pipelined": types_pb2.EVICTION_MODE_PIPELINED, "synchronous": types_pb2.EVICTION_MODE_SYNCHRONOUS}
 
 
-def _turn(at: int, turn: object) -> inference_pb2.ChatMessage:
-    name = f"chat[{at}]"
-    if isinstance(turn, Mapping):
-        if set(turn) != {"role", "content"}:
-            raise ValueError(f"{name} must have role and content, has {', '.join(map(str, turn)) or 'nothing'}")
-        role, content = turn["role"], turn["content"]
-    elif isinstance(turn, Sequence) and not isinstance(turn, (str, bytes)) and len(turn) == 2:
-        role, content = turn
-    else:
-        raise TypeError(f"{name} must be a dict of role and content or a pair of them, not {turn!r}")
-    return inference_pb2.ChatMessage(
-        role=checks.text(f"{name}.role", role), content=checks.text(f"{name}.content", content)
-    )
-
-
 def input_message(
-    given: Mapping[str, object], *, text: str = "prompt", tokens: str = "tokens", chat: str = "chat"
+    given: Mapping[str, object],
+    more: ChatArguments | None = None,
+    *,
+    text: str = "prompt",
+    tokens: str = "tokens",
 ) -> inference_pb2.Input:
-    """The message of the one argument that is not None. The keys are the names of the arguments."""
+    """The message of the one argument that is not None. The keys are the names of the arguments, and `more` goes with a
+    chat only."""
     present = [name for name, value in given.items() if value is not None]
     if len(present) != 1:
         names = " or ".join(given)
         raise TypeError(f"{' and '.join(present)} are given, only one may be" if present else f"give {names}")
     (name,) = present
     value = given[name]
+    more = more or {}
+    for other, wanted in more.items():
+        if wanted is not None and name != "chat":
+            raise TypeError(f"{other} goes with chat only")
     if name == text:
         if not checks.text(name, value):
             raise ValueError(f"{name} is empty")
         return inference_pb2.Input(text=str(value))
     if name == tokens:
         return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=checks.integers(name, value)))
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"{chat} must be a list of messages, not {checks.kind_of(value)}")
-    messages = [_turn(at, turn) for at, turn in enumerate(value)]
-    if not messages:
-        raise ValueError(f"{chat} is empty")
-    return inference_pb2.Input(chat=inference_pb2.Chat(messages=messages))
+    return inference_pb2.Input(chat=chats.chat_message(value, more))
 
 
 def _fill_budget(cache: types_pb2.CacheOptions, budget: object) -> None:
