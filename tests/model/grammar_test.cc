@@ -12,6 +12,7 @@
 #include <random>
 #include <regex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -222,6 +223,47 @@ TEST(GrammarTest, MasksAreThoseOfASearch) {
       taken.emplace_back(allowed[random() % allowed.size()]);
     }
   }
+}
+
+// The tree of all tokens is built once, whoever comes first, and states do not disturb each other.
+TEST(GrammarTest, ThreadsCompileAndFollowAtOnce) {
+  const auto tokenizer = TinyTokenizer();
+  std::vector<std::thread> threads;
+  std::vector<std::string> answers(8);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const auto grammar =
+          Compiled(*tokenizer, GrammarKind::kJsonSchema, "{\"type\": \"boolean\"}");
+      for (int round = 0; round < 20; ++round) {
+        answers[i] = Walk(*tokenizer, *grammar, i + round).Run(10).value_or("");
+        EXPECT_TRUE(answers[i] == "true" || answers[i] == "false") << answers[i];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto grammar = Compiled(*tokenizer, GrammarKind::kRegex, "[a-z]{4}");
+  threads.clear();
+  for (std::string& answer : answers) {
+    threads.emplace_back([&] { answer = Walk(*tokenizer, *grammar, 1).Run(10).value_or(""); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& answer : answers) EXPECT_EQ(answer, answers[0]);
+  EXPECT_EQ(answers[0].size(), 4U);
+}
+
+// A state outlives its grammar and the tokenizer.
+TEST(GrammarTest, AStateOwnsWhatItNeeds) {
+  auto tokenizer = TinyTokenizer();
+  auto grammar = Compiled(*tokenizer, GrammarKind::kLark, "start: text\ntext[stop=\"\"]: /[a-z]+/");
+  const auto state = grammar->Start().value();
+  const TokenId letter = tokenizer->Encode("q").value().at(0);
+  grammar.reset();
+  tokenizer.reset();
+  EXPECT_FALSE(Allows(MaskOf(*state, kPadded), kTinyImEnd));
+  ASSERT_TRUE(state->Accept(letter).ok());
+  EXPECT_TRUE(Allows(MaskOf(*state, kPadded), kTinyImEnd));
+  EXPECT_TRUE(state->Accept(TokenId(kTinyImEnd)).ok());
+  EXPECT_TRUE(state->stopped());
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ class Tokenizer {
 
   // The form that an answer has to take (grammar.h), whose end the eos tokens may then be.
   // INVALID_ARGUMENT says what is wrong with `text` and where, or which limit it passes. The first
-  // call builds a tree of all tokens (about 0.2 s and 20 MiB for 49,152 of them), for which others
-  // wait.
+  // call builds a tree of all tokens, which takes some tenths of a second for 49,152 of them, and
+  // others wait for it. A hostile text may take seconds, so call it from no thread that serves all.
   virtual absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(
       GrammarKind kind, absl::string_view text) const = 0;
 
