@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 
+#include "services/base/thread_time.h"
 #include "tests/testing/tiny_vocabulary.h"
 
 namespace folio::worker {
@@ -146,6 +149,51 @@ TEST_F(OutputRulesTest, AFormWaitsForEachToken) {
   const absl::Status refused = rules.Take(a);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("token 1 of the answer"));
+}
+
+// Allows every token, and takes `each` of the processor's time for a mask.
+class SlowForm final : public model::Grammar {
+ public:
+  explicit SlowForm(absl::Duration each) : each_(each) {}
+  absl::StatusOr<std::unique_ptr<model::GrammarState>> Start() const override {
+    return std::make_unique<State>(each_);
+  }
+
+ private:
+  class State final : public model::GrammarState {
+   public:
+    explicit State(absl::Duration each) : each_(each) {}
+    absl::Status Mask(absl::Span<uint32_t> mask) override {
+      const absl::Duration end = ThreadTime() + each_;
+      while (ThreadTime() < end) {
+      }
+      std::fill(mask.begin(), mask.end(), 0xffffffffU);
+      return absl::OkStatus();
+    }
+    absl::Status Accept(TokenId) override { return absl::OkStatus(); }
+    bool stopped() const override { return false; }
+
+   private:
+    const absl::Duration each_;
+  };
+  const absl::Duration each_;
+};
+
+TEST_F(OutputRulesTest, AFormThatTakesTooLongEndsItsAnswer) {
+  const auto tokens_until_the_end = [&](absl::Duration each) {
+    request_.grammar = std::make_shared<SlowForm>(each);
+    OutputRules rules = Begin();
+    for (uint32_t tokens = 1; tokens <= 40; ++tokens) {
+      const absl::Status taken = rules.Take(TokenId(9));
+      if (taken.ok()) continue;
+      EXPECT_EQ(taken.code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(std::string(taken.message()), HasSubstr("less ambiguous"));
+      return tokens;
+    }
+    return 41U;
+  };
+  EXPECT_EQ(tokens_until_the_end(absl::Milliseconds(1)), 41U);
+  EXPECT_EQ(tokens_until_the_end(absl::Milliseconds(60)), 3U);  // 240 ms for 3 tokens
 }
 
 }  // namespace

@@ -8,11 +8,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "services/base/check.h"
+#include "services/base/thread_time.h"
 #include "services/wire/sampling_check.h"
 
 namespace folio::worker {
 namespace {
 
+constexpr absl::Duration kShown = absl::Milliseconds(1);
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 std::vector<TokenId> EndsOf(const SequenceRequest& request, const model::Tokenizer& tokenizer) {
@@ -77,7 +79,7 @@ absl::StatusOr<OutputRules> OutputRules::Begin(const SequenceRequest* request,
   if (!state.ok()) return state.status();
   rules.state_ = *std::move(state);
   rules.allowed_.resize(model::GrammarMaskWords(tokenizer->vocab_size()));
-  if (absl::Status status = rules.UpdateAllowed(); !status.ok()) return status;
+  if (absl::Status status = rules.AdvanceForm(std::nullopt); !status.ok()) return status;
   return rules;
 }
 
@@ -90,13 +92,29 @@ absl::Status OutputRules::Take(TokenId token) {
   }
   KeepEndBack();
   if (state_ == nullptr) return absl::OkStatus();
-  const absl::Status accepted = state_->Accept(token);
+  return AdvanceForm(token);
+}
+
+absl::Status OutputRules::AdvanceForm(std::optional<TokenId> token) {
+  const absl::Duration before = ThreadTime();
+  if (absl::Status status = UpdateAllowed(token); !status.ok()) return status;
+  form_time_ += ThreadTime() - before;
+  if (form_time_ <= kFormTimeAhead + taken_ * kFormTimePerToken) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the format takes ", absl::FormatDuration(absl::Trunc(form_time_, kShown)),
+                   " for ", taken_, " tokens, for which all other requests wait; the most is ",
+                   absl::FormatDuration(kFormTimePerToken),
+                   " a token, so give a format that is less ambiguous"));
+}
+
+absl::Status OutputRules::UpdateAllowed(std::optional<TokenId> token) {
+  const absl::Status accepted = token.has_value() ? state_->Accept(*token) : absl::OkStatus();
   if (absl::IsInvalidArgument(accepted)) {
     return absl::InternalError(
-        absl::StrCat("token ", taken_ - 1, " of the answer is ", token.value(),
+        absl::StrCat("token ", taken_ - 1, " of the answer is ", token->value(),
                      ", which its format does not allow: ", accepted.message()));
   }
-  return accepted.ok() ? UpdateAllowed() : accepted;
+  return accepted.ok() ? state_->Mask(absl::MakeSpan(allowed_)) : accepted;
 }
 
 model::LogitEdits OutputRules::Edits(uint32_t output) const {
@@ -130,7 +148,5 @@ void OutputRules::KeepEndBack() {
     }
   }
 }
-
-absl::Status OutputRules::UpdateAllowed() { return state_->Mask(absl::MakeSpan(allowed_)); }
 
 }  // namespace folio::worker

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "services/base/ids.h"
 #include "services/model/executor/logit_edits.h"
 #include "services/model/tokenizer/grammar.h"
@@ -26,6 +28,11 @@ namespace folio::worker {
 absl::StatusOr<std::shared_ptr<const model::Grammar>> CompileFormat(
     const wire::OutputFormat& format, const model::Tokenizer& tokenizer);
 
+// A form may take so much time of the processor for each token of an answer on average, and so much
+// before that counts. Ordinary ones take a tenth of a millisecond.
+inline constexpr absl::Duration kFormTimePerToken = absl::Milliseconds(5);
+inline constexpr absl::Duration kFormTimeAhead = absl::Milliseconds(200);
+
 class OutputRules {
  public:
   // The rules before the first token. The request is complete, and borrowed for the life of this
@@ -35,7 +42,9 @@ class OutputRules {
                                            const model::Tokenizer* tokenizer);
 
   // Takes the next token of the answer. INTERNAL if the format does not allow it, as it allows each
-  // token that was sampled by these rules. Other errors are those of model::GrammarState.
+  // token that was sampled by these rules. RESOURCE_EXHAUSTED if the format takes too much of the
+  // step loop's time, for which all other sequences wait. Other errors are those of
+  // model::GrammarState.
   absl::Status Take(TokenId token);
   uint32_t taken() const { return taken_; }
 
@@ -51,7 +60,9 @@ class OutputRules {
   model::LogitEdit& EditOf(TokenId token);
   // Makes `early_` of `edits_`.
   void KeepEndBack();
-  absl::Status UpdateAllowed();
+  // Brings the form past `token`, or to the first one without it, and updates `allowed_`.
+  absl::Status AdvanceForm(std::optional<TokenId> token);
+  absl::Status UpdateAllowed(std::optional<TokenId> token);
 
   const SequenceRequest* request_;
   const LogitChanges* changes_;
@@ -62,6 +73,7 @@ class OutputRules {
   std::vector<model::LogitEdit> early_;         // the same before min_tokens have come
   std::unique_ptr<model::GrammarState> state_;  // null: free text
   std::vector<uint32_t> allowed_;
+  absl::Duration form_time_;  // of the processor, for all tokens so far
 };
 
 }  // namespace folio::worker
