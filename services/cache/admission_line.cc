@@ -16,6 +16,14 @@ bool AdmissionLine::waits(SteadyTime now) const {
                      [now](const auto& one) { return one.second.Counts(now); });
 }
 
+std::vector<std::string> AdmissionLine::WaitingTenants(SteadyTime now) const {
+  std::vector<std::string> tenants;
+  for (const auto& [asker, ask] : asks_) {
+    if (!asker.parked.has_value() && ask.Counts(now)) tenants.push_back(ask.claims.tenant);
+  }
+  return tenants;
+}
+
 size_t AdmissionLine::Before(const Asker& asker, const Claims& claims, SteadyTime now) const {
   // The asker itself breaks ties.
   const auto place = [&](const Asker& who, const Claims& its) {

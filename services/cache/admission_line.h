@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -44,6 +45,8 @@ class AdmissionLine {
 
   // There is an asker that waits.
   bool waits(SteadyTime now) const;
+  // The tenants of the first requests of workers' lines that wait, once for each.
+  std::vector<std::string> WaitingTenants(SteadyTime now) const;
   // How many others come before `asker`.
   size_t Before(const Asker& asker, const Claims& claims, SteadyTime now) const;
   // It found no room, and will ask again. `steps` is true if the worker has sequences that run, so

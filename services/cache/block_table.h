@@ -58,6 +58,11 @@ class BlockTable {
   absl::Status CheckInvariants() const;
 
  private:
+  friend class PlanHistory;
+  // Precondition: the slot is resident.
+  Position PositionAt(TokenSlot slot) const {
+    return PositionOf(blocks_[slot.value() / page_tokens_], slot.value() % page_tokens_);
+  }
   // Behind the last position, or 0 without tokens.
   Position positions_end() const;
 

@@ -32,8 +32,6 @@
 #include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
-#include "services/cache/lease.h"
-#include "services/cache/observer.h"
 #include "services/cache/orphanage.h"
 #include "services/cache/page_pool.h"
 #include "services/cache/preemption.h"
@@ -103,7 +101,9 @@ class Coordinator {
 
  private:
   friend class Inspector;
+  friend class PageCensus;
   friend class Parking;
+  friend class Steering;
   class OneStep;
 
   ScoreBoard board() const;

@@ -132,7 +132,7 @@ absl::StatusOr<Outcome> Coordinator::OneStep::Apply(const AckPlan& ack) {
                   absl::StrCat(expected, " waits, got plan_epoch ", ack.plan_epoch.value()));
   }
   const uint64_t evicted = sequence.record().evicted_pages;
-  sequence.ApplyPlan(c_.pool_);
+  sequence.ApplyPlan(c_.pool_, now_);
   const uint64_t pages = sequence.record().evicted_pages - evicted;
   Outcome outcome;
   outcome.evicted = {sequence.record().policy().name, PageCount(static_cast<uint32_t>(pages))};

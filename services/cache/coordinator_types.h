@@ -73,12 +73,19 @@ struct Opened {
   std::vector<SequenceId> ended;  // orphans that made room for it
 };
 
+// A sequence that its worker is to end, because an operator wants it.
+struct OrderedClose {
+  SequenceId sequence;
+  std::string why;
+};
+
 // Attention is what a worker is to be told beside the answers to its requests.
 struct Attention {
   std::vector<PageGrant> granted;  // to sequences that had to wait for pages
   std::vector<SequenceId> park;    // the worker stops their steps and then parks them
   std::vector<SwapOffer> swap;     // for some of these, in the same order
   std::vector<SequenceId> ended;   // orphans that made room
+  std::vector<OrderedClose> close;
 };
 
 // Evicted is what a plan that was carried out gave up.

@@ -43,6 +43,9 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, Stea
   info.lease_epoch = record.lease_epoch;
   info.age = now - record.opened;
   info.orphan_left = orphanage.TimeLeft(record, now);
+  info.priority = record.priority;
+  info.pinned = record.orders.pinned;
+  info.closing = record.orders.close.has_value();
   return info;
 }
 
@@ -109,7 +112,18 @@ absl::StatusOr<SequenceDetail> Inspector::sequence(SequenceId id) const {
   absl::MutexLock lock(&c.mu_);
   const absl::StatusOr<Sequence*> found = c.Find(id);
   if (!found.ok()) return found.status();
-  return SequenceDetail{Describe(**found, c.orphanage_, now), DescribeLayers((*found)->record())};
+  const SequenceRecord& record = (*found)->record();
+  const auto& plans = record.history.plans();
+  return SequenceDetail{Describe(**found, c.orphanage_, now),
+                        DescribeLayers(record),
+                        {plans.begin(), plans.end()},
+                        now};
+}
+
+std::vector<std::string> Inspector::WaitingTenants() const {
+  const SteadyTime now = coordinator_.options_.clock->Now();
+  absl::MutexLock lock(&coordinator_.mu_);
+  return coordinator_.line_.WaitingTenants(now);
 }
 
 std::vector<SequenceId> Inspector::NewestGivenUp(uint64_t count) const {

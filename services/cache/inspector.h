@@ -45,11 +45,16 @@ struct SequenceInfo {
   LeaseEpoch lease_epoch;
   absl::Duration age;
   absl::Duration orphan_left;  // until an orphan ends
+  int32_t priority = 0;
+  bool pinned = false;
+  bool closing = false;  // an operator has ended it, and it still has pages
 };
 
 struct SequenceDetail {
   SequenceInfo info;
   std::vector<LayerTableInfo> layers;
+  std::vector<PastPlan> plans;  // the newest ones, oldest first
+  SteadyTime now;               // for their age
 };
 
 // ExplainedLayer is what a policy would take from one layer now: tokens, or the next block.
@@ -98,6 +103,8 @@ class Inspector {
 
   PoolInfo pool() const;
   std::vector<SequenceInfo> sequences() const;
+  // The tenants of the first requests of workers' lines that wait for pages, once for each.
+  std::vector<std::string> WaitingTenants() const;
   absl::StatusOr<SequenceDetail> sequence(SequenceId id) const;
   // The newest `count` of the sequences that were given up, at most 1024, oldest first.
   std::vector<SequenceId> NewestGivenUp(uint64_t count) const;

@@ -52,6 +52,11 @@ SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {
   return sequences_.erase(it);
 }
 
+void Orphanage::EndOrphan(SequenceId id) {
+  const auto it = sequences_.find(id);
+  End(it, HasExited(it->second->record().worker));
+}
+
 std::vector<SequenceId> Orphanage::EndExpired(SteadyTime now) {
   std::vector<SequenceId> ended;
   for (auto it = sequences_.begin(); it != sequences_.end();) {
@@ -95,10 +100,7 @@ std::vector<SequenceId> Orphanage::MakeRoom(uint64_t wanted, SteadyTime now) {
     ended.push_back(record.id);
   }
   if (room < wanted) return {};
-  for (const SequenceId id : ended) {
-    const auto it = sequences_.find(id);
-    End(it, HasExited(it->second->record().worker));
-  }
+  for (const SequenceId id : ended) EndOrphan(id);
   return ended;
 }
 

@@ -53,6 +53,8 @@ class Orphanage {
   // The orphan that a live worker may claim now. The errors are those of Coordinator::Claim.
   absl::StatusOr<Sequence*> FindClaimable(const ClaimRequest& request) const;
 
+  // Ends an orphan. Precondition: the sequence is one.
+  void EndOrphan(SequenceId id);
   // Ends the orphans that have waited for `ttl` and returns them.
   std::vector<SequenceId> EndExpired(SteadyTime now);
 

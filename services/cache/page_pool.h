@@ -23,6 +23,8 @@ namespace folio::cache {
 
 class PagePool;
 
+enum class PageState : uint8_t { kFree, kHeld, kQuarantined };
+
 // PageReservation is a promise of pages that are not given out yet. Move-only. The destructor takes
 // the promise back. Must not outlive the pool.
 class PageReservation {
@@ -76,8 +78,8 @@ class PagePool {
   absl::Status CheckInvariants() const;
 
  private:
+  friend class PageCensus;
   friend class PageReservation;
-  enum class PageState : uint8_t { kFree, kHeld, kQuarantined };
   struct Entry {
     Generation generation;
     PageState state = PageState::kFree;

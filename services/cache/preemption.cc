@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "services/cache/page_needs.h"
+#include "services/cache/sequence_orders.h"
 
 namespace folio::cache {
 namespace {
@@ -44,6 +45,7 @@ Sequence* Preemption::NextVictim() const {
     const SequenceRecord& record = sequence->record();
     if (!Runs(record) || record.asked_back || !record.abilities.parks) continue;
     ++left;
+    if (record.orders.pinned) continue;
     if (last == nullptr || ComesBefore(last->record(), record)) last = sequence.get();
   }
   return left > 1 ? last : nullptr;
@@ -109,14 +111,36 @@ void Preemption::AskBackIdle(WorkerId worker, const Circumstances& circumstances
   for (const auto& [id, sequence] : sequences_) {
     const SequenceRecord& record = sequence->record();
     if (record.worker != worker || record.asked_back || !record.abilities.parks) continue;
+    if (record.orders.pinned) continue;
     if (!CouldDecode(record) || step_began - record.ready_since < kStandsStillAfter) continue;
     sequence->AskBack();
     Tell(*sequence, attention);
   }
 }
 
+void Preemption::TellOrders(WorkerId worker, Attention& attention) {
+  orders_ = false;
+  for (const auto& [id, sequence] : sequences_) {
+    const SequenceRecord& record = sequence->record();
+    const Orders& orders = record.orders;
+    const bool closes = orders.close.has_value() && !orders.told_to_close;
+    if (!closes && !orders.park) continue;
+    if (record.worker != worker || record.orphaned()) {
+      orders_ = true;
+      continue;
+    }
+    if (closes) attention.close.push_back({id, *orders.close});
+    const bool parks = orders.park && !record.told && !orders.close.has_value();
+    SequenceOrders(*sequence).NoteTold();
+    if (!parks) continue;
+    if (!record.asked_back) sequence->AskBack();
+    Tell(*sequence, attention);
+  }
+}
+
 Attention Preemption::Attend(WorkerId worker, const Circumstances& circumstances) {
   Attention attention;
+  if (orders_) TellOrders(worker, attention);
   if (starving() || circumstances.others_wait) AskBackIdle(worker, circumstances, attention);
   if (!shortage_) return attention;
   for (Sequence* sequence : StarvedOf(worker)) {

@@ -12,6 +12,8 @@
 // the worker's steps leave this one out. It is asked back when others wait for pages, whatever its
 // priority, because its client does not wait for its tokens.
 //
+// An operator may pin a sequence, which is then not asked back, or have one asked back at once.
+//
 // Works on the coordinator's sequences, pool and orphanage, which its lock guards.
 // Thread-compatible.
 #ifndef FOLIO_SERVICES_CACHE_PREEMPTION_H_
@@ -49,6 +51,8 @@ class Preemption {
   Preemption(SequenceMap& sequences, PagePool& pool, SwapSpace& swap, Orphanage& orphanage)
       : sequences_(sequences), pool_(pool), swap_(swap), orphanage_(orphanage) {}
 
+  // An operator has given an order (see steering.h).
+  void NoteOrder() { orders_ = true; }
   // A sequence was found starved.
   void NoteShortage() { shortage_ = true; }
 
@@ -61,11 +65,14 @@ class Preemption {
   bool starving() const;
 
  private:
+  // Tells the worker of orders for its sequences.
+  void TellOrders(WorkerId worker, Attention& attention);
   // Ends orphans, which it returns, or asks sequences back.
   std::vector<SequenceId> Relieve(SteadyTime now);
   // Those of `worker` that are starved, the oldest one of the highest priority first.
   std::vector<Sequence*> StarvedOf(WorkerId worker) const;
-  // The sequence to ask back next, or null if only the one that is never parked is left.
+  // The sequence to ask back next, or null if only pinned ones are left, or the one that is never
+  // parked.
   Sequence* NextVictim() const;
   // Asks back those of `worker` that stand still.
   void AskBackIdle(WorkerId worker, const Circumstances& circumstances, Attention& attention);
@@ -78,6 +85,7 @@ class Preemption {
   SwapSpace& swap_;
   Orphanage& orphanage_;
   bool shortage_ = false;  // some sequence may be starved, or asked back and not told
+  bool orders_ = false;    // some worker may have to be told of an order
 };
 
 }  // namespace folio::cache

@@ -89,45 +89,6 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
   return record_.plan.emplace(Plan{record_.id, record_.last_plan, std::move(action)});
 }
 
-void Sequence::ApplyPlan(PagePool& pool) {
-  Settle();
-  FOLIO_CHECK(record_.plan.has_value());
-  NoteSwappedIn();
-  const Action& action = record_.plan->action;
-  if (const auto* drop = std::get_if<DropAction>(&action)) {
-    ApplyDrop(*drop, pool);
-  } else {
-    const auto& compact = std::get<CompactAction>(action);
-    for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-      const PageList freed =
-          record_.layers[layer].Compact(compact.keep[layer], compact.spare[layer]);
-      pool.Release(freed);
-      record_.evicted_pages += freed.size();
-    }
-    kept_.clear();
-    const bool ends = record_.logical_length == record_.prompt_tokens;
-    (ends ? record_.compacted : record_.compacted_before) = true;
-  }
-  record_.plan.reset();
-  ++record_.plans_here;
-  NoteProgress();
-  ResizeToPromise();
-}
-
-void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool) {
-  PageList freed;
-  freed.reserve(record_.layers.size());
-  const policy::LayerRange judges = record_.cache.judges(record_.geometry.num_layers);
-  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    const std::optional<BlockIndex> block = drop.block[layer];
-    if (!block.has_value()) continue;
-    freed.push_back(record_.layers[layer].Drop(*block));
-    if (!kept_.empty() && judges.contains(layer)) kept_[layer].Drop(*block);
-  }
-  pool.Release(freed);
-  record_.evicted_pages += freed.size();
-}
-
 void Sequence::NoteProgress() {
   const Progress now{record_.logical_length, record_.plans_here};
   if (now <= record_.furthest) return;
@@ -158,6 +119,7 @@ void Sequence::Park(PagePool& pool, bool swapped) {
 
 void Sequence::ForgetContents() {
   record_.plan.reset();
+  record_.history.Clear();
   record_.logical_length = record_.plans_here = 0;
   record_.compacted = record_.compacted_before = false;
   record_.evicted_pages = 0;
@@ -178,7 +140,7 @@ void Sequence::SwapOut(PagePool& pool) {
 
 void Sequence::BecomeParked() {
   kept_.clear();
-  record_.starved = record_.asked_back = record_.told = false;
+  record_.starved = record_.asked_back = record_.told = record_.orders.park = false;
   record_.parked = true;
 }
 
@@ -202,7 +164,7 @@ void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
     ForgetContents();
   }
   record_.orphaned_at = now;
-  record_.starved = record_.asked_back = record_.told = false;
+  record_.starved = record_.asked_back = record_.told = record_.orders.park = false;
 }
 
 void Sequence::MakeClaimable(SteadyTime now, PagePool& pool) {

@@ -60,7 +60,7 @@ class Sequence {
 
   // Carries out the waiting plan in the tables. Freed pages return to the pool, and the reservation
   // shrinks to the worst case of the rest of the sequence's life.
-  void ApplyPlan(PagePool& pool);
+  void ApplyPlan(PagePool& pool, SteadyTime now);
 
   // Gives all pages back and forgets what was in them. If the worker has `swapped` them to the
   // slots that it was offered, and the prompt is done, they keep the contents. Precondition: no
@@ -90,11 +90,14 @@ class Sequence {
   void GiveUpPages(PagePool& pool, bool quiesced);
 
  private:
+  friend class SequenceOrders;
   // It holds no pages any more. Either its slots have the contents, or it will be computed again.
   void BecomeParked();
   void ForgetContents();
   // Drops the blocks from the tables.
-  void ApplyDrop(const DropAction& drop, PagePool& pool);
+  void ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past);
+  // Moves the survivors together.
+  void ApplyCompaction(const CompactAction& compact, PagePool& pool, PastPlan& past);
   // Promises the sequence the pages that it lacks. If there are too few it is `starved`, and the
   // result false.
   bool ReserveLacking(const PagePool& pool);

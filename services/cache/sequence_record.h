@@ -21,6 +21,8 @@
 #include "services/base/steady_time.h"
 #include "services/cache/block_table.h"
 #include "services/cache/coordinator_types.h"
+#include "services/cache/orders.h"
+#include "services/cache/plan_history.h"
 #include "services/cache/sequence_footprint.h"
 #include "services/cache/swap_space.h"
 #include "services/policy/cache_config.h"
@@ -101,11 +103,13 @@ struct SequenceRecord {
   bool parked = false;
   SequenceSwap swap;
   uint32_t quiet_tokens = 0;  // PageNeeds::QuietTokens, or less
+  Orders orders;
 
   // The next eviction.
   bool deciding = false;  // a policy reads the sequence's scores, so its pages must stay in place
   std::optional<Plan> plan;
   PlanEpoch last_plan;
+  PlanHistory history;
 
   const policy::PolicyTraits& policy() const { return cache.policy->traits(); }
   // A compaction is still to come.
@@ -116,8 +120,10 @@ struct SequenceRecord {
   // The prompt is incomplete, or its compaction is not done.
   bool in_prompt() const { return logical_length < prompt_tokens || compaction_due(); }
   bool orphaned() const { return orphaned_at.has_value(); }
-  // A sequence can outlive its worker if a client can ask for it again.
-  bool can_be_orphaned() const { return !metadata.resume_token.empty(); }
+  // A sequence can outlive its worker if a client can ask for it again, and no operator ended it.
+  bool can_be_orphaned() const {
+    return !metadata.resume_token.empty() && !orders.close.has_value();
+  }
   // A compaction waits. The worker may have moved some of the tokens, and no record says which. A
   // drop moves no token.
   bool may_have_moved() const { return compaction_due() && plan_in_flight(); }

@@ -60,7 +60,6 @@ class CacheModel {
   uint64_t Room(const ModelSequence& sequence) const;  // tokens, in the fullest layer
   std::string CompareTotals(const PoolInfo& pool) const;
   std::string CompareSequence(const SequenceDetail& detail) const;
-
   bool HasOrphans() const;
   std::map<SequenceId, ModelSequence> sequences;
   enum class WorkerState { kLive, kFenced };
@@ -71,6 +70,7 @@ class CacheModel {
   std::map<WorkerId, int64_t> in_flight;  // age of the worker's oldest step, as it told last
 
  private:
+  friend class ModelSteering;
   enum class PageState { kFree, kHeld, kQuarantined };
   struct Page {
     PageState state = PageState::kFree;

@@ -17,7 +17,7 @@ void CacheModel::LosePages(ModelSequence& s, bool quiesced) {
   }
   if (!quiesced && !s.slots.empty()) quarantined_slots_[s.worker] += s.slots.size();
   s.Forget();
-  s.starved = s.asked_back = s.told = false;
+  s.starved = s.asked_back = s.told = s.park_order = false;
   s.parked = true;
 }
 
@@ -34,12 +34,12 @@ void CacheModel::Fence(WorkerId worker, bool quiesced) {
   std::vector<SequenceId> ended;
   for (auto& [id, s] : sequences) {
     if (s.worker != worker || s.orphaned.has_value()) continue;
-    const bool kept = orphan_seconds_ > 0 && !s.token.empty();
+    const bool kept = orphan_seconds_ > 0 && !s.token.empty() && !s.close_order;
     if (kept && s.claims_in_vain < 2) {
       // Tokens that may have been moved are of no use.
       if (s.plan.has_value() && s.plan->compact) LosePages(s, quiesced);
       s.orphaned = now_;
-      s.starved = s.asked_back = s.told = false;
+      s.starved = s.asked_back = s.told = s.park_order = false;
     } else {
       given_up += kept ? 1 : 0;
       regained += kept && s.regained ? 1 : 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_steering.h"
 
 namespace folio::cache {
 
@@ -68,11 +69,13 @@ void CacheModel::Relieve(std::vector<SequenceId>* ended) {
   if (!ended->empty()) return;
   while (lacking > coming) {
     std::vector<std::tuple<int32_t, SteadyTime, SequenceId>> candidates;
+    size_t running = 0;
     for (const auto& [id, s] : sequences) {
       if (!s.runs() || s.asked_back || !s.abilities.parks) continue;
-      candidates.emplace_back(s.priority, s.arrived, id);
+      ++running;
+      if (!s.pinned) candidates.emplace_back(s.priority, s.arrived, id);
     }
-    if (candidates.size() < 2) return;
+    if (running < 2 || candidates.empty()) return;
     ModelSequence& victim =
         sequences.at(std::get<2>(*std::max_element(candidates.begin(), candidates.end())));
     victim.asked_back = true;
@@ -84,11 +87,16 @@ void CacheModel::Relieve(std::vector<SequenceId>* ended) {
 std::string CacheModel::DidAttend(WorkerId worker, const Attention& attention) {
   std::vector<SequenceId> park;
   size_t offers = 0;
+  if (std::string wrong = ModelSteering(*this).Take(worker, attention, &park, &offers);
+      !wrong.empty()) {
+    return wrong;
+  }
   if (const auto told = in_flight.find(worker);
       told != in_flight.end() && (starving() || line_.Waits(now_))) {
     for (auto& [id, s] : sequences) {
       const bool decodes = s.worker == worker && s.runs() && !s.in_prompt(geometry_) && !s.starved;
-      const bool kept = s.asked_back || !s.abilities.parks || s.plan || s.swap == SwapUse::kIn;
+      const bool kept =
+          s.asked_back || s.pinned || !s.abilities.parks || s.plan || s.swap == SwapUse::kIn;
       if (!decodes || kept || now_ - told->second < s.ready + 2) continue;
       s.asked_back = s.told = true;
       ++idle;

@@ -45,7 +45,7 @@ void CacheModel::SwapOut(ModelSequence& s) {
   }
   s.slots.resize(used);
   s.swap = SwapUse::kOut;
-  s.starved = s.asked_back = s.told = false;
+  s.starved = s.asked_back = s.told = s.park_order = false;
   s.parked = true;
 }
 

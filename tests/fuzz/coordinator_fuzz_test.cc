@@ -59,7 +59,10 @@ std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
           {"waits", c.waits},
           {"offers", c.offers},
           {"swaps_out", c.swaps_out},
-          {"swaps_in", c.swaps_in}};
+          {"swaps_in", c.swaps_in},
+          {"ordered_closes", c.ordered_closes},
+          {"ordered_parks", c.ordered_parks},
+          {"pins", c.pins}};
 }
 
 bool EverythingHappened(const Coverage& coverage) {

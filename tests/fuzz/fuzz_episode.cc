@@ -24,6 +24,7 @@ std::string Episode::Step() {
   if (kind < 6) return EndWorker();
   if (kind < 8) return LetTimePass();
   if (kind < 20) return Renew();
+  if (kind >= 996) return Steer();
   if (kind < 24 && !model_.sequences.empty()) return Claim();
   if (kind < 80 || model_.sequences.empty()) return Open();
   if (kind < 90) return Close();

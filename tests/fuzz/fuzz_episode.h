@@ -20,7 +20,8 @@ struct Coverage {
            claims = 0, claims_beside_a_plan = 0, orphans_expired = 0, orphans_in_the_way = 0,
            given_up = 0, regained = 0, parks = 0, unparks = 0, asked_back = 0, relieved = 0,
            waits = 0, parked_claims = 0, offers = 0, swaps_out = 0, swaps_in = 0,
-           swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0;
+           swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0, ordered_closes = 0,
+           ordered_parks = 0, pins = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -98,6 +99,7 @@ class Episode {
   std::string Park();
   std::string Unpark();
   std::string Attend(WorkerId worker);
+  std::string Steer();
   WorkerAbilities RandomAbilities();
 
   std::mt19937_64 random_;

@@ -44,6 +44,8 @@ struct ModelSequence {
   SteadyTime arrived, due;
   int64_t ready = 0;  // when it last got what it needs for a step
   bool starved = false, asked_back = false, told = false, parked = false;
+  // An operator's orders.
+  bool pinned = false, park_order = false, close_order = false, told_to_close = false;
   SwapUse swap = SwapUse::kNone;
   std::vector<SwapSlot> slots;
   uint64_t known = 0;  // ids in the record

@@ -1,0 +1,66 @@
+// The part of sequence.h that carries plans out in the block tables.
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "services/base/check.h"
+#include "services/cache/plan_history.h"
+#include "services/cache/sequence.h"
+
+namespace folio::cache {
+
+void Sequence::ApplyPlan(PagePool& pool, SteadyTime now) {
+  Settle();
+  FOLIO_CHECK(record_.plan.has_value());
+  NoteSwappedIn();
+  const Action& action = record_.plan->action;
+  const uint64_t evicted = record_.evicted_pages;
+  PastPlan past = {.epoch = record_.plan->epoch,
+                   .when = now,
+                   .logical_length = TokenCount(record_.logical_length)};
+  past.losses.reserve(record_.layers.size());
+  if (const auto* drop = std::get_if<DropAction>(&action)) {
+    ApplyDrop(*drop, pool, past);
+  } else {
+    ApplyCompaction(std::get<CompactAction>(action), pool, past);
+  }
+  past.freed = PageCount(static_cast<uint32_t>(record_.evicted_pages - evicted));
+  record_.history.Add(std::move(past));
+  record_.plan.reset();
+  ++record_.plans_here;
+  NoteProgress();
+  ResizeToPromise();
+}
+
+void Sequence::ApplyCompaction(const CompactAction& compact, PagePool& pool, PastPlan& past) {
+  past.compaction = true;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    const LayerLoss loss = PlanHistory::LossOf(static_cast<uint32_t>(layer), record_.layers[layer],
+                                               compact.keep[layer]);
+    if (loss.tokens > TokenCount(0)) past.losses.push_back(loss);
+    const PageList freed = record_.layers[layer].Compact(compact.keep[layer], compact.spare[layer]);
+    pool.Release(freed);
+    record_.evicted_pages += freed.size();
+  }
+  kept_.clear();
+  const bool ends = record_.logical_length == record_.prompt_tokens;
+  (ends ? record_.compacted : record_.compacted_before) = true;
+}
+
+void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past) {
+  PageList freed;
+  freed.reserve(record_.layers.size());
+  const policy::LayerRange judges = record_.cache.judges(record_.geometry.num_layers);
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    const std::optional<BlockIndex> block = drop.block[layer];
+    if (!block.has_value()) continue;
+    past.losses.push_back(PlanHistory::LossOf(static_cast<uint32_t>(layer), record_.layers[layer],
+                                              *block, record_.geometry.page_tokens));
+    freed.push_back(record_.layers[layer].Drop(*block));
+    if (!kept_.empty() && judges.contains(layer)) kept_[layer].Drop(*block);
+  }
+  pool.Release(freed);
+  record_.evicted_pages += freed.size();
+}
+
+}  // namespace folio::cache
