@@ -2,16 +2,13 @@
 
 #include <grpcpp/support/sync_stream.h>
 
-#include <functional>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "folio/v1/admin.grpc.pb.h"
+#include "services/client/admin_client_state.h"
 #include "services/client/channel.h"
 
 namespace folio::client {
-namespace {
 
 // A server without Admin answers as one whose version lacks the call. Its health tells them apart.
 absl::Status ExplainUnimplemented(const Endpoint& endpoint, absl::Status status,
@@ -24,30 +21,6 @@ absl::Status ExplainUnimplemented(const Endpoint& endpoint, absl::Status status,
                    " serves no Admin at this address; give one of --admin_listen of folio-manager, "
                    "or of --listen where it has no --admin_listen"));
 }
-
-}  // namespace
-
-class AdminClient::State {
- public:
-  using Callbacks = folio::v1::Admin::Stub::async_interface;
-
-  explicit State(Endpoint to)
-      : endpoint(std::move(to)), stub(folio::v1::Admin::NewStub(endpoint.channel)) {}
-
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(void (Callbacks::*method)(grpc::ClientContext*, const Request*,
-                                                          Response*,
-                                                          std::function<void(grpc::Status)>),
-                                const std::type_identity_t<Request>& request,
-                                const CallOptions& options) const {
-    auto response = CallUnary(endpoint, stub->async(), method, request, options);
-    if (response.ok()) return response;
-    return ExplainUnimplemented(endpoint, response.status(), options);
-  }
-
-  const Endpoint endpoint;
-  const std::unique_ptr<folio::v1::Admin::Stub> stub;
-};
 
 class EventStream::State {
  public:
@@ -137,6 +110,27 @@ absl::StatusOr<folio::v1::GetManagerResponse> AdminClient::GetManager(const Call
 absl::StatusOr<folio::v1::ListWorkersResponse> AdminClient::ListWorkers(
     const CallOptions& options) {
   return state_->Call(&State::Callbacks::ListWorkers, folio::v1::ListWorkersRequest(), options);
+}
+
+absl::StatusOr<folio::v1::ListTenantsResponse> AdminClient::ListTenants(
+    const CallOptions& options) {
+  return state_->Call(&State::Callbacks::ListTenants, folio::v1::ListTenantsRequest(), options);
+}
+
+absl::StatusOr<std::vector<folio::v1::PageRun>> AdminClient::ListPages(
+    const folio::v1::ListPagesRequest& request, const CallOptions& options) {
+  grpc::ClientContext context;
+  Prepare(options, &context);
+  const auto reader = state_->stub->ListPages(&context, request);
+  const RunningCall running(options.cancellation, &context);
+  std::vector<folio::v1::PageRun> runs;
+  folio::v1::ListPagesResponse response;
+  while (reader->Read(&response)) {
+    runs.insert(runs.end(), response.runs().begin(), response.runs().end());
+  }
+  const absl::Status status = FromGrpc(state_->endpoint, reader->Finish());
+  if (!status.ok()) return ExplainUnimplemented(state_->endpoint, status, options);
+  return runs;
 }
 
 EventStream AdminClient::WatchEvents(const folio::v1::WatchEventsRequest& request,

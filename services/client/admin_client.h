@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -66,6 +67,12 @@ class AdminClient {
   absl::StatusOr<folio::v1::GetManagerResponse> GetManager(const CallOptions& options = {});
   // Those with a lease, and the fenced ones of which something is left.
   absl::StatusOr<folio::v1::ListWorkersResponse> ListWorkers(const CallOptions& options = {});
+  // The tenants that have sequences, or requests that wait for pages.
+  absl::StatusOr<folio::v1::ListTenantsResponse> ListTenants(const CallOptions& options = {});
+  // The owner of each page, as runs of neighbours. RESOURCE_EXHAUSTED: ask again, because the
+  // manager answers one such call at a time.
+  absl::StatusOr<std::vector<folio::v1::PageRun>> ListPages(
+      const folio::v1::ListPagesRequest& request, const CallOptions& options = {});
   // RESOURCE_EXHAUSTED if as many streams are open as the manager serves, and INVALID_ARGUMENT for
   // an unknown kind or an `after` that the manager has not reached: both as the stream's status.
   EventStream WatchEvents(const folio::v1::WatchEventsRequest& request,
@@ -74,6 +81,7 @@ class AdminClient {
   absl::StatusOr<bool> IsServing(const CallOptions& options = {});
 
  private:
+  friend class Steering;
   class State;
   explicit AdminClient(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -1,7 +1,9 @@
 #include "services/manager/admin_messages.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "services/manager/cache_options.h"
@@ -48,6 +50,21 @@ void WriteFence(const WorkerReport& report, uint32_t orphans, v1::Fence* out) {
   if (report.kill_in.has_value()) out->set_kill_in_ms(Milliseconds(*report.kill_in));
   out->set_killed(report.kill_tried && report.kill_error.ok());
   if (!report.kill_error.ok()) out->set_kill_error(std::string(report.kill_error.message()));
+}
+
+void WritePlan(const cache::PastPlan& plan, SteadyTime now, v1::PastPlan* out) {
+  out->set_plan_epoch(plan.epoch.value());
+  out->set_ago_ms(Milliseconds(now - plan.when));
+  out->set_logical_length(plan.logical_length.value());
+  out->set_compaction(plan.compaction);
+  out->set_freed_pages(plan.freed.value());
+  for (const cache::LayerLoss& loss : plan.losses) {
+    v1::PastPlan::Loss* to = out->add_losses();
+    to->set_layer(loss.layer);
+    to->set_tokens(loss.tokens.value());
+    to->set_begin(loss.begin.value());
+    to->set_end(loss.end.value());
+  }
 }
 
 }  // namespace
@@ -98,6 +115,7 @@ v1::Worker WorkerToProto(const WorkerReport& report, const cache::WorkerInfo* le
       out.set_step_in_flight_ms(lease->progress->in_flight_ms);
     }
   }
+  out.set_draining(report.draining);
   if (report.fenced) WriteFence(report, orphans, out.mutable_fence());
   return out;
 }
@@ -124,6 +142,9 @@ v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometr
   out.set_orphan_ms(Milliseconds(info.orphan_left));
   out.set_lease_epoch(info.lease_epoch.value());
   out.set_swap_slots(info.swap_slots);
+  out.set_priority(info.priority);
+  out.set_pinned(info.pinned);
+  out.set_closing(info.closing);
   return out;
 }
 
@@ -140,6 +161,28 @@ v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
       page->set_generation(ref.generation.value());
     }
     WriteRanges(table.kept, layer->mutable_kept());
+  }
+  for (const cache::PastPlan& plan : detail.plans) WritePlan(plan, detail.now, out.add_plans());
+  return out;
+}
+
+v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& sequences,
+                                       const std::vector<std::string>& waiting,
+                                       const CacheGeometry& geometry) {
+  std::map<std::string, v1::Tenant> tenants;
+  for (const cache::SequenceInfo& info : sequences) {
+    v1::Tenant& tenant = tenants[info.tenant];
+    tenant.set_sequences(tenant.sequences() + 1);
+    if (info.state == cache::SequenceState::kParked) tenant.set_parked(tenant.parked() + 1);
+    tenant.set_held_pages(tenant.held_pages() + info.held_pages.value());
+    tenant.set_held_bytes(tenant.held_bytes() +
+                          uint64_t{info.held_pages.value()} * geometry.page_bytes());
+  }
+  for (const std::string& name : waiting) tenants[name].set_waiting(tenants[name].waiting() + 1);
+  v1::ListTenantsResponse out;
+  for (auto& [name, tenant] : tenants) {
+    tenant.set_tenant(name);
+    *out.add_tenants() = std::move(tenant);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_MESSAGES_H_
 
+#include <string>
 #include <vector>
 
 #include "folio/v1/admin.pb.h"
@@ -20,6 +21,10 @@ v1::Worker WorkerToProto(const WorkerReport& report, const cache::WorkerInfo* le
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
 v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
                                       const CacheGeometry& geometry);
+// `waiting` has the tenant of each request that waits for pages.
+v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& sequences,
+                                       const std::vector<std::string>& waiting,
+                                       const CacheGeometry& geometry);
 v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation);
 
 }  // namespace folio::manager

@@ -148,6 +148,8 @@ grpc::Status AdminService::Answer(const v1::GetManagerRequest& request,
   response->set_build(BuildDescription());
   response->set_pid(static_cast<uint32_t>(getpid()));
   response->set_uptime_ms(std::chrono::duration_cast<std::chrono::milliseconds>(up).count());
+  response->set_draining(registry_->drains().ordered());
+  response->set_steering(enabled());
   return grpc::Status::OK;
 }
 

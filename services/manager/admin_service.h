@@ -1,5 +1,5 @@
 // AdminService is the gRPC service for operators. It shows what the manager holds and for which
-// worker, and changes nothing.
+// worker. The calls that change something are in steering_service.h.
 #ifndef FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 #define FOLIO_SERVICES_MANAGER_ADMIN_SERVICE_H_
 
@@ -11,24 +11,29 @@
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/manager/event_log.h"
+#include "services/manager/steering_service.h"
 #include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
 
 namespace folio::manager {
 
 // Thread-safe.
-class AdminService final : public v1::Admin::Service {
+class AdminService final : public SteeringService {
  public:
   // Flags of the manager that operators are told.
   struct Settings {
     policy::BudgetRules budgets;  // also for the settings that ExplainEviction tries
     absl::Duration lease_ttl;
     absl::Duration kill_fenced_after;  // 0: never
+    bool steering = true;
   };
 
   // `registry` and `event_log` are borrowed.
-  AdminService(const WorkerRegistry* registry, EventLog* event_log, const Settings& settings)
-      : registry_(registry), event_log_(event_log), settings_(settings) {}
+  AdminService(WorkerRegistry* registry, EventLog* event_log, const Settings& settings)
+      : SteeringService(registry, event_log, settings.steering),
+        registry_(registry),
+        event_log_(event_log),
+        settings_(settings) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
                          v1::ListPoolsResponse* response) override {
@@ -55,6 +60,14 @@ class AdminService final : public v1::Admin::Service {
                            v1::ListWorkersResponse* response) override {
     return Noted(*request, *context, Answer(*request, response));
   }
+  grpc::Status ListTenants(grpc::ServerContext* context, const v1::ListTenantsRequest* request,
+                           v1::ListTenantsResponse* response) override {
+    return Noted(*request, *context, Answer(*request, response));
+  }
+  grpc::Status ListPages(grpc::ServerContext* context, const v1::ListPagesRequest* request,
+                         grpc::ServerWriter<v1::ListPagesResponse>* writer) override {
+    return Noted(*request, *context, Write(*context, *request, writer));
+  }
   // Holds its thread until the stream ends. EventLog bounds how many do.
   grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest* request,
                            grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
@@ -69,6 +82,9 @@ class AdminService final : public v1::Admin::Service {
                       v1::ExplainEvictionResponse* response);
   grpc::Status Answer(const v1::GetManagerRequest& request, v1::GetManagerResponse* response);
   grpc::Status Answer(const v1::ListWorkersRequest& request, v1::ListWorkersResponse* response);
+  grpc::Status Answer(const v1::ListTenantsRequest& request, v1::ListTenantsResponse* response);
+  grpc::Status Write(const grpc::ServerContext& context, const v1::ListPagesRequest& request,
+                     grpc::ServerWriter<v1::ListPagesResponse>* writer);
   grpc::Status Follow(grpc::ServerContext* context, const v1::WatchEventsRequest& request,
                       grpc::ServerWriter<v1::WatchEventsResponse>* writer);
   // Writes a line of level debug about a call that has ended, with its peer and its result.
@@ -78,7 +94,8 @@ class AdminService final : public v1::Admin::Service {
   const WorkerRegistry* const registry_;
   EventLog* const event_log_;
   const Settings settings_;
-  std::atomic_flag explaining_;  // set while a call computes an explanation
+  std::atomic_flag explaining_;     // set while a call computes an explanation
+  std::atomic_flag listing_pages_;  // set while a call lists pages
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

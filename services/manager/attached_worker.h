@@ -57,6 +57,7 @@ struct WorkerReport {
   std::string name;
   std::vector<RankProcess> ranks;  // without their tokens
   bool fenced = false;
+  bool draining = false;  // an operator has it get no new sequences
   // The rest is of a fenced worker.
   absl::string_view why_fenced;
   absl::Duration fenced_for;

@@ -39,8 +39,15 @@ enum class EventKind : uint8_t {
   kSequenceClosed,
   kPagesEvicted,
   kSequenceParked,
+  kCloseOrdered,
+  kParkOrdered,
+  kSequencePinned,
+  kSequenceUnpinned,
+  kDrainOrdered,
+  kDrainUndone,
+  kQuarantineReleased,
 };
-inline constexpr size_t kEventKinds = 21;
+inline constexpr size_t kEventKinds = 28;
 
 // By the number of the kind.
 using EventKindSet = std::bitset<kEventKinds>;

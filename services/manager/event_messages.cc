@@ -16,6 +16,8 @@ static_assert(ToProto(EventKind::kWorkerGone) == v1::EVENT_KIND_WORKER_GONE);
 static_assert(ToProto(EventKind::kDrained) == v1::EVENT_KIND_DRAINED);
 static_assert(ToProto(EventKind::kPagesEvicted) == v1::EVENT_KIND_PAGES_EVICTED);
 static_assert(ToProto(EventKind::kSequenceParked) == v1::EVENT_KIND_SEQUENCE_PARKED);
+static_assert(ToProto(EventKind::kDrainOrdered) == v1::EVENT_KIND_DRAIN_ORDERED);
+static_assert(ToProto(EventKind::kQuarantineReleased) == v1::EVENT_KIND_QUARANTINE_RELEASED);
 
 bool IsFrequent(EventKind kind) {
   return kind == EventKind::kSequenceWaiting || kind == EventKind::kSequenceOpened ||

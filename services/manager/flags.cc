@@ -77,6 +77,9 @@ ABSL_FLAG(absl::Duration, kill_fenced_after, absl::Seconds(10),
           "SIGKILL, from 0 to 24h, such as 10s. Clients must look for another worker for longer "
           "than this and --lease_ttl together. Give more than the longest step takes, and 0 to "
           "kill none, for example while you debug a worker");
+ABSL_FLAG(bool, steering, true,
+          "operators may end, park and pin sequences, drain, and release quarantined pages. With "
+          "false they may only look");
 ABSL_FLAG(
     absl::Duration, drain_timeout, absl::Seconds(30),
     "how long running sequences may take to finish after SIGTERM, from 0 to 24h, such as 30s");
@@ -252,6 +255,7 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   flags.server.rules.orphan_grace = absl::GetFlag(FLAGS_orphan_grace);
   flags.server.rules.decision_threads = cache::DefaultDecisionThreads();
   flags.server.kill_fenced_after = absl::GetFlag(FLAGS_kill_fenced_after);
+  flags.server.steering = absl::GetFlag(FLAGS_steering);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   for (const absl::Status& status :
        {CheckFlagRange("lease_ttl", flags.server.rules.lease_ttl, absl::Milliseconds(100),

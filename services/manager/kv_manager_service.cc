@@ -64,8 +64,8 @@ grpc::Status KvManagerService::Session(
   const Pool& pool = *session->pool;
   const CacheRules rules = {pool.geometry().page_tokens, pool.geometry().num_layers, budgets_};
   SessionTranslator translator(
-      pool.coordinator(), session->worker, rules, [this] { return registry_->MayOpen(); },
-      event_log_);
+      pool.coordinator(), session->worker, rules,
+      [this, worker = session->worker] { return registry_->drains().MayOpen(worker); }, event_log_);
   do {
     auto reply = translator.Translate(wire::FromProto(request));
     if (!reply.ok()) return EndOfSession(reply.status());

@@ -16,7 +16,7 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
   std::vector<prometheus::MetricFamily> families;
   families.push_back(GaugeFamily("folio:draining",
                                  "1 while the manager drains and opens no more sequences, else 0.",
-                                 {{registry_->MayOpen().ok() ? 0.0 : 1.0, {}}}));
+                                 {{registry_->drains().MayOpen().ok() ? 0.0 : 1.0, {}}}));
   const std::shared_ptr<const Pool> pool = registry_->pool();
   if (pool == nullptr) {
     families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.", {{0, {}}}));

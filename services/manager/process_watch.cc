@@ -106,6 +106,14 @@ absl::Status ProcessWatch::Kill(WorkerProcess process) {
   }
 }
 
+bool ProcessWatch::SeesRunning(WorkerProcess process) {
+  absl::MutexLock lock(&mu_);
+  const auto it = watched_.find(process);
+  if (it == watched_.end() || !it->second.is_pidfd) return false;
+  pollfd ended = {.fd = it->second.fd.get(), .events = POLLIN, .revents = 0};
+  return poll(&ended, 1, 0) == 0;
+}
+
 void ProcessWatch::Run() {
   std::vector<pollfd> polled;
   std::vector<WorkerProcess> processes;

@@ -69,6 +69,8 @@ class ProcessWatch {
   // has ended. FAILED_PRECONDITION if it is watched by its connection, or if its PID namespace is
   // neither ours nor below ours. PERMISSION_DENIED if it runs as another user.
   absl::Status Kill(WorkerProcess process);
+  // The process is watched by its pidfd, and has not ended.
+  bool SeesRunning(WorkerProcess process);
 
  private:
   void Run();

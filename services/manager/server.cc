@@ -41,8 +41,9 @@ Server::Server(const ServerOptions& options)
                  .events = &events_,
                  .event_log = &event_log_}),
       kv_manager_(&registry_, options.budgets, options.clock, &event_log_),
-      admin_(&registry_, &event_log_,
-             {options.budgets, options.rules.lease_ttl, options.kill_fenced_after}),
+      admin_(
+          &registry_, &event_log_,
+          {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering}),
       connections_(options.max_connections),
       admin_connections_(kMaxAdminConnections),
       expiry_watch_(std::max(options.rules.lease_ttl, kLeastStandstill),
@@ -72,7 +73,9 @@ absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inher
     admin.health_names = {v1::Admin::service_full_name()};
     admin.connections = &admin_connections_;
     admin.open_warning =
-        "anybody who reaches this address can see the sequences and workers of the daemon";
+        options.steering
+            ? "anybody who reaches this address can see and end the sequences of the daemon"
+            : "anybody who reaches this address can see the sequences and workers of the daemon";
     started = GrpcServer::Start(admin);
     if (!started.ok()) return started.status();
     admin_grpc_ = *std::move(started);
@@ -162,7 +165,7 @@ void Server::TellHealth() {
 
 bool Server::Drain(absl::Duration timeout,
                    const std::function<bool(absl::Duration)>& should_abort) {
-  registry_.StartDraining();
+  registry_.drains().End();
   {
     const absl::MutexLock lock(&health_mu_);
     draining_ = true;

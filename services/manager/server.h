@@ -47,6 +47,7 @@ struct ServerOptions {
   absl::Duration kill_fenced_after = absl::ZeroDuration();  // 0: never
   const Clock* clock = nullptr;                             // borrowed, for leases
   policy::BudgetRules budgets;
+  bool steering = true;                          // operators may change something
   int max_connections = kDefaultMaxConnections;  // on all addresses of `listen` together
 };
 

@@ -54,12 +54,17 @@ void SessionTranslator::Attend(SessionReply& reply) {
   cache::Attention attention = cache::Parking(coordinator_).Attend(worker_);
   NoteEnded(attention.ended);
   for (PageGrant& grant : attention.granted) reply.granted.push_back(std::move(grant));
+  for (cache::OrderedClose& close : attention.close) {
+    log::Info("sequence is to end",
+              {{"sequence", close.sequence}, {"worker", WorkerName(worker_)}, {"why", close.why}});
+    reply.failed.push_back({close.sequence, absl::AbortedError(close.why)});
+  }
   reply.park = std::move(attention.park);
   reply.swap = std::move(attention.swap);
   for (const SequenceId id : reply.park) {
-    log::Info(
-        "sequence asked back",
-        {{"sequence", id}, {"worker", WorkerName(worker_)}, {"why", "others need its pages"}});
+    log::Info("sequence asked back", {{"sequence", id},
+                                      {"worker", WorkerName(worker_)},
+                                      {"why", "others need its pages, or an operator asked"}});
   }
 }
 

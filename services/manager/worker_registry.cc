@@ -67,6 +67,7 @@ void WorkerRegistry::ForgetAttachments() {
                                           {"name", worker.name},
                                           {"why", "a worker of another model attaches"}});
     Current().ConfirmExited(id);
+    drains_.Forget(id);
   }
   workers_.clear();
 }
@@ -96,7 +97,9 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
                                                           const std::string& peer) {
   // It is over also if this attachment is refused.
   if (request.has_previous_session()) EndPrevious(request.previous_session());
-  if (draining_) return absl::UnavailableError("the manager is draining; attach to the next one");
+  if (drains_.ending()) {
+    return absl::UnavailableError("the manager is draining; attach to the next one");
+  }
   if (request.protocol_version() != kProtocolVersion) {
     return absl::FailedPreconditionError(absl::StrCat("protocol_version: the manager has ",
                                                       kProtocolVersion, ", the worker ",
@@ -213,11 +216,6 @@ absl::StatusOr<BegunSession> WorkerRegistry::BeginSession(const v1::SessionHello
   return BegunSession{*id, pool_.current()};
 }
 
-absl::Status WorkerRegistry::MayOpen() const {
-  if (!draining_) return absl::OkStatus();
-  return absl::UnavailableError("the manager is draining and takes on no more sequences");
-}
-
 std::vector<WorkerReport> WorkerRegistry::Workers() const {
   std::vector<WorkerReport> reports;
   absl::MutexLock lock(&mu_);
@@ -229,6 +227,7 @@ std::vector<WorkerReport> WorkerRegistry::Workers() const {
     report.ranks = worker.ranks;
     for (RankProcess& rank : report.ranks) rank.export_token.clear();
     report.fenced = worker.fenced;
+    report.draining = drains_.ordered(id);
     if (!worker.fenced) continue;
     report.why_fenced = worker.why_fenced;
     report.fenced_for = now - worker.fenced_at;
@@ -243,11 +242,14 @@ std::vector<WorkerReport> WorkerRegistry::Workers() const {
   return reports;
 }
 
-uint32_t WorkerRegistry::RunningSequences() const {
+uint32_t WorkerRegistry::RunningSequences(std::optional<WorkerId> worker) const {
   const std::shared_ptr<const Pool> pool = pool_.current();
   if (pool == nullptr) return 0;
   const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
-  return info.sequences - info.orphans();
+  if (!worker.has_value()) return info.sequences - info.orphans();
+  const auto it = std::find_if(info.workers.begin(), info.workers.end(),
+                               [&](const cache::WorkerInfo& one) { return one.id == *worker; });
+  return it == info.workers.end() ? 0 : it->sequences;
 }
 
 }  // namespace folio::manager

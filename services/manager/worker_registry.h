@@ -18,11 +18,11 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,18 +33,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "folio/v1/kv_manager.pb.h"
-#include "services/base/clock.h"
-#include "services/base/ids.h"
-#include "services/base/unique_fd.h"
 #include "services/cache/inspector.h"
 #include "services/manager/attached_worker.h"
+#include "services/manager/drains.h"
 #include "services/manager/event_log.h"
 #include "services/manager/event_metrics.h"
 #include "services/manager/grants.h"
-#include "services/manager/memory/page_memory.h"
-#include "services/manager/memory/pool_size.h"
 #include "services/manager/node_pool.h"
-#include "services/manager/pool.h"
 #include "services/manager/process_watch.h"
 
 namespace folio::manager {
@@ -91,16 +86,21 @@ class WorkerRegistry {
   // claimed in time. Kills processes of fenced workers that have blocked pages for too long.
   void ExpireLeases();
 
-  // From now on Attach and MayOpen refuse, so sequences are neither opened nor claimed.
-  void StartDraining() { draining_ = true; }
-  absl::Status MayOpen() const;
+  // Gives the pages of a fenced worker back, on an operator's word that its processes have ended,
+  // and returns how many left the quarantine. NOT_FOUND: there is no such worker.
+  // FAILED_PRECONDITION: it is not fenced, or the manager sees that a process of it runs.
+  absl::StatusOr<PageCount> ReleaseQuarantine(WorkerId worker);
+
+  // The drains. While the manager ends, Attach refuses too.
+  Drains& drains() { return drains_; }
+  const Drains& drains() const { return drains_; }
 
   // Null until the first Attach. A pool that another one has replaced has no workers.
   std::shared_ptr<const Pool> pool() const { return pool_.current(); }
   const PageSource& pages() const { return *options_.pages; }
   std::vector<WorkerReport> Workers() const;
-  // Does not count orphans.
-  uint32_t RunningSequences() const;
+  // Those of all workers, or of one. Does not count orphans.
+  uint32_t RunningSequences(std::optional<WorkerId> worker = std::nullopt) const;
 
  private:
   absl::Status CheckDevice(const v1::AttachRequest& request) const;
@@ -138,7 +138,7 @@ class WorkerRegistry {
   void ProcessEnded(WorkerProcess process);
 
   const Options options_;
-  std::atomic<bool> draining_{false};
+  Drains drains_;
   NodePool pool_;
   mutable absl::Mutex mu_;
   std::map<WorkerId, AttachedWorker> workers_ ABSL_GUARDED_BY(mu_);

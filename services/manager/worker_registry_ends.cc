@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/base/secrets_match.h"
 #include "services/cache/inspector.h"
 #include "services/manager/loss_log.h"
@@ -101,6 +102,28 @@ void WorkerRegistry::Forget(WorkerId id, PageCount blocked, PageCount freed) {
           .pages = blocked,
           .freed_pages = freed});
   workers_.erase(it);
+  drains_.Forget(id);
+}
+
+absl::StatusOr<PageCount> WorkerRegistry::ReleaseQuarantine(WorkerId id) {
+  absl::MutexLock lock(&mu_);
+  const auto it = workers_.find(id);
+  if (it == workers_.end()) {
+    return absl::NotFoundError(absl::StrCat("worker_id: there is no worker ", WorkerName(id)));
+  }
+  AttachedWorker& worker = it->second;
+  if (!worker.fenced) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker_id: ", WorkerName(id), " is not fenced; only a fenced worker blocks pages"));
+  }
+  for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
+    if (!watch_.SeesRunning({id, Rank(rank)})) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker_id: process ", worker.ranks[rank].pid, " of ", WorkerName(id),
+        " still runs, as the manager sees; end it, and its pages come back without this call"));
+  }
+  if (worker.cancel) worker.cancel();
+  return ProveGone(id);
 }
 
 void WorkerRegistry::EndPrevious(const v1::PreviousSession& previous) {

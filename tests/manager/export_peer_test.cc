@@ -56,6 +56,30 @@ class HiddenPeerTest : public ::testing::Test {
                                      .clock = &clock_}};
 };
 
+// The manager does not see whether such a process has ended, but an operator may.
+TEST_F(HiddenPeerTest, ItsQuarantineIsReleasedOnAnOperatorsWord) {
+  const v1::AttachResponse attached = Attach(/*keeps=*/true);
+  ASSERT_EQ(Redeem(attached), absl::OkStatus());
+  v1::SessionHello hello;
+  hello.set_worker_id(attached.worker_id());
+  hello.set_session_token(attached.session_token());
+  const auto worker = registry_.BeginSession(hello, [] {});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  cache::OpenRequest open;
+  open.worker = worker->worker;
+  open.prompt = {TokenId(1), TokenId(2)};
+  open.max_new_tokens = TokenCount(4);
+  ASSERT_TRUE(registry_.pool()->coordinator().Open(open).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(registry_.ReleaseQuarantine(worker->worker).status()));
+  registry_.EndSession(worker->worker);
+  const PageCount blocked = pool().quarantined;
+  ASSERT_GT(blocked, PageCount(0));
+  EXPECT_EQ(registry_.ReleaseQuarantine(worker->worker).value(), blocked);
+  EXPECT_EQ(pool().free, pool().total);
+  EXPECT_TRUE(absl::IsNotFound(registry_.ReleaseQuarantine(worker->worker).status()));
+  EXPECT_TRUE(registry_.Workers().empty());
+}
+
 TEST_F(HiddenPeerTest, HasEndedWhenItsConnectionEnds) {
   const v1::AttachResponse attached = Attach(/*keeps=*/true);
   ASSERT_EQ(Redeem(attached), absl::OkStatus());

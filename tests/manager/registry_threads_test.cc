@@ -84,7 +84,7 @@ void Live(WorkerRegistry& registry, EventLog& events, std::mt19937& random) {
 
   SessionTranslator session(
       begun->pool->coordinator(), begun->worker, CacheRules{16, 2, {}},
-      [&] { return registry.MayOpen(); }, &events);
+      [&] { return registry.drains().MayOpen(); }, &events);
   uint64_t step = 0;
   const uint32_t sequences = random() % 6;
   for (uint32_t i = 0; i < sequences && Talk(session, step, random); ++i) {

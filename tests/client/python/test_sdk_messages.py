@@ -193,7 +193,8 @@ RESULTS = [
     (folio.SequenceTables, admin_pb2.GetSequenceResponse), (folio.ExplainedLayer, admin_pb2.ExplainedLayer),
     (folio.Explanation, admin_pb2.ExplainEvictionResponse), (folio.Worker, admin_pb2.Worker),
     (folio.WorkerProcess, admin_pb2.WorkerProcess), (folio.Fence, admin_pb2.Fence), (folio.Event, admin_pb2.Event),
-    (folio.LostEvents, admin_pb2.LostEvents),
+    (folio.LostEvents, admin_pb2.LostEvents), (folio.Tenant, admin_pb2.Tenant), (folio.PageRun, admin_pb2.PageRun),
+    (folio.PastPlan, admin_pb2.PastPlan), (folio.Loss, admin_pb2.PastPlan.Loss),
 ]  # fmt: skip
 
 

@@ -14,13 +14,14 @@ from folio.requests import CacheArguments, GenerateArguments
 from folio.results import Eviction, Model, ScoreResult, Tokens
 from folio.sampling import sampling_message
 from folio.server import Server, Workers, check_address, default_address, never_connected
+from folio.steering import SteeringCalls
 from folio.v1 import admin_pb2_grpc, inference_pb2, inference_pb2_grpc
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in typing from Python 3.11 on
 
 
-class Client(ManagerCalls):
+class Client(ManagerCalls, SteeringCalls):
     """A client of one worker, and of its manager. Thread-safe, and calls run in parallel.
 
     `address` is the worker's, written "unix:/path" or "host:port". None takes $FOLIO_ADDRESS, or the socket where

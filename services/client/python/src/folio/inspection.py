@@ -14,6 +14,10 @@ class Manager:
     build: str
     pid: int
     uptime_ms: int
+    draining: bool
+    """An operator has it take no new sequences."""
+    steering: bool
+    """Operators may change something."""
 
 
 @of("AttachedWorker")
@@ -73,6 +77,8 @@ class Worker:
     steps_done: int | None
     step_in_flight_ms: int | None
     fence: Fence | None
+    draining: bool
+    """An operator has it get no new sequences."""
 
 
 @of("RankMemory")
@@ -150,6 +156,36 @@ class SequenceInfo:
     swap_slots: int
     """Slots of the swap memory that are its own."""
     tenant: str
+    priority: int
+    pinned: bool
+    """It is not parked."""
+    closing: bool
+    """An operator has ended it, and its worker has yet to give its pages back."""
+
+
+@of("Tenant")
+@dataclass(frozen=True)
+class Tenant:
+    """A tenant that has sequences, or first requests of workers' lines that wait for pages."""
+
+    tenant: str
+    sequences: int
+    parked: int
+    held_pages: int
+    held_bytes: int
+    waiting: int
+
+
+@of("PageRun")
+@dataclass(frozen=True)
+class PageRun:
+    """Neighbouring pages that are "free", "held" or "quarantined". `sequence_id` is of held pages."""
+
+    pages: int
+    state: str
+    sequence_id: int
+    layer: int | None
+    score: float | None
 
 
 @of("PageRef")
@@ -171,6 +207,30 @@ class LayerTable:
     kept: tuple[range, ...]
 
 
+@of("PastPlan.Loss")
+@dataclass(frozen=True)
+class Loss:
+    """The loss of one layer by a plan, `tokens` of the positions from `begin` to before `end`."""
+
+    layer: int
+    tokens: int
+    begin: int
+    end: int
+
+
+@of("PastPlan")
+@dataclass(frozen=True)
+class PastPlan:
+    """A plan that was carried out: a compaction, or otherwise a drop of pages."""
+
+    plan_epoch: int
+    ago_ms: int
+    logical_length: int
+    compaction: bool
+    freed_pages: int
+    losses: tuple[Loss, ...]
+
+
 @of("GetSequenceResponse")
 @dataclass(frozen=True)
 class SequenceTables:
@@ -178,6 +238,8 @@ class SequenceTables:
 
     sequence: SequenceInfo
     layers: tuple[LayerTable, ...]
+    plans: tuple[PastPlan, ...]
+    """The newest plans that were carried out, oldest first."""
 
 
 @of("ExplainedLayer")

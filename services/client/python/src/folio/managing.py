@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from folio import requests
+import grpc
+
+from folio import checks, requests
+from folio.errors import from_rpc
 from folio.events import AsyncEvents, Events, events_message
-from folio.inspection import Device, Explanation, Manager, Pool, SequenceInfo, SequenceTables, Worker
+from folio.inspection import (
+    Device,
+    Explanation,
+    Manager,
+    PageRun,
+    Pool,
+    SequenceInfo,
+    SequenceTables,
+    Tenant,
+    Worker,
+)
 from folio.messages import read
 from folio.policies import Policy
 from folio.requests import DecisionArguments
@@ -70,6 +83,23 @@ class ManagerCalls:
         """The sequences that are open, by id."""
         answer = self._manager.call("ListSequences", admin_pb2.ListSequencesRequest(), self._seconds(timeout))
         return tuple(read(sequence) for sequence in answer.sequences)
+
+    def tenants(self, *, timeout: float | None = None) -> tuple[Tenant, ...]:
+        """The tenants that have sequences, or requests that wait for pages, by name."""
+        answer = self._manager.call("ListTenants", admin_pb2.ListTenantsRequest(), self._seconds(timeout))
+        return tuple(read(tenant) for tenant in answer.tenants)
+
+    def pages(self, *, layers: bool = False, scores: bool = False, timeout: float | None = None) -> tuple[PageRun, ...]:
+        """The owner of each page, as runs of neighbours in the order of the pages. With `layers` or `scores` a run also
+        has these of held pages. Raises `ResourceExhausted` while another call of this kind runs."""
+        request = admin_pb2.ListPagesRequest(
+            layers=checks.flag("layers", layers), scores=checks.flag("scores", scores)
+        )
+        answers = self._manager.call("ListPages", request, self._seconds(timeout))
+        try:
+            return tuple(read(run) for answer in answers for run in answer.runs)
+        except grpc.RpcError as error:
+            raise from_rpc(error, self._manager.name) from error
 
     def sequence(self, sequence_id: int, *, timeout: float | None = None) -> SequenceTables:
         """One sequence, layer by layer. Raises `NotFound` if it is not open."""

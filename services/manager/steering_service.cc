@@ -1,0 +1,143 @@
+#include "services/manager/steering_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/base/protocol.h"
+#include "services/cache/steering.h"
+#include "services/grpc/grpc_status.h"
+#include "services/manager/worker_name.h"
+#include "services/runtime/logging.h"
+
+namespace folio::manager {
+
+absl::Status SteeringService::MayOrder(const std::string& reason) const {
+  if (!enabled_) {
+    return absl::PermissionDeniedError(
+        "the manager was started with --steering=false, so operators may look and change nothing");
+  }
+  if (reason.size() <= kMaxLabelBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("reason: has ", reason.size(), " bytes; at most ", kMaxLabelBytes));
+}
+
+absl::StatusOr<std::shared_ptr<const Pool>> SteeringService::PoolFor(
+    uint64_t sequence, const std::string& reason) const {
+  if (absl::Status status = MayOrder(reason); !status.ok()) return status;
+  std::shared_ptr<const Pool> pool = registry_->pool();
+  if (pool != nullptr) return pool;
+  return absl::NotFoundError(
+      absl::StrCat("sequence ", sequence, " is not open: no worker has attached"));
+}
+
+absl::StatusOr<WorkerReport> SteeringService::FindWorker(const std::string& worker_id) const {
+  const std::optional<WorkerId> id = ParseWorkerName(worker_id);
+  for (WorkerReport& report : registry_->Workers()) {
+    if (id.has_value() && report.id == *id) return std::move(report);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("worker_id: there is no worker \"", worker_id, "\"; ListWorkers has them"));
+}
+
+void SteeringService::Note(Event event, const char* what, const std::string& reason,
+                           const grpc::ServerContext& context) const {
+  std::string target = event.worker.has_value() ? WorkerName(*event.worker) : "all workers";
+  if (event.sequence.has_value()) target = absl::StrCat("sequence ", event.sequence->value());
+  log::Warning(what, {{"target", target}, {"reason", reason}, {"peer", context.peer()}});
+  if (!reason.empty()) event.text = reason;
+  if (event_log_ != nullptr) event_log_->Append(std::move(event));
+}
+
+grpc::Status SteeringService::CloseSequence(grpc::ServerContext* context,
+                                            const v1::CloseSequenceRequest* request,
+                                            v1::CloseSequenceResponse* response) {
+  const auto pool = PoolFor(request->sequence_id(), request->reason());
+  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const SequenceId id(request->sequence_id());
+  std::string why = "an operator has ended the sequence";
+  if (!request->reason().empty()) absl::StrAppend(&why, ": ", request->reason());
+  const auto worker = cache::Steering((*pool)->coordinator()).Close(id, std::move(why));
+  if (!worker.ok()) return ToGrpcStatus(worker.status());
+  Note({.kind = EventKind::kCloseOrdered, .worker = *worker, .sequence = id},
+       "an operator ends a sequence", request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::ParkSequence(grpc::ServerContext* context,
+                                           const v1::ParkSequenceRequest* request,
+                                           v1::ParkSequenceResponse* response) {
+  const auto pool = PoolFor(request->sequence_id(), request->reason());
+  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const SequenceId id(request->sequence_id());
+  const auto worker = cache::Steering((*pool)->coordinator()).Park(id);
+  if (!worker.ok()) return ToGrpcStatus(worker.status());
+  Note({.kind = EventKind::kParkOrdered, .worker = *worker, .sequence = id},
+       "an operator parks a sequence", request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::PinSequence(grpc::ServerContext* context,
+                                          const v1::PinSequenceRequest* request,
+                                          v1::PinSequenceResponse* response) {
+  const auto pool = PoolFor(request->sequence_id(), request->reason());
+  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const SequenceId id(request->sequence_id());
+  cache::Steering steering((*pool)->coordinator());
+  const auto worker = request->undo() ? steering.Unpin(id) : steering.Pin(id);
+  if (!worker.ok()) return ToGrpcStatus(worker.status());
+  const EventKind kind =
+      request->undo() ? EventKind::kSequenceUnpinned : EventKind::kSequencePinned;
+  Note({.kind = kind, .worker = *worker, .sequence = id},
+       request->undo() ? "an operator unpins a sequence" : "an operator pins a sequence",
+       request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
+                                    v1::DrainResponse* response) {
+  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
+  Event event = {.kind = request->undo() ? EventKind::kDrainUndone : EventKind::kDrainOrdered};
+  if (request->worker_id().empty()) {
+    registry_->drains().Order(!request->undo());
+  } else {
+    const auto worker = FindWorker(request->worker_id());
+    if (!worker.ok()) return ToGrpcStatus(worker.status());
+    if (worker->fenced) {
+      return ToGrpcStatus(absl::FailedPreconditionError(absl::StrCat(
+          "worker_id: ", request->worker_id(), " is fenced, so it gets no sequences in any case")));
+    }
+    registry_->drains().Order(worker->id, !request->undo());
+    event.worker = worker->id;
+    event.worker_name = worker->name;
+  }
+  response->set_sequences(registry_->RunningSequences(event.worker));
+  Note(std::move(event), request->undo() ? "an operator ends a drain" : "an operator drains",
+       request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::ReleaseQuarantine(grpc::ServerContext* context,
+                                                const v1::ReleaseQuarantineRequest* request,
+                                                v1::ReleaseQuarantineResponse* response) {
+  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
+  if (!request->process_has_ended()) {
+    return ToGrpcStatus(absl::InvalidArgumentError(
+        "process_has_ended: must be true, because a process that still runs would damage the "
+        "sequences that get its pages; make sure that it has ended"));
+  }
+  const auto worker = FindWorker(request->worker_id());
+  if (!worker.ok()) return ToGrpcStatus(worker.status());
+  const auto freed = registry_->ReleaseQuarantine(worker->id);
+  if (!freed.ok()) return ToGrpcStatus(freed.status());
+  response->set_freed_pages(freed->value());
+  Note({.kind = EventKind::kQuarantineReleased,
+        .worker = worker->id,
+        .worker_name = worker->name,
+        .freed_pages = *freed},
+       "an operator releases the quarantine of a worker", request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,60 @@
+// SteeringService is the part of the Admin service that changes something: it ends, parks and pins
+// sequences, drains, and gives quarantined pages back. Each call that did something leaves an event
+// and a line in the log, with the operator's reason and address.
+//
+// Thread-safe. The errors are those of proto/folio/v1/admin.proto, which name the field.
+#ifndef FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
+#define FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "folio/v1/admin.grpc.pb.h"
+#include "services/manager/event_log.h"
+#include "services/manager/pool.h"
+#include "services/manager/worker_registry.h"
+
+namespace folio::manager {
+
+class SteeringService : public v1::Admin::Service {
+ public:
+  // Borrows both. Without `enabled` all calls are refused.
+  SteeringService(WorkerRegistry* registry, EventLog* event_log, bool enabled)
+      : registry_(registry), event_log_(event_log), enabled_(enabled) {}
+
+  grpc::Status CloseSequence(grpc::ServerContext* context, const v1::CloseSequenceRequest* request,
+                             v1::CloseSequenceResponse* response) override;
+  grpc::Status ParkSequence(grpc::ServerContext* context, const v1::ParkSequenceRequest* request,
+                            v1::ParkSequenceResponse* response) override;
+  grpc::Status PinSequence(grpc::ServerContext* context, const v1::PinSequenceRequest* request,
+                           v1::PinSequenceResponse* response) override;
+  grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
+                     v1::DrainResponse* response) override;
+  grpc::Status ReleaseQuarantine(grpc::ServerContext* context,
+                                 const v1::ReleaseQuarantineRequest* request,
+                                 v1::ReleaseQuarantineResponse* response) override;
+
+  bool enabled() const { return enabled_; }
+
+ private:
+  // PERMISSION_DENIED or INVALID_ARGUMENT, as all these calls have them.
+  absl::Status MayOrder(const std::string& reason) const;
+  // The same, and the pool. NOT_FOUND: there is none, so the sequence is not open.
+  absl::StatusOr<std::shared_ptr<const Pool>> PoolFor(uint64_t sequence,
+                                                      const std::string& reason) const;
+  // The worker of this name, as the registry reports it. NOT_FOUND names the field.
+  absl::StatusOr<WorkerReport> FindWorker(const std::string& worker_id) const;
+  // Leaves the event and the line.
+  void Note(Event event, const char* what, const std::string& reason,
+            const grpc::ServerContext& context) const;
+
+  WorkerRegistry* const registry_;
+  EventLog* const event_log_;
+  const bool enabled_;
+};
+
+}  // namespace folio::manager
+
+#endif  // FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
