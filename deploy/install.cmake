@@ -1,7 +1,9 @@
-# `cmake --install` puts three things under its prefix:
+# `cmake --install` puts four things under its prefix:
 #   bin/                      folio-manager, folio-worker, folio-gateway, folioctl    (components manager, worker, gateway and cli)
 #   lib/, include/folio/      the C++ SDK, with a CMake package: find_package(folio) (component sdk)
 #   share/folio/proto/        the protocol, for clients in other languages           (component sdk)
+#   share/man/man1/, share/bash-completion/, share/zsh/, share/fish/
+#                             manual pages and completions of folioctl               (component cli)
 # deploy/packages.cmake adds what only the Debian packages have.
 # Includes are written from the root of the repository ("services/client/client.h"), so the headers have a folder of
 # their own, which the target folio::client adds to the include path.
@@ -15,6 +17,12 @@ install(TARGETS folio-manager COMPONENT manager)
 install(TARGETS folio-worker COMPONENT worker)
 install(TARGETS folio-gateway COMPONENT gateway)
 install(TARGETS folioctl COMPONENT cli)
+
+set(documents ${CMAKE_BINARY_DIR}/gen/folioctl)
+install(DIRECTORY ${documents}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cli)
+install(FILES ${documents}/folioctl DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT cli)
+install(FILES ${documents}/_folioctl DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT cli)
+install(FILES ${documents}/folioctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT cli)
 
 # The SDK's library and the ones that it links. Only folio::client is for users; folio::proto has the messages and
 # the stubs alone.

@@ -68,8 +68,8 @@ void Answer::Add(const GenerateResponse& event) {
 }
 
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          const client::CallOptions& options, bool json, Terminal& terminal,
-                          Answer* answer) {
+                          const client::CallOptions& options, OutputFormat format,
+                          Terminal& terminal, Answer* answer) {
   const Interrupts::Scope scope(&terminal.interrupts,
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });
   ProgressLine progress(terminal);
@@ -82,8 +82,8 @@ absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateReque
         } else {
           progress.Clear();
         }
-        if (json) {
-          terminal.out << ToJson(event, /*pretty=*/false) << "\n" << std::flush;
+        if (IsStructured(format)) {
+          terminal.out << StreamItem(event, format) << std::flush;
         } else if (event.has_chunk()) {
           terminal.out << terminal.Printable(event.chunk().text()) << std::flush;
         }
@@ -91,7 +91,8 @@ absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateReque
       },
       options);
   progress.Clear();
-  if (!json && !answer->text.empty() && answer->text.back() != '\n') terminal.out << "\n";
+  if (!IsStructured(format) && !answer->text.empty() && answer->text.back() != '\n')
+    terminal.out << "\n";
   terminal.out << std::flush;
   return status;
 }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "folio/v1/inference.pb.h"
+#include "services/cli/output.h"
 #include "services/cli/page_map.h"
 #include "services/cli/terminal.h"
 #include "services/client/client.h"
@@ -27,12 +28,12 @@ struct Answer {
   void Add(const folio::v1::GenerateResponse& event);
 };
 
-// Runs `request` and shows prefill progress if err is a terminal, and text as it comes (with
-// `json`, each event as a line). An interrupt cancels it. `answer` has all events that came, also
+// Runs `request` and shows prefill progress if err is a terminal, and text as it comes (in a format
+// for programs, each event). An interrupt cancels it. `answer` has all events that came, also
 // after a failure.
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          const client::CallOptions& options, bool json, Terminal& terminal,
-                          Answer* answer);
+                          const client::CallOptions& options, OutputFormat format,
+                          Terminal& terminal, Answer* answer);
 
 // The generation's costs as a table of facts.
 std::string RenderStats(const Answer& answer, const Terminal& terminal);

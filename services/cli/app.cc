@@ -26,7 +26,26 @@ client::ConnectOptions ConnectWithin(absl::Duration timeout) {
   return options;
 }
 
-void AddGlobalOptions(CLI::App& app, Context& context) {
+OutputFormat FormatNamed(const std::string& name) {
+  if (name == "wide") return OutputFormat::kWide;
+  if (name == "json") return OutputFormat::kJson;
+  return name == "yaml" ? OutputFormat::kYaml : OutputFormat::kTable;
+}
+
+// As --address says: a flag comes first, then the environment, then the named context. But a
+// context that a flag names comes before the environment.
+std::string Address(const Context& context, const std::string& named, const char* variable,
+                    std::string otherwise) {
+  if (!context.address.empty()) return context.address;
+  if (context.named_by_flag && !named.empty()) return named;
+  return Environment(variable, named.empty() ? std::move(otherwise) : named);
+}
+
+struct GlobalFlags {
+  std::string context;
+};
+
+void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
   app.add_option(
       "--address", context.address,
       "Address of the process that the command talks to: unix:/path or host:port.\n"
@@ -34,11 +53,15 @@ void AddGlobalOptions(CLI::App& app, Context& context) {
           DefaultWorkerAddress() + ",\n         manager $FOLIO_MANAGER_ADDRESS or " +
           DefaultManagerAddress() +
           "\nA manager that has --admin_listen serves folioctl at those addresses alone");
+  app.add_option("--context", flags.context,
+                 "Named context that has the addresses (see folioctl config). Default:\n"
+                 "$FOLIO_CONTEXT or the current one. An address is the first one of --address,\n"
+                 "--context, the variables, the default context and the default");
   app.add_option_function<std::string>(
-         "--output", [&context](const std::string& format) { context.json = format == "json"; },
-         "table, or json (the protocol's messages, one event per line for generate, chat and "
-         "events)")
-      ->check(CLI::IsMember({"table", "json"}))
+         "--output", [&context](const std::string& name) { context.output = FormatNamed(name); },
+         "table, wide (a table with further columns), json or yaml (the protocol's messages, one\n"
+         "event per line or document for generate, chat and events)")
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
       ->default_str("table");
   app.add_option_function<std::string>(
       "--timeout",
@@ -57,11 +80,11 @@ void AddGlobalOptions(CLI::App& app, Context& context) {
 }  // namespace
 
 std::string Context::WorkerAddress() const {
-  return address.empty() ? Environment("FOLIO_ADDRESS", DefaultWorkerAddress()) : address;
+  return Address(*this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
 }
 
 std::string Context::ManagerAddress() const {
-  return address.empty() ? Environment("FOLIO_MANAGER_ADDRESS", DefaultManagerAddress()) : address;
+  return Address(*this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Context::ConnectWorker() const {
@@ -70,6 +93,22 @@ absl::StatusOr<std::unique_ptr<client::Client>> Context::ConnectWorker() const {
 
 absl::StatusOr<std::unique_ptr<client::AdminClient>> Context::ConnectManager() const {
   return client::AdminClient::Connect(ManagerAddress(), ConnectWithin(timeout));
+}
+
+absl::Status Context::UseNamed(const std::string& name) {
+  named_by_flag = !name.empty();
+  std::string wanted = named_by_flag ? name : Environment("FOLIO_CONTEXT", "");
+  const absl::StatusOr<ContextFile> file = ContextFile::Read();
+  if (!file.ok()) return file.status();
+  if (wanted.empty()) wanted = file->current;
+  if (wanted.empty()) return absl::OkStatus();
+  absl::StatusOr<NamedContext> found = file->Find(wanted);
+  if (!found.ok()) return found.status();
+  named = *std::move(found);
+  if (timeout == absl::InfiniteDuration() && !named.timeout.empty()) {
+    ParseTimeout(named.timeout, &timeout);  // the file's check has accepted it
+  }
+  return absl::OkStatus();
 }
 
 client::CallOptions Context::Call() const {
@@ -91,10 +130,13 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(absl::StrCat("folioctl COMMAND --help tells more.\n", kExitCodesHelp));
-  AddGlobalOptions(app, context);
-  for (auto* add : {AddGenerate, AddChat, AddCompare, AddBench, AddScore, AddTokenize,
-                    AddDetokenize, AddModel, AddSize, AddPools, AddSequences, AddSequence,
-                    AddExplain, AddWorkers, AddLeases, AddQuarantine, AddEvents, AddHealth}) {
+  GlobalFlags flags;
+  AddGlobalOptions(app, flags, context);
+  for (auto* add : {AddGenerate,   AddChat,       AddCompare, AddBench,   AddScore,  AddTokenize,
+                    AddDetokenize, AddModel,      AddSize,    AddPools,   AddPages,  AddSequences,
+                    AddSequence,   AddTenants,    AddExplain, AddWorkers, AddLeases, AddQuarantine,
+                    AddEvents,     AddClose,      AddPark,    AddPin,     AddDrain,  AddHealth,
+                    AddConfig,     AddCompletion, AddMan}) {
     add(app, context);
   }
 
@@ -113,7 +155,9 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
     return kExitUsage;
   }
 
-  const absl::Status status = context.action();
+  absl::Status status =
+      context.needs_addresses ? context.UseNamed(flags.context) : absl::OkStatus();
+  if (status.ok()) status = context.action();
   terminal.out.flush();
   if (status.ok()) return 0;
   if (absl::IsCancelled(status) && terminal.interrupts.raised()) return kExitInterrupted;

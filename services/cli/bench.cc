@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
 #include "services/cli/bench_flags.h"
 #include "services/cli/bench_report.h"
 #include "services/cli/command.h"
@@ -119,9 +120,10 @@ absl::Status OpenFile(const std::string& name, std::ofstream* file) {
 absl::Status Show(const ResultsFlags& flags, const Context& context, const BenchReport& report,
                   std::ofstream& file) {
   std::ostream& out = context.terminal.out;
-  const bool json_only = flags.json == "-" || context.json;
+  const bool json_only = flags.json == "-" || context.structured();
   if (json_only) {
-    out << BenchJson(report);
+    const bool yaml = context.output == OutputFormat::kYaml;
+    out << (yaml ? ToYaml(nlohmann::ordered_json::parse(BenchJson(report))) : BenchJson(report));
   } else {
     out << RenderBench(report, context.terminal);
   }

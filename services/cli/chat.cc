@@ -44,7 +44,9 @@ class Conversation {
 
  private:
   // The stream for everything but answers. With JSON the output has events only.
-  std::ostream& Words() { return context_.json ? context_.terminal.err : context_.terminal.out; }
+  std::ostream& Words() {
+    return context_.structured() ? context_.terminal.err : context_.terminal.out;
+  }
 
   bool ReadLine(std::string* line) {
     Terminal& terminal = context_.terminal;
@@ -90,7 +92,7 @@ class Conversation {
     terminal.interrupts.Clear();
     cli::Answer answer;
     absl::Status status =
-        StreamAnswer(client_, base_, context_.Call(), context_.json, terminal, &answer);
+        StreamAnswer(client_, base_, context_.Call(), context_.output, terminal, &answer);
     const bool stopped = absl::IsCancelled(status) && terminal.interrupts.raised();
     terminal.interrupts.Clear();
     if (status.ok() || stopped) {

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/cli/contexts.h"
+#include "services/cli/output.h"
 #include "services/cli/terminal.h"
 #include "services/client/admin_client.h"
 #include "services/client/client.h"
@@ -20,12 +22,21 @@ namespace folio::cli {
 struct Context {
   Terminal& terminal;
   std::string address = {};  // if empty, the environment's or the default of the process
-  bool json = false;
+  OutputFormat output = OutputFormat::kTable;
   absl::Duration timeout = absl::InfiniteDuration();
+  // The settings of the named context, and whether a flag named it.
+  NamedContext named = {};
+  bool named_by_flag = false;
+  bool needs_addresses = true;  // false for a command that talks to no process
 
   // Set by the command that was named; run after parsing.
   std::function<absl::Status()> action = {};
 
+  // Reads the named context: `name`, or $FOLIO_CONTEXT, or the current one of the file. NOT_FOUND:
+  // there is no such context. The errors of ContextFile::Read.
+  absl::Status UseNamed(const std::string& name);
+  bool structured() const { return IsStructured(output); }
+  bool wide() const { return output == OutputFormat::kWide; }
   std::string WorkerAddress() const;
   std::string ManagerAddress() const;
   absl::StatusOr<std::unique_ptr<client::Client>> ConnectWorker() const;
@@ -51,12 +62,21 @@ void AddSize(CLI::App& root, Context& context);
 void AddPools(CLI::App& root, Context& context);
 void AddSequences(CLI::App& root, Context& context);
 void AddSequence(CLI::App& root, Context& context);
+void AddPages(CLI::App& root, Context& context);
+void AddTenants(CLI::App& root, Context& context);
+void AddClose(CLI::App& root, Context& context);
+void AddPark(CLI::App& root, Context& context);
+void AddPin(CLI::App& root, Context& context);  // and unpin
+void AddDrain(CLI::App& root, Context& context);
 void AddExplain(CLI::App& root, Context& context);
 void AddWorkers(CLI::App& root, Context& context);
 void AddLeases(CLI::App& root, Context& context);
 void AddQuarantine(CLI::App& root, Context& context);
 void AddEvents(CLI::App& root, Context& context);
 void AddHealth(CLI::App& root, Context& context);
+void AddConfig(CLI::App& root, Context& context);
+void AddCompletion(CLI::App& root, Context& context);
+void AddMan(CLI::App& root, Context& context);
 
 }  // namespace folio::cli
 

@@ -48,7 +48,7 @@ void RunAll(client::Client& client, const Context& context, std::vector<Run>& ru
   LiveLines lines(context.terminal);
   for (const Run& run : runs) lines.Add(run.name);
   const auto show = [&](size_t line, absl::string_view text) {
-    if (!context.json) lines.Show(line, text);
+    if (!context.structured()) lines.Show(line, text);
   };
   const client::CallOptions options = context.Call();
   const Interrupts::Scope scope(&context.terminal.interrupts,
@@ -74,7 +74,7 @@ void RunAll(client::Client& client, const Context& context, std::vector<Run>& ru
             return true;
           },
           options);
-      if (context.json) return;
+      if (context.structured()) return;
       lines.Finish(i, run.status.ok() ? QuotePiece(run.answer.text)
                                       : absl::StrCat(absl::StatusCodeToString(run.status.code()),
                                                      ": ", run.status.message()));
@@ -90,7 +90,7 @@ bool IsRight(const Run& run, const CompareFlags& flags) {
 // The JSON has the keys `expect` and `runs`. A run has `run`, `policy`, `budget_tokens`, `text`,
 // and `finished` as in the protocol. It has `right` where an answer was expected, and `error` alone
 // where the call failed.
-std::string ComparisonJson(const std::vector<Run>& runs, const CompareFlags& flags) {
+nlohmann::ordered_json ComparisonJson(const std::vector<Run>& runs, const CompareFlags& flags) {
   auto all = nlohmann::ordered_json::array();
   for (const Run& run : runs) {
     nlohmann::ordered_json one = {{"run", run.name},
@@ -110,7 +110,7 @@ std::string ComparisonJson(const std::vector<Run>& runs, const CompareFlags& fla
   nlohmann::ordered_json json;
   if (!flags.expect.empty()) json["expect"] = flags.expect;
   json["runs"] = std::move(all);
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json;
 }
 
 std::string RenderComparison(const std::vector<Run>& runs, const CompareFlags& flags,
@@ -184,8 +184,10 @@ absl::Status Compare(const CompareFlags& flags, Context& context) {
 
   absl::Status status;
   for (const Run& run : runs) status.Update(run.status);
-  if (context.json) context.terminal.out << ComparisonJson(runs, flags) << "\n";
-  if (context.json || absl::IsCancelled(status)) return status;
+  if (context.structured()) {
+    context.terminal.out << Document(ComparisonJson(runs, flags), context.output);
+  }
+  if (context.structured() || absl::IsCancelled(status)) return status;
   context.terminal.out << "\n" << RenderComparison(runs, flags, context.terminal);
   status.Update(ShowMaps(**client, context, flags, runs));
   return status;

@@ -138,9 +138,8 @@ absl::Status ShowEvents(const EventFlags& flags, Context& context) {
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });
   client::EventStream events = (*client)->WatchEvents(*request, options);
   while (const auto response = events.Next()) {
-    terminal.out << (context.json ? ToJson(*response, /*pretty=*/false)
-                                  : terminal.Printable(Line(*response)))
-                 << "\n"
+    terminal.out << (context.structured() ? StreamItem(*response, context.output)
+                                          : terminal.Printable(Line(*response)) + "\n")
                  << std::flush;
   }
   if (events.status().ok() && flags.follow) terminal.err << "The manager has ended.\n";
@@ -170,7 +169,7 @@ void AddEvents(CLI::App& root, Context& context) {
       ->add_option("--kind", flags->kinds,
                    absl::StrCat("Show this kind of event alone, or \"all\"; may be given several "
                                 "times. Without it\nthose are left out that requests and steps "
-                                "make, which are the last four of:\n  ",
+                                "make, which are sequence_waiting\nto sequence_parked. One of:\n  ",
                                 absl::StrJoin(KindNames(), "\n  ")))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

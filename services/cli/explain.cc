@@ -94,8 +94,9 @@ absl::Status Explain(const ExplainFlags& flags, bool own, Context& context) {
   if (!client.ok()) return client.status();
   const auto explained = (*client)->ExplainEviction(request, context.Call());
   if (!explained.ok()) return explained.status();
-  context.terminal.out << (context.json ? ToJson(*explained, /*pretty=*/true)
-                                        : RenderExplanation(*explained, flags, context.terminal));
+  context.terminal.out << (context.structured()
+                               ? Document(*explained, context.output)
+                               : RenderExplanation(*explained, flags, context.terminal));
   return absl::OkStatus();
 }
 

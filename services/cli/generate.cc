@@ -62,8 +62,8 @@ absl::Status Generate(const GenerateFlags& flags, Context& context) {
   if (!client.ok()) return client.status();
   Answer answer;
   absl::Status status =
-      StreamAnswer(**client, request, context.Call(), context.json, context.terminal, &answer);
-  if (!status.ok() || context.json) return status;
+      StreamAnswer(**client, request, context.Call(), context.output, context.terminal, &answer);
+  if (!status.ok() || context.structured()) return status;
   if (flags.logprobs.has_value()) status = ShowLogprobs(**client, context, answer);
   if (status.ok() && flags.stats) {
     context.terminal.out << "\n" << RenderStats(answer, context.terminal);

@@ -49,7 +49,7 @@ absl::Status CheckHealth(Context& context) {
     findings.push_back({"process", context.address, IsServing(context.ConnectWorker(), context)});
   }
   Table table({{"process"}, {"address"}, {"health"}});
-  auto json = nlohmann::json::array();
+  auto json = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     const bool ok = finding.status.ok();
     const std::string why(finding.status.message());
@@ -60,9 +60,8 @@ absl::Status CheckHealth(Context& context) {
                     {"serving", ok},
                     {"reason", why}});
   }
-  if (context.json) {
-    context.terminal.out << json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-                         << "\n";
+  if (context.structured()) {
+    context.terminal.out << Document(json, context.output);
   } else {
     context.terminal.out << table.Render(context.terminal);
   }

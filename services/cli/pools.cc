@@ -52,7 +52,33 @@ std::string RenderSwap(const folio::v1::ListPoolsResponse& pools) {
 std::string RenderManager(const absl::StatusOr<folio::v1::GetManagerResponse>& manager) {
   if (!manager.ok()) return "";
   return absl::StrCat("\nfolio-manager ", manager->build(), ", pid ", manager->pid(), ", up ",
-                      FormatSeconds(manager->uptime_ms() / 1e3), "\n");
+                      FormatSeconds(manager->uptime_ms() / 1e3),
+                      manager->draining() ? ", takes no new sequences (folioctl drain)" : "", "\n");
+}
+
+// Begins with an empty line.
+std::string RenderWorkers(const folio::v1::ListPoolsResponse& pools, const Terminal& terminal) {
+  Table workers({{"worker"},
+                 {"name"},
+                 {"pool", kRight},
+                 {"pid", kRight},
+                 {"sequences", kRight},
+                 {"lease left", kRight},
+                 {"steps", kRight},
+                 {"in step for", kRight}});
+  bool any = false;
+  for (const auto& pool : pools.pools()) {
+    for (const auto& worker : pool.workers()) {
+      any = true;
+      workers.Row({worker.worker_id(), worker.name(), absl::StrCat(pool.pool_id()),
+                   absl::StrCat(worker.pid()), FormatCount(worker.sequences()),
+                   FormatSeconds(worker.lease_remaining_ms() / 1e3),
+                   worker.has_steps_done() ? FormatCount(worker.steps_done()) : "-",
+                   FormatSeconds(worker.step_in_flight_ms() / 1e3)});
+    }
+  }
+  if (!any) return "\nNo worker is attached.\n";
+  return absl::StrCat("\n", workers.Render(terminal));
 }
 
 absl::Status ShowPools(Context& context) {
@@ -61,8 +87,8 @@ absl::Status ShowPools(Context& context) {
   const auto pools = (*client)->ListPools(context.Call());
   if (!pools.ok()) return pools.status();
   std::ostream& out = context.terminal.out;
-  if (context.json) {
-    out << ToJson(*pools, /*pretty=*/true);
+  if (context.structured()) {
+    out << Document(*pools, context.output);
     return absl::OkStatus();
   }
   const std::string manager = RenderManager((*client)->GetManager(context.Call()));
@@ -82,38 +108,27 @@ absl::Status ShowPools(Context& context) {
                {"quarantined", kRight},
                {"reserved", kRight},
                {"sequences", kRight},
-               {"huge pages"}});
-  Table workers({{"worker"},
-                 {"name"},
-                 {"pool", kRight},
-                 {"pid", kRight},
-                 {"sequences", kRight},
-                 {"lease left", kRight},
-                 {"steps", kRight},
-                 {"in step for", kRight}});
-  bool any_worker = false;
+               {"huge pages"},
+               {"orphans", kRight, kOnlyWide},
+               {"layers", kRight, kOnlyWide},
+               {"KV heads", kRight, kOnlyWide},
+               {"swap used", kRight, kOnlyWide},
+               {"swap slots", kRight, kOnlyWide},
+               {"fingerprint", kLeft, kOnlyWide}},
+              context.wide());
   for (const auto& pool : pools->pools()) {
     table.Row({absl::StrCat(pool.pool_id()), pool.layout().model(), PlacesOf(pool),
                FormatBytes(pool.pool_bytes()), FormatBytes(pool.page_bytes()),
                FormatCount(pool.total_pages()), FormatCount(pool.free_pages()),
                FormatCount(pool.held_pages()), FormatCount(pool.quarantined_pages()),
                FormatCount(pool.reserved_pages()), FormatCount(pool.sequences()),
-               pool.huge_pages() ? "yes" : "no"});
-    for (const auto& worker : pool.workers()) {
-      any_worker = true;
-      workers.Row({worker.worker_id(), worker.name(), absl::StrCat(pool.pool_id()),
-                   absl::StrCat(worker.pid()), FormatCount(worker.sequences()),
-                   FormatSeconds(worker.lease_remaining_ms() / 1e3),
-                   worker.has_steps_done() ? FormatCount(worker.steps_done()) : "-",
-                   FormatSeconds(worker.step_in_flight_ms() / 1e3)});
-    }
+               pool.huge_pages() ? "yes" : "no", FormatCount(pool.orphans()),
+               FormatCount(pool.layout().num_layers()), FormatCount(pool.layout().num_kv_heads()),
+               FormatCount(pool.used_swap_slots()), FormatCount(pool.total_swap_slots()),
+               pool.layout().fingerprint()});
   }
   out << table.Render(context.terminal) << devices << RenderSwap(*pools);
-  if (any_worker) {
-    out << "\n" << workers.Render(context.terminal);
-  } else {
-    out << "\nNo worker is attached.\n";
-  }
+  out << RenderWorkers(*pools, context.terminal);
   out << manager;
   return absl::OkStatus();
 }

@@ -78,14 +78,14 @@ absl::Status ShowSize(const SizeFlags& flags, Context& context) {
   const uint64_t least = (need.prompt + others * need.decoding) * page_bytes;
   const uint64_t all = std::max<uint64_t>(flags.sequences, 1) * need.prompt * page_bytes;
   const uint64_t pages = flags.pool / page_bytes;
-  if (context.json) {
+  if (context.structured()) {
     nlohmann::ordered_json json = {
         {"page_bytes", page_bytes}, {"prompt_pages", need.prompt}, {"decode_pages", need.decoding}};
     if (flags.sequences != 0) json["pool_bytes"] = {{"least", least}, {"all_prompts", all}};
     if (flags.pool != 0) {
       json["sequences"] = {{"in_prompt", pages / need.prompt}, {"decoding", pages / need.decoding}};
     }
-    context.terminal.out << json.dump(1) << "\n";
+    context.terminal.out << Document(json, context.output);
     return absl::OkStatus();
   }
   const auto memory = [&](uint64_t count) {

@@ -26,7 +26,15 @@ std::string Truncate(absl::string_view text, size_t width) {
   return std::string(text);
 }
 
-Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+Table::Table(std::vector<Column> columns, bool wide) : columns_(std::move(columns)), wide_(wide) {}
+
+std::vector<size_t> Table::Shown() const {
+  std::vector<size_t> shown;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    if (wide_ || !columns_[c].wide) shown.push_back(c);
+  }
+  return shown;
+}
 
 Table Table::Facts() { return Table({{"", Align::kLeft}, {"", Align::kLeft}}); }
 
@@ -36,6 +44,7 @@ void Table::Row(std::vector<std::string> cells) {
 }
 
 std::string Table::Render(const Terminal& terminal) const {
+  const std::vector<size_t> shown = Shown();
   std::vector<std::string> titles;
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
@@ -45,10 +54,10 @@ std::string Table::Render(const Terminal& terminal) const {
   }
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
-    for (size_t c = 0; c < cells.size(); ++c) {
+    for (const size_t c : shown) {
       const std::string padding(widths[c] - DisplayWidth(cells[c]), ' ');
       const bool right = columns_[c].align == Align::kRight;
-      absl::StrAppend(&text, c == 0 ? "" : "  ", right ? padding : "", cells[c],
+      absl::StrAppend(&text, c == shown.front() ? "" : "  ", right ? padding : "", cells[c],
                       right ? "" : padding);
     }
     text.erase(text.find_last_not_of(' ') + 1);

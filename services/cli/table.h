@@ -22,24 +22,30 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
+    bool wide = false;  // only tables that are wide have it
   };
 
-  explicit Table(std::vector<Column> columns);
+  explicit Table(std::vector<Column> columns, bool wide = false);
   // A list of names and values without a header line.
   static Table Facts();
 
-  // One cell per column.
+  // One cell per column, whether it is shown or not.
   void Row(std::vector<std::string> cells);
   // Columns are two spaces apart, and lines do not end in spaces. There is a header line unless all
   // titles are empty.
   std::string Render(const Terminal& terminal) const;
 
  private:
+  std::vector<size_t> Shown() const;  // the columns, by number
+
   std::vector<Column> columns_;
+  bool wide_;
   std::vector<std::vector<std::string>> rows_;
 };
 
+inline constexpr Table::Align kLeft = Table::Align::kLeft;
 inline constexpr Table::Align kRight = Table::Align::kRight;
+inline constexpr bool kOnlyWide = true;
 
 }  // namespace folio::cli
 

@@ -36,8 +36,8 @@ absl::Status Score(const ScoreFlags& flags, Context& context) {
   const auto score = (*client)->Score(request, context.Call());
   if (!score.ok()) return score.status();
   std::ostream& out = context.terminal.out;
-  if (context.json) {
-    out << ToJson(*score, /*pretty=*/true);
+  if (context.structured()) {
+    out << Document(*score, context.output);
     return absl::OkStatus();
   }
   const auto pieces = (*client)->Tokenize(request.continuation(), context.Call());
@@ -67,8 +67,8 @@ absl::Status Tokenize(const TokenizeFlags& flags, Context& context) {
   const auto result = (*client)->Tokenize(*input, context.Call());
   if (!result.ok()) return result.status();
   std::ostream& out = context.terminal.out;
-  if (context.json) {
-    out << ToJson(*result, /*pretty=*/true);
+  if (context.structured()) {
+    out << Document(*result, context.output);
     return absl::OkStatus();
   }
   if (flags.ids) {
@@ -94,10 +94,10 @@ absl::Status Detokenize(const DetokenizeFlags& flags, Context& context) {
   if (!client.ok()) return client.status();
   const auto text = (*client)->Detokenize(flags.ids, flags.skip_special, context.Call());
   if (!text.ok()) return text.status();
-  if (context.json) {
+  if (context.structured()) {
     folio::v1::DetokenizeResponse response;
     response.set_text(*text);
-    context.terminal.out << ToJson(response, /*pretty=*/true);
+    context.terminal.out << Document(response, context.output);
   } else {
     context.terminal.out << context.terminal.Printable(*text) << "\n";
   }

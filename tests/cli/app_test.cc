@@ -94,7 +94,7 @@ TEST(Usage, MistakesExitWithTwo) {
            {{"compare", "hi"}, "--run is required"},
            {{"compare", "hi", "--run", "lru:16"}, "--run lru:16: policy \"lru\": no such policy"},
            {{"compare", "hi", "--run", "full:many"}, "\"many\" is not a parameter of full"},
-           {{"pools", "--output", "yaml"}, "yaml"},
+           {{"pools", "--output", "xml"}, "xml"},
            {{"pools", "--timeout", "soon"}, "\"soon\" is not a duration"},
            {{"pools", "--timeout", "-1s"}, "not a duration"},
        }) {

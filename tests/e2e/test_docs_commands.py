@@ -43,7 +43,8 @@ def shown(*names):
 
 def filled(words, folder):
     """The words with what is here for what a page names."""
-    table = {**STANDS_FOR, "/run/folio": f"{folder}/folio", "prompt.txt": f"{folder}/prompt.txt"}
+    table = {**STANDS_FOR, "/run/folio": f"{folder}/folio", "prompt.txt": f"{folder}/prompt.txt",
+             "FILE.tar.gz": f"{folder}/support.tar.gz"}  # fmt: skip
     for name, value in table.items():
         words = [word.replace(name, value) for word in words]
     return [re.sub(r"^(--\w*listen=[^:]*):7\d\d\d$", r"\1:0", word) for word in words]
@@ -59,8 +60,11 @@ class Pair:
 
     def run(self, words, program=None, **options):
         """What it prints. Fails unless it ends with 0."""
+        # The contexts of the pages are elsewhere.
+        config = "shown.json" if words[1:2] == ["config"] else "none.json"
         done = subprocess.run([program or BIN / words[0], *filled(words[1:], self.folder)], capture_output=True, text=True,
-                              timeout=120, env=self.environment, **options)  # fmt: skip
+                              timeout=120, env={**self.environment, "FOLIO_CONFIG": f"{self.folder}/{config}"},
+                              **options)  # fmt: skip
         assert done.returncode == 0, f"{words}: {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -205,6 +209,10 @@ def listed(*words):
     return text, set(re.findall(r"^  (?:-h,)?--(\w+)", text, re.M))
 
 
+def subcommands(text):
+    return set(re.findall(r"^  ([\w-]+) {2,}", text.partition("Subcommands:")[2].partition("Examples:")[0], re.M))
+
+
 @pytest.mark.parametrize("name", DAEMONS)
 def test_flags_of_a_daemon_are_those_of_its_sources(name):
     # --help itself is not in the list.
@@ -216,6 +224,8 @@ def test_flags_of_folioctl_are_those_of_its_sources():
     every = known.pop("")
     text, general = listed("folioctl")
     assert general == every
-    assert set(re.findall(r"^  (\w+) {2,}", text.partition("Subcommands:")[2], re.M)) == known.keys()
+    assert subcommands(text) == known.keys()
     for command, flags in known.items():
-        assert listed("folioctl", command)[1] | every == flags, command
+        text, own = listed("folioctl", command)
+        own = own.union(*(listed("folioctl", command, below)[1] for below in subcommands(text)))
+        assert own | every == flags, command

@@ -53,9 +53,11 @@ def client_flags():
     (every,) = ({"help"} | own(body) for _, body in bodies(text, r"^void AddGlobalOptions\("))
     found = {"": every}
     for _, body in bodies(text, r"^void Add\w+\(CLI::App& root"):
-        name = re.search(r'AddCommand\(\s*root, "(\w+)"', body)[1]
-        shared = re.findall(r"flags->(\w+)\.Add\(", body)
-        found[name] = every | own(body).union(*(groups[group.capitalize()] for group in shared))
+        # A command below another one has its flags with those of the one above.
+        names = re.findall(r'Add(?:Command|Verb)\(\s*root,\s*(?:context,\s*)?"([\w-]+)"', body)
+        shared = re.findall(r"flags->(\w+)\.Add\(", body) + (["reason"] if "AddVerb(" in body else [])
+        flags = every | own(body).union(*(groups[group.capitalize()] for group in shared))
+        found.update(dict.fromkeys(names, flags))
     return found
 
 

@@ -1,0 +1,98 @@
+// Named contexts: the file, its commands, and which of several addresses counts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "tests/cli/run_cli.h"
+#include "tests/common/temp_dir.h"
+
+namespace folio::cli {
+namespace {
+
+using ::folio::testing::CliResult;
+using ::folio::testing::Folioctl;
+using ::folio::testing::TempDir;
+using ::testing::HasSubstr;
+
+class Config : public ::testing::Test {
+ protected:
+  void SetUp() override { setenv("FOLIO_CONFIG", path_.c_str(), 1); }
+  void TearDown() override {
+    for (const char* name : {"FOLIO_CONFIG", "FOLIO_CONTEXT", "FOLIO_MANAGER_ADDRESS"}) {
+      unsetenv(name);
+    }
+  }
+  // The address that `folioctl pools` tries.
+  static std::string Tried(std::vector<std::string> arguments) {
+    arguments.emplace_back("pools");
+    const std::string error = Folioctl(arguments).err;
+    const size_t at = error.find("unix:/tmp/folio-nowhere/");
+    return at == std::string::npos ? error : error.substr(at + 24, 1);
+  }
+  static void Set(const std::string& name, const std::string& socket) {
+    const CliResult result =
+        Folioctl({"config", "set-context", name, "--manager", "unix:/tmp/folio-nowhere/" + socket});
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+
+  const TempDir directory_;
+  const std::string path_ = directory_ / "deep/folio.json";
+};
+
+TEST_F(Config, AFlagComesBeforeTheEnvironmentAndThatBeforeTheCurrentContext) {
+  Set("a", "a");
+  Set("b", "b");
+  EXPECT_EQ(Tried({}), "a");  // the first one became the current one
+  EXPECT_EQ(Folioctl({"config", "use-context", "b"}).code, 0);
+  EXPECT_EQ(Tried({}), "b");
+  setenv("FOLIO_CONTEXT", "a", 1);
+  EXPECT_EQ(Tried({}), "a");
+  setenv("FOLIO_MANAGER_ADDRESS", "unix:/tmp/folio-nowhere/e", 1);
+  EXPECT_EQ(Tried({}), "e");
+  EXPECT_EQ(Tried({"--context", "b"}), "b");
+  EXPECT_EQ(Tried({"--context", "b", "--address", "unix:/tmp/folio-nowhere/f"}), "f");
+}
+
+TEST_F(Config, ShowsAndDeletesContexts) {
+  EXPECT_THAT(Folioctl({"config", "get-contexts"}).out, HasSubstr("no context"));
+  Set("lab", "x");
+  EXPECT_EQ(Folioctl({"config", "set-context", "lab", "--call_timeout", "30s"}).code, 0);
+  EXPECT_EQ(Folioctl({"config", "get-contexts"}).out,
+            "current  name  worker  manager                    timeout\n"
+            "*        lab   -       unix:/tmp/folio-nowhere/x  30s\n");
+  EXPECT_EQ(Folioctl({"config", "view", "--output", "yaml"}).out,
+            "current: lab\ncontexts:\n  lab:\n    manager: \"unix:/tmp/folio-nowhere/x\"\n"
+            "    timeout: \"30s\"\n");
+  EXPECT_EQ(Folioctl({"config", "current-context"}).out, "lab\n");
+  EXPECT_EQ(Folioctl({"config", "delete-context", "lab"}).code, 0);
+  EXPECT_EQ(Folioctl({"config", "current-context"}).code, 4);
+  EXPECT_EQ(Folioctl({"config", "use-context", "lab"}).code, 4);
+}
+
+TEST_F(Config, SaysWhatIsWrongWithTheFile) {
+  Set("lab", "x");
+  const CliResult missing = Folioctl({"--context", "nowhere", "pools"});
+  EXPECT_EQ(missing.code, 4);
+  EXPECT_THAT(missing.err, HasSubstr("there are lab"));
+  for (const char* text : {"{", "[]", R"({"contexts": {"a": {"port": "1"}}})",
+                           R"({"contexts": {"a": {"timeout": "soon"}}})", R"({"x": 1})"}) {
+    std::ofstream(path_) << text;
+    const CliResult result = Folioctl({"pools"});
+    EXPECT_EQ(result.code, 8) << text;
+    EXPECT_THAT(result.err, HasSubstr(path_)) << text;
+    // Help needs no file.
+    EXPECT_EQ(Folioctl({"completion", "bash"}).code, 0);
+  }
+}
+
+TEST_F(Config, WrongUse) {
+  EXPECT_EQ(Folioctl({"config"}).code, 2);
+  EXPECT_EQ(Folioctl({"config", "set-context", "a", "--call_timeout", "soon"}).code, 2);
+  EXPECT_EQ(Folioctl({"config", "pools"}).code, 2);
+}
+
+}  // namespace
+}  // namespace folio::cli
