@@ -132,11 +132,11 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   app.footer(absl::StrCat("folioctl COMMAND --help tells more.\n", kExitCodesHelp));
   GlobalFlags flags;
   AddGlobalOptions(app, flags, context);
-  for (auto* add : {AddGenerate,   AddChat,       AddCompare, AddBench,   AddScore,  AddTokenize,
-                    AddDetokenize, AddModel,      AddSize,    AddPools,   AddPages,  AddSequences,
-                    AddSequence,   AddTenants,    AddExplain, AddWorkers, AddLeases, AddQuarantine,
-                    AddEvents,     AddClose,      AddPark,    AddPin,     AddDrain,  AddHealth,
-                    AddConfig,     AddCompletion, AddMan}) {
+  for (auto* add :
+       {AddGenerate, AddChat,    AddCompare, AddBench,  AddScore,      AddTokenize,   AddDetokenize,
+        AddModel,    AddSize,    AddTop,     AddPools,  AddPages,      AddSequences,  AddSequence,
+        AddTenants,  AddExplain, AddWorkers, AddLeases, AddQuarantine, AddEvents,     AddClose,
+        AddPark,     AddPin,     AddDrain,   AddHealth, AddConfig,     AddCompletion, AddMan}) {
     add(app, context);
   }
 

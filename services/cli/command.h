@@ -62,6 +62,7 @@ void AddSize(CLI::App& root, Context& context);
 void AddPools(CLI::App& root, Context& context);
 void AddSequences(CLI::App& root, Context& context);
 void AddSequence(CLI::App& root, Context& context);
+void AddTop(CLI::App& root, Context& context);
 void AddPages(CLI::App& root, Context& context);
 void AddTenants(CLI::App& root, Context& context);
 void AddClose(CLI::App& root, Context& context);

@@ -138,6 +138,8 @@ def test_folioctl_does_what_the_page_shows(pair, command):
         pair.follow(words)
     elif words[1] == "chat":
         assert "Paris" in pair.run(words, input=SAID)
+    elif words[1] == "top":
+        assert pair.run([*words, "--once"]).strip()
     else:
         assert pair.run(words, stdin=subprocess.DEVNULL).strip()
 
