@@ -3,7 +3,7 @@
 FOLIO_BUILD_PACKAGES=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libabsl-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev prometheus-cpp-dev
+  libabsl-dev libspdlog-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libxxhash-dev prometheus-cpp-dev
   libboost-dev libssl-dev
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake configuration asks for OpenCL, its package does not
   python3 python3-pip python3-venv

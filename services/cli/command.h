@@ -75,6 +75,8 @@ void AddLeases(CLI::App& root, Context& context);
 void AddQuarantine(CLI::App& root, Context& context);
 void AddEvents(CLI::App& root, Context& context);
 void AddHealth(CLI::App& root, Context& context);
+void AddDoctor(CLI::App& root, Context& context);
+void AddSupportBundle(CLI::App& root, Context& context);
 void AddConfig(CLI::App& root, Context& context);
 void AddCompletion(CLI::App& root, Context& context);
 void AddMan(CLI::App& root, Context& context);

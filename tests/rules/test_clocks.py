@@ -24,6 +24,7 @@ ALLOWED = {
     "services/gateway/http/status_text.cc": "an answer of HTTP has the time of day",
     "services/gateway/workers/worker_set.cc": "a model has the time of day since which it is served",
     "services/manager/event_log.cc": "an event has the time of day",
+    "services/cli/archive.cc": "a file of an archive has the time of day",
     "services/cli/top_data.cc": "a frame has the time of day",
     "services/cli/bench.cc": "a result has the time of day at which it was measured",
     "services/runtime/logging.h": "a line of the log has the time of day",
