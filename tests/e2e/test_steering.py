@@ -164,6 +164,7 @@ def test_the_sdk_steers_too(node):
             client.close_sequence(sequence.sequence_id, "enough")
             with pytest.raises(folio.Aborted, match="enough"):
                 stream.text()
+        wait_until(lambda: not client.sequences(), PATIENCE, "the sequence is gone")
         with pytest.raises(folio.NotFound):
             client.park_sequence(sequence.sequence_id)
         with pytest.raises(folio.InvalidArgument, match="reason"):
