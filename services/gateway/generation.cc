@@ -228,10 +228,11 @@ void Generation::Answer() {
   request_->record.prompt_tokens = usage_.prompt;
   request_->record.generated_tokens = usage_.completion;
   if (absl::IsCancelled(failure_)) {
-    // Only a client that has left cancels without a reason.
+    // Only a client that has left cancels without a reason. If it has not, it gets the error.
     request_->record.reason = "the client left";
     request_->Leave();
-  } else if (!begun_) {
+  }
+  if (!begun_) {
     if (!failure_.ok()) {
       request_->Fail(failure_);
     } else if (!call_.stream) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "services/base/steady_time.h"
 #include "services/gateway/api.h"
 #include "services/gateway/api_keys.h"
@@ -126,6 +127,8 @@ int main(int argc, char** argv) {
   folio::TerminationSignals signals;
   folio::log::WriteInBackground();
   folio::LogForGrpc();
+  // Debian's Abseil looks for cycles of locks, under a lock of its own for the whole process.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   folio::log::Info("folio-gateway starts", {{"version", folio::BuildDescription()},
                                             {"descriptors", descriptors},
                                             {"threads", flags->http.threads},

@@ -84,20 +84,21 @@ def test_a_client_that_does_not_read_costs_bounded_memory(node):
         gateway.complete(**LONG)
         before = anonymous_bytes(gateway.process.pid)
         sockets = []
-        for _ in range(8):
+        for _ in range(4):
             connection = socket.socket()
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", gateway.port))
-            body = json.dumps({**LONG, "max_tokens": 30_000, "stream": True, "logprobs": 10}).encode()
+            body = json.dumps({**LONG, "max_tokens": 16_000, "stream": True, "logprobs": 10}).encode()
             connection.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
             sockets.append(connection)
-        wait_until(lambda: gateway.metric("folio_gateway_paused_total") >= 8, PATIENCE, "all stand still")
-        stands = [one.resident_tokens for one in node.sequences()]
-        # An answer would take 40 MB. While it stands still others are served.
+        # The system holds half of an answer, which is 5 MB.
+        wait_until(lambda: gateway.metric("folio_gateway_paused_total") >= 4, PATIENCE, "all stand still")
+        assert len(node.sequences()) == 4
+        # Others are served meanwhile.
         assert gateway.complete(prompt="a", max_tokens=50, ignore_eos=True).status == 200
-        assert anonymous_bytes(gateway.process.pid) - before < 64 << 20
-        assert len(stands) == 8
+        assert anonymous_bytes(gateway.process.pid) - before < 48 << 20
         # One that reads again gets everything.
+        sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         sockets[0].settimeout(PATIENCE)
         got = b""
         while b"data: [DONE]" not in got[-4096:]:
@@ -112,8 +113,8 @@ def test_a_client_that_does_not_read_costs_bounded_memory(node):
 
 def test_a_gateway_drains(node):
     node.serve()
-    with Gateway(node) as gateway:
-        connection, response = streaming(gateway, max_tokens=20_000)
+    with Gateway(node, flags=["--drain_timeout=2m"]) as gateway:
+        connection, response = streaming(gateway, max_tokens=10_000)
         first = response.readline()
         idle = gateway.socket()
         gateway.process.signal(signal.SIGTERM)
@@ -160,13 +161,13 @@ def test_a_draining_worker_and_a_standby(node):
         for _ in range(4):
             assert gateway.complete(prompt="a", max_tokens=2).status == 200
         assert "second.sock" not in gateway.process.words().split("listening ")[1].replace("worker serves", "")
-        connection, response = streaming(gateway, max_tokens=20_000)
+        connection, response = streaming(gateway, max_tokens=10_000)
         first = response.readline()
         node.workers["first"].signal(signal.SIGTERM)
         wait_until(lambda: gateway.metric("folio_gateway_worker_serving") == 1, PATIENCE, "the first drains")
         assert gateway.complete(prompt="a", max_tokens=2).status == 200
         gateway.process.says("second.sock choices=1")
-        assert len(events(first + response.read())) > 10_000
+        assert len(events(first + response.read())) > 5_000
         connection.close()
 
 

@@ -224,7 +224,8 @@ def helm(words, _):
 
 
 CHECKS = {
-    "folio-manager": daemon, "folio-worker": daemon, "folio-gateway": daemon, "folioctl": client, "cmake": cmake, "ctest": ctest, "pytest": pytest,
+    "folio-manager": daemon, "folio-worker": daemon, "folio-gateway": daemon, "folioctl": client, "cmake": cmake,
+    "ctest": ctest, "pytest": pytest,
     INSTEAD: python, "$python": python, "python3": python, "pip": pip, "apt": apt, "adduser": adduser, "cp": copy,
     "systemctl": systemd("start", "stop", "restart", "edit", "status"), "systemd-analyze": systemd("security", "verify"),
     "journalctl": lambda words, _: unknown_units(word for word in words[1:] if word != "-u"),
@@ -262,7 +263,7 @@ def flag_faults(flag, page, text):
     if flag.partition("=")[0] in set().union(*FOREIGN.values()):
         return []
     known = set().union(*programs.client_flags().values(), programs.daemon_flags("folio-manager"),
-                        programs.daemon_flags("folio-worker"))
+                        programs.daemon_flags("folio-worker"), programs.daemon_flags("folio-gateway"))
     folder = (ROOT / page).parent
     for name in re.findall(r"[\w/.-]+\.(?:sh|py)\b", text):
         for path in (ROOT / name, folder / name):
