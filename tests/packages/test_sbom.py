@@ -42,7 +42,7 @@ def make(python, out, *packages, root=ROOT):
 def made(python, tmp_path_factory):
     out = tmp_path_factory.mktemp("documents")
     done = make(python, out, "folioctl=bin/folioctl", "folio-worker=bin/folio-worker",
-                "libfolio-client-dev=services/client/libfolio_client.a")
+                "folio-gateway=bin/folio-gateway", "libfolio-client-dev=services/client/libfolio_client.a")
     assert done.returncode == 0, done.stderr
     return out
 
@@ -79,6 +79,8 @@ def test_shared_libraries_are_those_of_the_loader(made):
 def test_headers_count_as_compiled_in(made):
     assert parts(made, "folioctl")["libcli11-dev"] == [("BSD-3-Clause", "compiled in")]
     assert "libcli11-dev" not in parts(made, "folio-worker")
+    boost = [uses for name, uses in parts(made, "folio-gateway").items() if name.startswith("libboost")]
+    assert boost == [[("BSL-1.0", "compiled in")]]
     sdk = parts(made, "libfolio-client-dev")
     assert "libprotobuf-dev" in sdk and all(use == "compiled in" for uses in sdk.values() for _, use in uses)
 
