@@ -31,7 +31,7 @@ TRIED = {
     "ctest": {"--test-dir", "-R", "--output-on-failure", "-j"},
     "pytest": {"-k", "-q", "-p"},
     "helm": {"--set", "-f", "--values", "-n", "--namespace", "--create-namespace", "--wait"},
-    "curl": {"-s", "-f", "-sf", "-fsS"},
+    "curl": {"-s", "-f", "-sf", "-fsS", "-H", "-d"},
     "grpcurl": {"-plaintext", "-unix", "-d"},
 }
 
@@ -198,9 +198,11 @@ def export(words, _):
 
 def curl(words, _):
     yield from untried("curl", words[1:])
-    addresses = [word for word in words[1:] if not word.startswith("-")]
-    if len(addresses) != 1 or not re.fullmatch(r"(http://)?[\w.-]+:(7003|7004)/metrics", addresses[0]):
-        yield f"only the two addresses of metrics are known: {' '.join(addresses)}"
+    given = {index + 1 for index, word in enumerate(words) if word in ("-H", "-d")}
+    addresses = [word for index, word in enumerate(words[1:], 1) if not word.startswith("-") and index not in given]
+    paths = "|".join(re.findall(r'^      \{"(/[\w/]+)", "', programs.read("services/gateway/api.cc"), re.M))
+    if len(addresses) != 1 or not re.fullmatch(rf"(http://)?[\w.-]+:(700[346]/metrics|8000({paths}))", addresses[0]):
+        yield f"only metrics and paths of the gateway are known: {' '.join(addresses)}"
 
 
 def grpcurl(words, _):
