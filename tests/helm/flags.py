@@ -19,7 +19,8 @@ def known():
         files = [path for folder in folders for path in sorted((ROOT / folder).glob("*.cc"))]
         return {name for path in files for name in pattern.findall(path.read_text())}
     return {"folio-manager": read(DEFINED, "manager", "runtime", "metrics"),
-            "folio-worker": read(DEFINED, "worker", "runtime", "metrics"), "folioctl": read(OPTION, "cli")}
+            "folio-worker": read(DEFINED, "worker", "runtime", "metrics"),
+            "folio-gateway": read(DEFINED, "gateway", "runtime", "metrics"), "folioctl": read(OPTION, "cli")}
 
 
 def given(text):

@@ -1,8 +1,8 @@
 {{/* Refusals that a schema cannot say, or cannot say well. */}}
 
 {{- define "folio.checks" -}}
-{{- range list "gateway" "tenants" "quotas" -}}
-{{- if hasKey $.Values . }}{{ fail (printf "%s: not built yet. Folio has no gateway and no quotas, a request names its tenant itself, and the chart keeps the three names for settings" .) }}{{ end -}}
+{{- range list "tenants" "quotas" -}}
+{{- if hasKey $.Values . }}{{ fail (printf "%s: not built yet. Folio has no quotas, an API key of the gateway or a request names its tenant, and the chart keeps the two names for settings" .) }}{{ end -}}
 {{- end -}}
 {{- if and .Values.models (or .Values.model.hostPath .Values.model.claim .Values.model.image .Values.model.fetch.url) -}}
 {{ fail "model and models are both given; move the one of `model` into the list `models`" }}
@@ -30,6 +30,7 @@
 {{- end -}}
 {{- end -}}
 {{- include "folio.check.metrics" . -}}
+{{- include "folio.check.gateway" . -}}
 {{- range $m := include "folio.models" . | fromJsonArray -}}
 {{- include "folio.check.model" (dict "root" $ "m" $m) -}}
 {{- end -}}

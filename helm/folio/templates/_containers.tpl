@@ -248,9 +248,15 @@ initContainers:
 {{- end }}
 containers:
   {{- include "folio.worker.container" . | nindent 2 }}
+  {{- if .root.Values.gateway.enabled }}
+  {{- include "folio.gateway.container" . | nindent 2 }}
+  {{- end }}
 volumes:
   {{- include "folio.sockets.volume" . | nindent 2 }}
   {{- include "folio.model.volume" . | nindent 2 }}
+  {{- if .root.Values.gateway.enabled }}
+  {{- with include "folio.gateway.volumes" . | trim }}{{ . | nindent 2 }}{{ end }}
+  {{- end }}
   - name: tmp
     emptyDir:
       medium: Memory

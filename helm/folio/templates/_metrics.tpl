@@ -12,13 +12,20 @@ Give a dict of root, m and component. The names of two components differ within 
 {{ printf "%s-metrics-%s" .m.fullname .component | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{/* The components that serve metrics, with their ports, as JSON. */}}
+{{- define "folio.metrics.ports" -}}
+{{- $ports := dict "manager" 7003 "worker" 7004 -}}
+{{- if .Values.gateway.enabled }}{{ $_ := set $ports "gateway" 7006 }}{{ end -}}
+{{ toJson $ports }}
+{{- end }}
+
 {{/* Matchers that fit all targets of the release, or what a value says instead. */}}
 {{- define "folio.metrics.selector" -}}
 {{- $root := . -}}
 {{- $jobs := list -}}
 {{- range $m := include "folio.models" . | fromJsonArray -}}
-{{- range list "manager" "worker" -}}
-{{- $jobs = append $jobs (include "folio.metrics.service" (dict "root" $root "m" $m "component" .)) -}}
+{{- range $component, $_ := include "folio.metrics.ports" $root | fromJson -}}
+{{- $jobs = append $jobs (include "folio.metrics.service" (dict "root" $root "m" $m "component" $component)) -}}
 {{- end -}}
 {{- end -}}
 {{ default (printf "namespace=%q,job=~%q" .Release.Namespace (join "|" $jobs)) .Values.metrics.prometheusRule.selector }}
