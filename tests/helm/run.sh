@@ -32,7 +32,7 @@ make_readme() {
 
 # The alerts as a file of Prometheus: ARGUMENTS-OF-HELM...
 make_alerts() {
-  render --set model.claim=models --set metrics.prometheusRule.enabled=true --show-only templates/alerts.yaml "$@" |
+  render --set model.claim=models --set gateway.enabled=true --set metrics.prometheusRule.enabled=true --show-only templates/alerts.yaml "$@" |
     sed -e '1,/^spec:$/d' -e 's/^  //'
 }
 
