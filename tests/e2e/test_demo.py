@@ -90,6 +90,7 @@ def assert_compared(words):
     assert rows[0][1] == "right" and int(rows[0][2]) > 150, words
     # What they may keep, and the page that fills.
     assert all(int(resident) <= 64 + 16 for _, _, resident in rows[1:]), words
+    assert re.search(r"^What is the capital of France\? .*Paris", words, re.M), words
 
 
 def test_ends_with_a_table_and_leaves_nothing(demo):
@@ -105,6 +106,7 @@ def test_ends_with_a_table_and_leaves_nothing(demo):
         pytest.param("[demo] building", 0, id="set-up"),
         pytest.param("[demo] starting folio-manager", 0, id="start"),
         pytest.param("[demo] starting folio-worker", 0.3, id="load"),
+        pytest.param("[demo] starting folio-gateway", 0, id="gateway"),
         pytest.param("[demo] one prompt", 0.3, id="stream"),
     ],
 )
@@ -121,19 +123,19 @@ def test_ctrl_c_leaves_nothing(demo, moment, later):
     run.assert_nothing_left()
 
 
-def test_keep_leaves_a_pair_that_the_printed_commands_reach_and_stop(demo):
+def test_keep_leaves_daemons_that_the_printed_commands_reach_and_stop(demo):
     run = demo("--keep")
     assert run.wait() == 0, run.words()
     assert_compared(run.words())
     left = sorted(pathlib.Path(command.split()[0]).name for command in alive(run.temporary).values())
-    assert left == ["folio-manager", "folio-worker"]
+    assert left == ["folio-gateway", "folio-manager", "folio-worker"]
     commands = re.findall(r"^  (\S.*)$", run.words()[run.words().index("stay up. Try:") :], re.M)
     *tries, stop = commands
     reading = [line for line in tries if " chat " not in line]
-    assert len(reading) >= 4
+    assert len(reading) >= 5 and any(line.startswith("curl ") and "/v1/completions " in line for line in reading)
     for line in reading:
         done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0 and done.stdout, (line, done.stderr)
     subprocess.run(stop, shell=True, check=True, timeout=60)
-    wait_until(lambda: not alive(run.temporary), 60, f"both end: {alive(run.temporary)}")
+    wait_until(lambda: not alive(run.temporary), 60, f"all end: {alive(run.temporary)}")
     run.assert_nothing_left()
