@@ -9,7 +9,7 @@ engine='' base=registry run_base=scratch programs='' cuda_programs='' archives='
 usage() {
   cat <<'USAGE'
 usage: deploy/images/build.sh [OPTIONS] [IMAGE...]
-IMAGE is folio-manager, folio-worker, folioctl (the default is these three) or folio-worker-cuda.
+IMAGE is folio-manager, folio-worker, folio-gateway, folioctl (the default is these four) or folio-worker-cuda.
   --engine=NAME         docker, podman or buildah; the first of them that works here
   --base=registry       compile in debian:12 from a registry (the default)
   --base=mmdebstrap     compile in a base made of Debian's packages, where no registry is at hand; buildah, as root
@@ -36,11 +36,11 @@ for argument in "$@"; do
     --archives=*) mkdir -p "$value"; archives=$(realpath "$value") ;;
     --storage=*) mkdir -p "$value"; storage=$(realpath "$value") ;;
     -h | --help) usage; exit ;;
-    folio-manager | folio-worker | folio-worker-cuda | folioctl) images+=("$argument") ;;
+    folio-manager | folio-worker | folio-worker-cuda | folio-gateway | folioctl) images+=("$argument") ;;
     *) echo "build.sh: unknown option or image $argument" >&2; usage >&2; exit 2 ;;
   esac
 done
-[ ${#images[@]} -gt 0 ] || images=(folio-manager folio-worker folioctl)
+[ ${#images[@]} -gt 0 ] || images=(folio-manager folio-worker folio-gateway folioctl)
 
 cd "$root"
 version=$(sed -nE 's/^project\(folio VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)

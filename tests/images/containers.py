@@ -11,14 +11,19 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 STORAGE = os.environ.get("FOLIO_IMAGES", "")
 VERSION = os.environ.get("FOLIO_IMAGES_TAG", "")
-IMAGES = ("folio-manager", "folio-worker", "folioctl")
+IMAGES = ("folio-manager", "folio-worker", "folio-gateway", "folioctl")
 NAMESPACES = ("pid", "network", "ipc", "uts", "mount")
 USER = 10001
+# Reads a page, and sends JSON first if there is any.
+READ = """import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], sys.argv[2].encode() or None, {"Content-Type": "application/json"})
+print(urllib.request.urlopen(request, timeout=120).read().decode())"""
 
 
 def storage(*arguments):
@@ -147,6 +152,12 @@ class Container:
 
     def words(self):
         return self.log.read_text(errors="replace")
+
+    def read(self, address, body=""):
+        """The text of a page that a server in the container's network serves, or nothing."""
+        done = subprocess.run(["nsenter", f"--net=/proc/{self.pid}/ns/net", sys.executable, "-c", READ, address, body],
+                              capture_output=True, text=True)  # fmt: skip
+        return done.stdout if done.returncode == 0 else ""
 
     def wait(self, timeout=60):
         """The exit status."""

@@ -1,4 +1,4 @@
-"""Manager and worker from two images, in namespaces that share a socket directory and nothing else."""
+"""Manager, worker and gateway from their images. The first two share a socket directory, and the last two a network."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import pytest
 from containers import NAMESPACES, Host
 
 SAMPLED = {"max_tokens": 160, "ignore_eos": True, "temperature": 0.8, "top_p": 0.9, "seed": 7, "timeout": 120}
+HTTP = "http://127.0.0.1:8000"
 PROMPT = "The lighthouse keeper wrote in his book every evening, and what he wrote was always the same: "
 
 
@@ -36,10 +37,10 @@ def manager(host, images):
     return manager
 
 
-def start_worker(host, images, name):
+def start_worker(host, images, name, *flags):
     worker = host.run(
         images["folio-worker"], f"--model=/models/{host.model.name}", "--manager=unix:/run/folio/manager.sock",
-        f"--listen=unix:/run/folio/{name}.sock", name=name,
+        f"--listen=unix:/run/folio/{name}.sock", *flags, name=name,
     )  # fmt: skip
     # Tests run as root on the machine outside, which sees the socket that the container has made.
     until(lambda: (host.sockets / f"{name}.sock").exists() or worker.process.poll() is not None, 120, worker.words)
@@ -133,8 +134,25 @@ def test_pages_of_a_killed_worker_come_back(host, images, manager):
         until(lambda: admin.pools()[0].free_pages == admin.pools()[0].total_pages, 60, admin.pools)
 
 
-def test_both_end_on_sigterm(host, images, manager):
-    worker = start_worker(host, images, "worker")
-    for container in (worker, manager):
+def start_gateway(host, images, worker, *flags):
+    """It reaches the worker as in a pod, through the network that it has in common with it."""
+    gateway = host.run(images["folio-gateway"], "--listen=0.0.0.0:8000", "--worker=127.0.0.1:7000", *flags, name="gateway",
+                       network_of=worker)  # fmt: skip
+    until(lambda: gateway.read(f"{HTTP}/health") or gateway.process.poll() is not None, 60, gateway.words)
+    return gateway
+
+
+def test_a_gateway_serves_a_worker(host, images, manager):
+    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    gateway = start_gateway(host, images, worker)
+    body = json.dumps({"prompt": "The capital of France is", "max_tokens": 8, "temperature": 0})
+    answer = json.loads(gateway.read(f"{HTTP}/v1/completions", body))
+    assert "Paris" in answer["choices"][0]["text"], answer
+
+
+def test_all_end_on_sigterm(host, images, manager):
+    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    gateway = start_gateway(host, images, worker)
+    for container in (gateway, worker, manager):
         container.signal(15)
         assert container.wait(60) == 0, container.words()

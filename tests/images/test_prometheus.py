@@ -1,24 +1,21 @@
-"""A Prometheus with the configuration of the Compose file reads the metrics of a manager and a worker from their images.
+"""A Prometheus with the configuration of the Compose file reads the metrics of all daemons from their images.
 
-The three containers share a network, in which the names of the Compose file lead to the loopback address.
+The four containers share a network, in which the names of the Compose file lead to the loopback address.
 """
 
 import json
 import pathlib
 import re
 import subprocess
-import sys
 import urllib.parse
 
 import folio
 import pytest
 from containers import USER, Host
-from test_containers import address, until
+from test_containers import HTTP, address, start_gateway, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOKENS = 24
-# Reads a page inside the network of the containers.
-READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
+TOKENS, MORE = 24, 16  # by gRPC and by HTTP
 
 
 class Prometheus:
@@ -32,7 +29,7 @@ class Prometheus:
             (self.root / name).mkdir()
         for name in ("prometheus.yaml", "alerts.yaml"):
             (self.root / "etc/prometheus" / name).write_text((ROOT / "deploy/images" / name).read_text())
-        (self.root / "etc/hosts").write_text("127.0.0.1 localhost manager worker\n")
+        (self.root / "etc/hosts").write_text("127.0.0.1 localhost manager worker gateway\n")
         self.config = {"User": f"{USER}:{USER}", "Entrypoint": ["/usr/bin/prometheus"], "Env": ["PATH=/usr/bin"]}
         self.mounts = [{"destination": "/prometheus", "type": "tmpfs", "source": "tmpfs", "options": [f"uid={USER}", "size=64m"]}]
 
@@ -43,16 +40,9 @@ def host(images, model):
         yield host
 
 
-def read(container, address):
-    """The text of a page that a server in the container's network serves."""
-    done = subprocess.run(["nsenter", f"--net=/proc/{container.pid}/ns/net", sys.executable, "-c", READ, address],
-                          capture_output=True, text=True)  # fmt: skip
-    return done.stdout if done.returncode == 0 else ""
-
-
 def ask(container, path, **parameters):
     """The data of an answer of Prometheus, or nothing while it does not answer."""
-    text = read(container, f"http://127.0.0.1:9090/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+    text = container.read(f"http://127.0.0.1:9090/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
     return json.loads(text)["data"] if text else {}
 
 
@@ -62,26 +52,29 @@ def value(container, expression):
     return float(result[0]["value"][1]) if len(result) == 1 else None
 
 
-def test_prometheus_reads_both(host, images, tmp_path):
+def test_prometheus_reads_all(host, images, tmp_path):
     manager = host.run(
         images["folio-manager"], "--listen=unix:/run/folio/manager.sock", "--pool_bytes=512MiB", "--metrics_listen=0.0.0.0:7003",
         name="manager",
     )  # fmt: skip
     worker = host.run(
         images["folio-worker"], f"--model=/models/{host.model.name}", "--manager=unix:/run/folio/manager.sock",
-        "--listen=unix:/run/folio/worker.sock", "--metrics_listen=0.0.0.0:7004", name="worker", network_of=manager,
+        "--listen=unix:/run/folio/worker.sock,0.0.0.0:7000", "--metrics_listen=0.0.0.0:7004", name="worker", network_of=manager,
     )  # fmt: skip
     prometheus = host.run(
         Prometheus(tmp_path), "--config.file=/etc/prometheus/prometheus.yaml", "--storage.tsdb.path=/prometheus",
         name="prometheus", network_of=manager,
     )  # fmt: skip
     until(lambda: (host.sockets / "worker.sock").exists() or worker.process.poll() is not None, 120, worker.words)
+    gateway = start_gateway(host, images, manager, "--metrics_listen=0.0.0.0:7006")
+    assert gateway.read(f"{HTTP}/v1/completions", json.dumps({"prompt": "One, two", "max_tokens": MORE, "ignore_eos": True}))
     with folio.Client(address(host, "worker")) as client:
         client.generate("The capital of France is", max_tokens=TOKENS, ignore_eos=True, policy="paged_eviction", budget=64).result()
-    until(lambda: value(prometheus, "sum(folio:generation_tokens_total)") == TOKENS, 60, prometheus.words)
-    until(lambda: value(prometheus, 'sum(up{job=~"folio-(manager|worker)"})') == 2, 60, prometheus.words)
+    until(lambda: value(prometheus, "sum(folio:generation_tokens_total)") == TOKENS + MORE, 60, prometheus.words)
+    until(lambda: value(prometheus, 'sum(up{job=~"folio-(manager|worker|gateway)"})') == 3, 60, prometheus.words)
     until(lambda: value(prometheus, "sum(folio:pool_pages)"), 60, prometheus.words)
-    assert value(prometheus, "folio:serving") == 1
+    assert value(prometheus, "folio:serving") == value(prometheus, "folio_gateway_worker_serving") == 1
+    assert value(prometheus, "folio_gateway_generation_tokens_total") == MORE
     assert value(prometheus, 'sum(folio:pool_pages{state="free"}) / sum(folio:pool_pages)') == 1
     check_rules(prometheus)
     # A rate needs two values.
