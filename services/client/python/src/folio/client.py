@@ -117,10 +117,8 @@ class Client(ManagerCalls, SteeringCalls):
     ) -> Generation:
         """Continues a prompt (text, token ids, or a chat in the model's template), piece by piece.
 
-        policy           chooses what leaves the cache (`folio.PagedEviction()` ..., or a text form).
-                         With None nothing leaves it.
-        budget           resident tokens per layer (a multiple of the page size), or a float in (0, 1] as the
-                         share of the prompt.
+        policy           chooses what leaves the cache (`folio.PagedEviction()`, or a text form). With None nothing does.
+        budget           resident tokens per layer (whole pages), or a float in (0, 1] as the share of the prompt.
         sink_tokens, recent_tokens   are never evicted, inside the budget. None is one page each.
         eviction_mode    is "pipelined" (None), or "synchronous" for results that repeat to the token.
         schedule         spreads the budget over the layers, "uniform" (None) or "pyramid".
@@ -129,8 +127,7 @@ class Client(ManagerCalls, SteeringCalls):
                          the cache never holds more than budget and stride. None is "whole" where the pool has room.
         compaction_stride   is the prompt tokens between two streamed compactions. None is 512.
         layers           choose "per_layer" (None), or "shared": once for all layers, by the mean of their rankings.
-        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9. None is 0, and 0.5 with
-                         QueryDiff.
+        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9. None is 0 (QueryDiff: 0.5).
         protect_ends     of the budget, that stays at each end of the prompt. At most 0.4, None is 0.
         segments         of the text, that keep a part of their tokens each. At most 64, None is 1.
         tools, template_arguments   are for a chat's template: tools as OpenAI's API has them, and further values.
@@ -150,9 +147,7 @@ class Client(ManagerCalls, SteeringCalls):
         """
         cache, rules = requests.split("generate", others)
         request = requests.generate_message(
-            requests.input_message(
-                {"prompt": prompt, "tokens": tokens, "chat": chat}, chat_arguments(tools, template_arguments)
-            ),
+            requests.prompt_message(prompt, tokens, chat, tools, template_arguments),
             cache,
             sampling_message(temperature, top_k, top_p, min_p, seed),
             rules,
@@ -194,9 +189,7 @@ class Client(ManagerCalls, SteeringCalls):
         """As `generate`, for the running event loop. Iterate with `async for`, or await `text` or `result`."""
         cache, rules = requests.split("agenerate", others)
         request = requests.generate_message(
-            requests.input_message(
-                {"prompt": prompt, "tokens": tokens, "chat": chat}, chat_arguments(tools, template_arguments)
-            ),
+            requests.prompt_message(prompt, tokens, chat, tools, template_arguments),
             cache,
             sampling_message(temperature, top_k, top_p, min_p, seed),
             rules,

@@ -6,10 +6,10 @@ The server checks everything that depends on it (page size, context length, voca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from folio import chats, checks
-from folio.chats import ChatArguments
+from folio.chats import ChatArguments, ChatTurn
 from folio.policies import Full, Policy, policy as parse_policy, to_message
 from folio.sampling import RuleArguments, apply_rules
 from folio.v1 import admin_pb2, inference_pb2, types_pb2
@@ -46,6 +46,18 @@ def input_message(
     if name == tokens:
         return inference_pb2.Input(tokens=inference_pb2.TokenIds(ids=checks.integers(name, value)))
     return inference_pb2.Input(chat=chats.chat_message(value, more))
+
+
+def prompt_message(
+    prompt: str | None,
+    tokens: Iterable[int] | None,
+    chat: Iterable[ChatTurn] | None,
+    tools: Iterable[Mapping[str, Any]] | None,
+    template_arguments: Mapping[str, Any] | None,
+) -> inference_pb2.Input:
+    """The message of a generation's input."""
+    more = chats.chat_arguments(tools, template_arguments)
+    return input_message({"prompt": prompt, "tokens": tokens, "chat": chat}, more)
 
 
 def _fill_budget(cache: types_pb2.CacheOptions, budget: object) -> None:

@@ -57,6 +57,7 @@ class TokenLogprob:
     token: int
     logprob: float
     top: tuple[Candidate, ...]
+    bytes: builtins.bytes
 
 
 @of("TokenChunk")
