@@ -7,6 +7,7 @@
 #include "services/cli/answer.h"
 #include "services/cli/command.h"
 #include "services/cli/options.h"
+#include "services/cli/rule_flags.h"
 
 namespace folio::cli {
 namespace {
@@ -16,6 +17,7 @@ struct GenerateFlags {
   CacheFlags cache;
   SamplingFlags sampling;
   LengthFlags length;
+  RuleFlags rules;
   std::optional<uint32_t> logprobs;
   bool stats = false;
   bool map = false;
@@ -55,6 +57,7 @@ absl::Status Generate(const GenerateFlags& flags, Context& context) {
   *request.mutable_cache() = *cache;
   *request.mutable_sampling() = flags.sampling.ToProto();
   flags.length.Fill(&request);
+  if (absl::Status status = flags.rules.Fill(&request); !status.ok()) return status;
   if (flags.logprobs.has_value()) request.set_logprobs(*flags.logprobs);
   request.set_report_evictions(flags.map);
 
@@ -81,11 +84,13 @@ void AddGenerate(CLI::App& root, Context& context) {
       "  folioctl generate --chat \"Why is the sea salty?\" --stats\n"
       "  folioctl generate --file report.txt --policy paged_eviction --budget 512 --map\n"
       "  echo 'Once upon a time' | folioctl generate - --max_tokens 50 --temperature 0.8\n"
-      "  folioctl generate \"The capital of France is\" --logprobs 5 --max_tokens 3");
+      "  folioctl generate \"The capital of France is\" --logprobs 5 --max_tokens 3\n"
+      "  folioctl generate --chat \"Name a fruit\" --regex '[a-z]{3,12}'");
   flags->prompt.Add(*command);
   flags->cache.Add(*command);
   flags->sampling.Add(*command);
   flags->length.Add(*command);
+  flags->rules.Add(*command);
   command->add_option("--logprobs", flags->logprobs,
                       "Show each token's log-probability, and the N likeliest (at most 20)");
   command->add_flag("--stats", flags->stats, "Show times, tokens and pages after the answer");

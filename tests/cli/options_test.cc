@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "services/cli/exit_code.h"
+#include "services/cli/rule_flags.h"
+
 namespace folio::cli {
 namespace {
 
@@ -26,6 +29,34 @@ TEST(Options, TimeoutsInAllTheirForms) {
 TEST(Options, DashesInFlagNamesAreUnderscores) {
   EXPECT_THAT(NormalizeFlags({"a-b", "--top-p=x-y", "-x", "--", "--a-b"}),
               ElementsAre("a-b", "--top_p=x-y", "-x", "--", "--a-b"));
+}
+
+TEST(Options, RuleFlagsBecomeTheMessage) {
+  RuleFlags flags;
+  folio::v1::GenerateRequest request;
+  ASSERT_TRUE(flags.Fill(&request).ok());
+  EXPECT_FALSE(request.has_format() || request.sampling().has_repetition_penalty());
+  flags.presence_penalty = 0.5F;
+  flags.repetition_penalty = 1.5F;
+  flags.logit_bias = {"7=-100", "8=1.5"};
+  flags.min_tokens = 3;
+  flags.stop_token_ids = {4, 5};
+  flags.regex = "a=b";
+  ASSERT_TRUE(flags.Fill(&request).ok());
+  EXPECT_EQ(request.sampling().presence_penalty(), 0.5F);
+  EXPECT_EQ(request.sampling().repetition_penalty(), 1.5F);
+  ASSERT_EQ(request.sampling().logit_bias_size(), 2);
+  EXPECT_EQ(request.sampling().logit_bias(0).token(), 7U);
+  EXPECT_EQ(request.sampling().logit_bias(1).bias(), 1.5F);
+  EXPECT_EQ(request.min_tokens(), 3U);
+  EXPECT_THAT(request.stop_token_ids(), ElementsAre(4U, 5U));
+  EXPECT_EQ(request.format().regex(), "a=b");
+  flags.regex = "@/no/such/file";
+  EXPECT_EQ(flags.Fill(&request).code(), absl::StatusCode::kNotFound);
+  for (const char* wrong : {"7", "=1", "7=", "x=1", "7=x", "-1=2"}) {
+    flags.logit_bias = {wrong};
+    EXPECT_TRUE(IsUsageError(flags.Fill(&request))) << wrong;
+  }
 }
 
 TEST(Options, CacheFlagsBecomeTheMessage) {
