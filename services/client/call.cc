@@ -2,8 +2,6 @@
 
 #include <grpcpp/client_context.h>
 
-#include <utility>
-
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
@@ -39,11 +37,11 @@ bool Cancellation::cancelled() const {
 }
 
 RunningCall::RunningCall(const Cancellation& cancellation, grpc::ClientContext* context,
-                         std::function<void()> then)
+                         const std::function<void()>& then)
     : state_(cancellation.state_), context_(context) {
   absl::MutexLock lock(&state_->mu);
   if (state_->cancelled) End(context_, then);
-  state_->running.emplace(context_, std::move(then));
+  state_->running.emplace(context_, then);
 }
 
 RunningCall::~RunningCall() {

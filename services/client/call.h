@@ -83,7 +83,7 @@ struct CallOptions {
 class RunningCall {
  public:
   RunningCall(const Cancellation& cancellation, grpc::ClientContext* context,
-              std::function<void()> then = nullptr);
+              const std::function<void()>& then = nullptr);
   ~RunningCall();
   RunningCall(const RunningCall&) = delete;
   RunningCall& operator=(const RunningCall&) = delete;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -61,7 +62,7 @@ struct Unary {
 
 // Starts a call with `method` of a stub's callback interface.
 template <typename State, typename Interface, typename Request, typename Response>
-void Run(State* state, Interface* callbacks,
+void Run(State* state, std::type_identity_t<Interface>* callbacks,
          void (Interface::*method)(grpc::ClientContext*, const Request*, Response*,
                                    std::function<void(grpc::Status)>),
          Request request, const CallOptions& options,
@@ -92,7 +93,7 @@ absl::StatusOr<std::unique_ptr<WorkerCalls>> WorkerCalls::Connect(const std::str
                                                                   const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);
-  auto endpoint = client::Connect("worker", address, options, std::move(arguments));
+  auto endpoint = client::Connect("worker", address, options, arguments);
   if (!endpoint.ok()) return endpoint.status();
   auto state = std::make_unique<State>(*std::move(endpoint));
   return std::unique_ptr<WorkerCalls>(new WorkerCalls(std::move(state)));

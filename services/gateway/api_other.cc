@@ -83,9 +83,9 @@ std::string TokenizeBody(const v1::TokenizeResponse& response, uint32_t context_
     body += "null}";
     return body;
   }
-  body += "[";
+  body += '[';
   for (int i = 0; i < response.pieces_size(); ++i) {
-    if (i > 0) body += ",";
+    if (i > 0) body += ',';
     AppendJsonString(LossyUtf8(response.pieces(i)), &body);
   }
   body += "]}";

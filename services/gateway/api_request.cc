@@ -40,7 +40,7 @@ void ApiRequest::Reply(int status, std::string body, absl::string_view type, Htt
   HttpReply reply = ReplyWith(status, type, fields_);
   reply.fields.insert(reply.fields.end(), further.begin(), further.end());
   reply.body = std::move(body);
-  exchange_->Reply(std::move(reply));
+  exchange_->Reply(reply);
   Ended(status);
 }
 
@@ -58,7 +58,7 @@ void ApiRequest::Begin(std::string first) {
   // A proxy such as nginx would otherwise gather the events.
   reply.fields.emplace_back("X-Accel-Buffering", "no");
   reply.body = std::move(first);
-  exchange_->Begin(std::move(reply));
+  exchange_->Begin(reply);
 }
 
 void ApiRequest::End(absl::string_view reason) {

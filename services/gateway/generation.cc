@@ -49,6 +49,10 @@ Generation::~Generation() = default;
 
 void Generation::Start(absl::Duration resume) {
   const auto self = shared_from_this();
+  if (call_.tools == ToolParsing::kAny) {
+    const absl::MutexLock lock(&mutex_);
+    for (Running& running : running_) running.tools.ExpectCall();
+  }
   client::CallOptions options;
   options.cancellation = cancellation_;
   options.resume = resume;
@@ -139,6 +143,7 @@ void Generation::OnChunk(size_t index, const v1::TokenChunk& chunk) {
     case ToolParsing::kNone:
       return SendText(index, chunk.text(), chunk);
     case ToolParsing::kTagged:
+    case ToolParsing::kAny:
       return TakeFound(index, running.tools.Feed(chunk.text()), chunk);
     case ToolParsing::kForced:
       return SendForced(index, chunk.text());
@@ -202,7 +207,8 @@ void Generation::SendForced(size_t index, absl::string_view arguments) {
 void Generation::OnFinished(size_t index, const v1::Finished& finished) {
   Running& running = running_[index];
   running.choice.finished = finished;
-  if (call_.tools == ToolParsing::kTagged) TakeFound(index, running.tools.Finish(), {});
+  if (call_.tools == ToolParsing::kTagged || call_.tools == ToolParsing::kAny)
+    TakeFound(index, running.tools.Finish(), {});
   if (!call_.stream || !failure_.ok()) return;
   std::string events;
   writer_.AppendFinish(static_cast<int>(index), finished, !running.choice.tool_calls.empty(),

@@ -142,6 +142,9 @@ TEST(Requests, ChooseTools) {
   const Call none = Chat(tools + R"(, "tool_choice": "none")");
   EXPECT_EQ(none.tools, ToolParsing::kNone);
   EXPECT_EQ(OnlyChoice(none).input().chat().tools(), "");
+  const Call any = Chat(tools + R"(, "tool_choice": "required")");
+  EXPECT_EQ(any.tools, ToolParsing::kAny);
+  EXPECT_THAT(OnlyChoice(any).format().json_schema(), HasSubstr(R"("name":{"const":"f"})"));
   const Call forced =
       Chat(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "f"}})");
   EXPECT_EQ(forced.tools, ToolParsing::kForced);

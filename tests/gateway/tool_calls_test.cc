@@ -51,5 +51,13 @@ TEST(ToolCallReader, LeavesWhatIsNoCallAsText) {
   EXPECT_EQ(found.calls[0].arguments, "x");
 }
 
+TEST(ToolCallReader, TakesAWholeAnswerAsACall) {
+  ToolCallReader reader;
+  reader.ExpectCall();
+  EXPECT_EQ(reader.Feed("{\"name\": \"f\", ").text, "");
+  EXPECT_TRUE(reader.Feed("\"arguments\": {}}").calls.empty());
+  EXPECT_EQ(reader.Finish().calls.at(0).name, "f");
+}
+
 }  // namespace
 }  // namespace folio::gateway

@@ -138,7 +138,7 @@ Connection::Answer Connection::Refuse(int status, const std::string& message) {
   HttpReply reply;
   reply.status = status;
   reply.body = options_.error_body(status, message);
-  exchange.Reply(std::move(reply));
+  exchange.Reply(reply);
   (void)co_await Send(exchange.Take().bytes);
   co_return false;
 }

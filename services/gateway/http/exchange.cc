@@ -51,7 +51,7 @@ std::function<void()> Exchange::WakeOnce() {
   return wake_;
 }
 
-void Exchange::Reply(HttpReply reply) {
+void Exchange::Reply(const HttpReply& reply) {
   std::function<void()> wake;
   std::function<void()> drop_gone;  // they may hold much
   std::function<void(bool)> drop_behind;
@@ -68,7 +68,7 @@ void Exchange::Reply(HttpReply reply) {
   if (wake) wake();
 }
 
-void Exchange::Begin(HttpReply head) {
+void Exchange::Begin(const HttpReply& head) {
   std::function<void()> wake;
   {
     const absl::MutexLock lock(&mutex_);

@@ -34,9 +34,9 @@ class Exchange {
   void Watch(std::function<void()> gone, std::function<void(bool)> behind)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers whole, once.
-  void Reply(HttpReply reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Reply(const HttpReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers in pieces: the head with the first piece, further pieces, and the end.
-  void Begin(HttpReply head) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Begin(const HttpReply& head) ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(absl::string_view piece) ABSL_LOCKS_EXCLUDED(mutex_);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 

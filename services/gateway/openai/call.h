@@ -23,6 +23,7 @@ enum class ToolParsing : uint8_t {
   kNone,
   kTagged,  // in tags, see tool_calls.h
   kForced,  // the whole answer is the arguments of the function that the client named
+  kAny,     // the whole answer is an object with the name of a function and its arguments
 };
 
 struct Call {

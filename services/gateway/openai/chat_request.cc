@@ -86,6 +86,19 @@ std::string NamedTool(FieldReader& fields, const json& choice) {
   return "";
 }
 
+// The schema of a call of one of the tools.
+json AnyTool(const std::map<std::string, json>& by_name) {
+  json kinds = json::array();
+  for (const auto& [name, tool] : by_name) {
+    kinds.push_back(
+        {{"type", "object"},
+         {"properties", {{"name", {{"const", name}}}, {"arguments", ParametersOf(tool)}}},
+         {"required", {"name", "arguments"}},
+         {"additionalProperties", false}});
+  }
+  return {{"anyOf", kinds}};
+}
+
 void SetSchema(FieldReader& fields, const json& schema, v1::GenerateRequest* request) {
   if (request->has_format()) {
     fields.Fail("tool_choice", "comes beside another format of the answer");
@@ -108,8 +121,8 @@ void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
   call->tools = ToolParsing::kTagged;
   if (choice == nullptr || *choice == json("auto")) return;
   if (*choice == json("required")) {
-    fields.Fail("tool_choice", "'required' is not supported: give auto, or name the function");
-    return;
+    call->tools = ToolParsing::kAny;
+    return SetSchema(fields, AnyTool(by_name), request);
   }
   call->forced_tool = NamedTool(fields, *choice);
   const auto found = by_name.find(call->forced_tool);

@@ -47,6 +47,11 @@ void ToolCallReader::AddCall(absl::string_view json, absl::string_view as_it_was
   ++count_;
 }
 
+void ToolCallReader::ExpectCall() {
+  held_ = std::string(kOpen);
+  untagged_ = true;
+}
+
 ToolCallReader::Found ToolCallReader::Feed(absl::string_view text) {
   held_.append(text.data(), text.size());
   Found found;
@@ -75,7 +80,8 @@ ToolCallReader::Found ToolCallReader::Finish() {
   Found found;
   const std::string held = std::exchange(held_, {});
   if (absl::StartsWith(held, kOpen)) {
-    AddCall(absl::string_view(held).substr(kOpen.size()), held, &found);
+    const absl::string_view json = absl::string_view(held).substr(kOpen.size());
+    AddCall(json, untagged_ ? json : held, &found);
   } else {
     found.text = held;
   }
