@@ -62,7 +62,7 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
-{{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
+{{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "steering" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" $manager) -}}

@@ -25,6 +25,7 @@
 - --listen={{ join "," $listen }}
 {{- if $tcp.adminOnly }}
 - --admin_listen={{ join "," $admin }}
+- --steering=false
 {{- end }}
 - --health_listen={{ $host }}:7001
 {{- if .root.Values.metrics.enabled }}
