@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from concurrent import futures
 
 import folio
 import pytest
@@ -148,6 +149,24 @@ def test_a_gateway_serves_a_worker(host, images, manager):
     body = json.dumps({"prompt": "The capital of France is", "max_tokens": 8, "temperature": 0})
     answer = json.loads(gateway.read(f"{HTTP}/v1/completions", body))
     assert "Paris" in answer["choices"][0]["text"], answer
+
+
+def test_a_stream_of_a_gateway_outlives_its_worker(host, images, manager):
+    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    start_worker(host, images, "other")
+    gateway = start_gateway(host, images, worker, "--standby=unix:/run/folio/other.sock")
+    asking = {"prompt": PROMPT, "max_tokens": 160, "ignore_eos": True, "temperature": 0.8, "seed": 7}
+
+    def ask():
+        return json.loads(gateway.read(f"{HTTP}/v1/completions", json.dumps(asking)))["choices"][0]["text"]
+
+    expected = ask()
+    with folio.Client(manager=address(host, "manager")) as admin, futures.ThreadPoolExecutor() as pool:
+        text = pool.submit(ask)
+        until(lambda: any(one.state == "decode" for one in admin.sequences()), 60, gateway.words)
+        worker.kill()
+        assert text.result() == expected
+    assert "\nfolio_gateway_resumed_total 1\n" in gateway.read(f"{HTTP}/metrics")
 
 
 def test_all_end_on_sigterm(host, images, manager):
