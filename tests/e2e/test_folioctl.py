@@ -99,7 +99,7 @@ def test_sequences_and_page_maps(folioctl, bfloat16):
 
         output = folioctl("sequence", sequence)
         assert facts(output)["tenant"].strip() == '"team-7"'
-        rows = [line for line in output.splitlines() if line.count("|") == 2]
+        rows = [line for line in output.partition("one character: ")[0].splitlines() if line.count("|") == 2]
         assert len(rows) == 30, output  # every layer keeps something else
         assert all("█" in row or "▓" in row or "▒" in row or "░" in row for row in rows)
         assert all(int(row.rsplit("|", 1)[1]) in (16, 17, 18) for row in rows)
