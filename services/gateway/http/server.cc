@@ -57,7 +57,7 @@ class HttpServer::Loop {
   Loop& operator=(const Loop&) = delete;
 
   // Any thread.
-  void Add(std::shared_ptr<UniqueFd> socket, const HttpServerOptions& options,
+  void Add(const std::shared_ptr<UniqueFd>& socket, const HttpServerOptions& options,
            ConnectionCounts& counts) {
     asio::post(context_, [this, socket, &options, &counts] {
       std::string peer = PeerOf(socket->get());

@@ -41,7 +41,7 @@ void AppendCache(const v1::Started& started, const v1::CacheStats& cache, std::s
 }
 
 void AppendToolCalls(const std::vector<ToolCall>& calls, std::string* out) {
-  *out += "[";
+  *out += '[';
   for (size_t i = 0; i < calls.size(); ++i) {
     *out += i == 0 ? "{\"id\":" : ",{\"id\":";
     AppendJsonString(calls[i].id, out);
@@ -51,7 +51,7 @@ void AppendToolCalls(const std::vector<ToolCall>& calls, std::string* out) {
     AppendJsonString(calls[i].arguments, out);
     *out += "}}";
   }
-  *out += "]";
+  *out += ']';
 }
 
 std::vector<const v1::TokenLogprob*> Pointers(const auto& logprobs) {
@@ -75,7 +75,7 @@ void AppendMessage(const Choice& choice, std::string* out) {
     *out += ",\"tool_calls\":";
     AppendToolCalls(choice.tool_calls, out);
   }
-  *out += "}";
+  *out += '}';
 }
 
 }  // namespace
@@ -127,18 +127,18 @@ void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string*
     *out += ",\"cache\":";
     AppendCache(choice.started, choice.finished.cache(), out);
   }
-  *out += "}";
+  *out += '}';
 }
 
 std::string AnswerWriter::Whole(const std::vector<Choice>& choices, const TokenUsage& usage) const {
   std::string out = whole_;
   for (size_t i = 0; i < choices.size(); ++i) {
-    if (i > 0) out += ",";
+    if (i > 0) out += ',';
     AppendChoice(i, choices[i], &out);
   }
   out += "],\"usage\":";
   AppendUsageObject(usage, &out);
-  out += "}";
+  out += '}';
   return out;
 }
 
@@ -170,7 +170,7 @@ void AnswerWriter::AppendText(int index, absl::string_view text, const v1::Token
   BeginChunk(index, out);
   *out += chat_ ? "\"delta\":{\"content\":" : "\"text\":";
   AppendJsonString(text, out);
-  if (chat_) *out += "}";
+  if (chat_) *out += '}';
   *out += ",\"logprobs\":";
   if (!top_logprobs_.has_value() || chunk.logprobs().empty()) {
     *out += "null";
@@ -195,7 +195,7 @@ void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, std::st
   if (!piece.name.empty()) {
     *out += "\"name\":";
     AppendJsonString(piece.name, out);
-    *out += ",";
+    *out += ',';
   }
   *out += "\"arguments\":";
   AppendJsonString(piece.arguments, out);

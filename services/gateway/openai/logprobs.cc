@@ -28,7 +28,7 @@ void AppendCandidate(absl::string_view bytes, float logprob, std::string* out) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     absl::StrAppend(out, i == 0 ? "" : ",", static_cast<uint8_t>(bytes[i]));
   }
-  *out += "]";
+  *out += ']';
 }
 
 // The most likely ones, and the token itself, as OpenAI and vLLM have it.
@@ -39,15 +39,15 @@ void AppendTop(const v1::TokenLogprob& token, uint32_t top, std::string* out) {
     if (shown.contains(text)) return;
     *out += shown.empty() ? "" : ",";
     AppendJsonString(text, out);
-    *out += ":";
+    *out += ':';
     AppendNumber(logprob, out);
     shown.insert(std::move(text));
   };
-  *out += "{";
+  *out += '{';
   const int count = std::min<int>(token.top_size(), static_cast<int>(top));
   for (int i = 0; i < count; ++i) add(token.top(i).bytes(), token.top(i).logprob());
   add(token.bytes(), token.logprob());
-  *out += "}";
+  *out += '}';
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ void AppendChatLogprobs(Logprobs tokens, uint32_t top, std::string* out) {
     for (int i = 0; i < count; ++i) {
       *out += i == 0 ? "{" : ",{";
       AppendCandidate(token->top(i).bytes(), token->top(i).logprob(), out);
-      *out += "}";
+      *out += '}';
     }
     *out += "]}";
   }

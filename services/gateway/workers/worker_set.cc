@@ -162,7 +162,7 @@ class WorkerSet::State {
     return why;
   }
 
-  void Ask(size_t worker, std::function<void()> then) {
+  void Ask(size_t worker, const std::function<void()>& then) {
     client::CallOptions options;
     options.deadline = SteadyNow() + kAnswerTimeout;
     calls_[worker]->IsServing(options, [this, worker, then](const absl::StatusOr<bool>& serving) {
@@ -182,7 +182,7 @@ class WorkerSet::State {
     return workers_[worker].view.model.empty() || !workers_[worker].view.serving;
   }
 
-  void AskModel(size_t worker, std::function<void()> then) {
+  void AskModel(size_t worker, const std::function<void()>& then) {
     client::CallOptions options;
     options.deadline = SteadyNow() + kAnswerTimeout;
     calls_[worker]->GetModel(
