@@ -34,6 +34,11 @@ bool IsRequestId(absl::string_view id) {
   return true;
 }
 
+// Probes and scrapes that succeed come every few seconds and say nothing new.
+bool IsProbe(const RequestRecord& record) {
+  return record.status == 200 && (record.endpoint == "/health" || record.endpoint == "/metrics");
+}
+
 ApiError NoKey(absl::string_view message) {
   ApiError error = ErrorOf(absl::UnauthenticatedError(message));
   error.type = "invalid_request_error";
@@ -84,7 +89,9 @@ Api::Request Api::Admit(const std::shared_ptr<Exchange>& exchange) {
   auto request = std::make_unique<ApiRequest>(exchange, std::move(fields),
                                               [this](const RequestRecord& record) {
                                                 metrics_->OnEnd(record);
-                                                if (options_.access_log) WriteAccessLine(record);
+                                                if (options_.access_log && !IsProbe(record)) {
+                                                  WriteAccessLine(record);
+                                                }
                                               });
   request->record.request_id = id;
   request->record.endpoint = "other";

@@ -24,29 +24,33 @@ prometheus::Histogram& Seconds(prometheus::Registry& registry, const std::string
 
 GatewayMetrics::GatewayMetrics()
     : registry_(std::make_shared<prometheus::Registry>()),
-      requests_(Counters(*registry_, "folio_gateway_requests_total",
+      requests_(Counters(*registry_, "folio:gateway_requests_total",
                          "Requests that have ended, by endpoint and HTTP status.")),
-      prompt_tokens_(Counters(*registry_, "folio_gateway_prompt_tokens_total",
+      prompt_tokens_(Counters(*registry_, "folio:gateway_prompt_tokens_total",
                               "Tokens of the prompts of requests that have ended.")
                          .Add({})),
-      generated_tokens_(Counters(*registry_, "folio_gateway_generation_tokens_total",
+      generated_tokens_(Counters(*registry_, "folio:gateway_generation_tokens_total",
                                  "Tokens that workers generated for requests that have ended.")
                             .Add({})),
-      resumed_(Counters(*registry_, "folio_gateway_resumed_total",
+      resumed_(Counters(*registry_, "folio:gateway_resumed_total",
                         "Streams that another worker continued.")
                    .Add({})),
-      paused_(Counters(*registry_, "folio_gateway_paused_total",
+      paused_(Counters(*registry_, "folio:gateway_paused_total",
                        "Times that a stream stood still because its client did not read.")
                   .Add({})),
-      first_token_(Seconds(*registry_, "folio_gateway_time_to_first_token_seconds",
+      failed_streams_(Counters(*registry_, "folio:gateway_failed_streams_total",
+                               "Streams that failed after they had begun, with status 200.")
+                          .Add({})),
+      first_token_(Seconds(*registry_, "folio:gateway_time_to_first_token_seconds",
                            "Time from a request's arrival to its first token.")),
-      whole_request_(Seconds(*registry_, "folio_gateway_request_seconds",
+      whole_request_(Seconds(*registry_, "folio:gateway_request_seconds",
                              "Time from the arrival of a request for text to its end.")) {}
 
 void GatewayMetrics::OnEnd(const RequestRecord& record) {
   requests_.Add({{"endpoint", record.endpoint}, {"status", absl::StrCat(record.status)}})
       .Increment();
   if (record.choices == 0) return;
+  if (record.status == 200 && !record.reason.empty()) failed_streams_.Increment();
   prompt_tokens_.Increment(static_cast<double>(record.prompt_tokens));
   generated_tokens_.Increment(static_cast<double>(record.generated_tokens));
   whole_request_.Observe(absl::ToDoubleSeconds(record.total));
@@ -60,16 +64,16 @@ std::vector<prometheus::MetricFamily> GatewayGauges::Collect() const {
     return std::vector<Sample>{{static_cast<double>(value), {}}};
   };
   std::vector<prometheus::MetricFamily> families = {
-      GaugeFamily("folio_gateway_connections", "Connections of clients that are open.",
+      GaugeFamily("folio:gateway_connections", "Connections of clients that are open.",
                   number(connections_->open.load())),
-      GaugeFamily("folio_gateway_requests_running", "Requests that are being answered.",
+      GaugeFamily("folio:gateway_requests_running", "Requests that are being answered.",
                   number(connections_->answering.load())),
-      CounterFamily("folio_gateway_connections_refused_total",
+      CounterFamily("folio:gateway_connections_refused_total",
                     "Connections that were closed at once because --max_connections were open.",
                     number(connections_->refused.load())),
-      CounterFamily("folio_gateway_malformed_total", "Requests that were not HTTP or too large.",
+      CounterFamily("folio:gateway_malformed_total", "Requests that were not HTTP or too large.",
                     number(connections_->malformed.load())),
-      CounterFamily("folio_gateway_clients_left_total",
+      CounterFamily("folio:gateway_clients_left_total",
                     "Clients that left before they had their answer.",
                     number(connections_->left.load()))};
   std::vector<Sample> serving, running;
@@ -79,8 +83,8 @@ std::vector<prometheus::MetricFamily> GatewayGauges::Collect() const {
     running.push_back({static_cast<double>(worker.running), labels});
   }
   families.push_back(
-      GaugeFamily("folio_gateway_worker_serving", "Whether a worker accepts requests.", serving));
-  families.push_back(GaugeFamily("folio_gateway_worker_requests",
+      GaugeFamily("folio:gateway_worker_serving", "Whether a worker accepts requests.", serving));
+  families.push_back(GaugeFamily("folio:gateway_worker_requests",
                                  "Requests that a worker has from this gateway.", running));
   return families;
 }

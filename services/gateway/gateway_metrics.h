@@ -40,6 +40,7 @@ class GatewayMetrics {
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& resumed_;
   prometheus::Counter& paused_;
+  prometheus::Counter& failed_streams_;
   prometheus::Histogram& first_token_;
   prometheus::Histogram& whole_request_;
 };

@@ -163,8 +163,8 @@ def test_request_ids_come_back_and_reach_the_worker(gateway):
 
 
 def test_metrics_count(gateway):
-    before = gateway.metric("folio_gateway_generation_tokens_total")
+    before = gateway.metric("folio:gateway_generation_tokens_total")
     gateway.complete(prompt="a", max_tokens=7, ignore_eos=True)
-    assert gateway.metric("folio_gateway_generation_tokens_total") == before + 7
-    assert gateway.metric("folio_gateway_worker_serving") == 1
-    assert gateway.metric("folio_gateway_time_to_first_token_seconds_count") > 0
+    assert gateway.metric("folio:gateway_generation_tokens_total") == before + 7
+    assert gateway.metric("folio:gateway_worker_serving") == 1
+    assert gateway.metric("folio:gateway_time_to_first_token_seconds_count") > 0

@@ -110,7 +110,7 @@ def test_connections_are_bounded(tiny_cpu):
         for one in open_ones:
             one.close()
         wait_until(lambda: asking(gateway).status == 200, PATIENCE, "there is room again")
-        assert gateway.metric("folio_gateway_connections_refused_total") >= 1
+        assert gateway.metric("folio:gateway_connections_refused_total") >= 1
 
 
 class OnUnixSocket(http.client.HTTPConnection):

@@ -50,8 +50,8 @@ def test_a_worker_that_is_killed_is_not_seen(node):
             chunks = events(first + body)
             assert text_of(chunks) == expected["choices"][0]["text"]
             assert chunks[-1]["usage"]["completion_tokens"] == LONG["max_tokens"]
-        assert gateway.metric("folio_gateway_resumed_total") > 0
-        wait_until(lambda: gateway.metric("folio_gateway_worker_serving") == 1, PATIENCE, "one worker serves")
+        assert gateway.metric("folio:gateway_resumed_total") > 0
+        wait_until(lambda: gateway.metric("folio:gateway_worker_serving") == 1, PATIENCE, "one worker serves")
         assert gateway.complete(prompt="a", max_tokens=2).status == 200
         gateway.process.says("resumed=1")
 
@@ -71,9 +71,9 @@ def test_a_client_that_leaves_the_queue_is_forgotten(node, long_model):
     node.start_worker(model=long_model, flags=["--max_batch=1"])
     with Gateway(node) as gateway:
         first, second = (send(gateway, {**LONG, "max_tokens": 60_000}) for _ in range(2))
-        wait_until(lambda: gateway.metric("folio_gateway_requests_running") == 3, PATIENCE, "two run or wait")
+        wait_until(lambda: gateway.metric("folio:gateway_requests_running") == 3, PATIENCE, "two run or wait")
         second.close()
-        wait_until(lambda: gateway.metric("folio_gateway_clients_left_total") == 1, PATIENCE, "the second has left")
+        wait_until(lambda: gateway.metric("folio:gateway_clients_left_total") == 1, PATIENCE, "the second has left")
         first.close()
         wait_until(lambda: not node.sequences(), PATIENCE, "nothing runs")
 
@@ -92,7 +92,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(node):
             connection.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
             sockets.append(connection)
         # The system holds half of an answer, which is 5 MB.
-        wait_until(lambda: gateway.metric("folio_gateway_paused_total") >= 2, PATIENCE, "all stand still")
+        wait_until(lambda: gateway.metric("folio:gateway_paused_total") >= 2, PATIENCE, "all stand still")
         assert len(node.sequences()) == 2
         # Others are served meanwhile.
         assert gateway.complete(prompt="a", max_tokens=50, ignore_eos=True).status == 200
@@ -164,7 +164,7 @@ def test_a_draining_worker_and_a_standby(node):
         connection, response = streaming(gateway, max_tokens=10_000)
         first = response.readline()
         node.workers["first"].signal(signal.SIGTERM)
-        wait_until(lambda: gateway.metric("folio_gateway_worker_serving") == 1, PATIENCE, "the first drains")
+        wait_until(lambda: gateway.metric("folio:gateway_worker_serving") == 1, PATIENCE, "the first drains")
         assert gateway.complete(prompt="a", max_tokens=2).status == 200
         gateway.process.says("second.sock choices=1")
         assert len(events(first + response.read())) > 5_000
@@ -178,7 +178,7 @@ def test_requests_are_spread_and_sessions_stay(node):
         long = [send(gateway, {**LONG, "max_tokens": 60_000}) for _ in range(6)]
         wait_until(lambda: len(node.sequences()) == 6, PATIENCE, "all run")
         text = gateway.get("/metrics").body.decode()
-        loads = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith("folio_gateway_worker_requests{")]
+        loads = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith("folio:gateway_worker_requests{")]
         assert loads == ["3", "3"]
         for connection in long:
             connection.close()
@@ -209,4 +209,4 @@ def test_many_streams_at_once(node):
         for thread in threads:
             thread.join()
         assert not failures and texts == [expected] * 64
-        assert gateway.metric("folio_gateway_requests_running") == 1
+        assert gateway.metric("folio:gateway_requests_running") == 1

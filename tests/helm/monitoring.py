@@ -10,10 +10,10 @@ import pathlib
 import re
 import sys
 
-METRIC = re.compile(r"\b(folio:[a-z0-9_]+|(?:process|folio_gateway)_[a-z0-9_]+)\b")
-ROW = re.compile(r"^\| `((?:folio:|process_|folio_gateway_)\w+)` \| (gauge|counter|histogram) \|", re.M)
+METRIC = re.compile(r"\b(folio:[a-z0-9_]+|process_[a-z0-9_]+)\b")
+ROW = re.compile(r"^\| `((?:folio:|process_)\w+)` \| (gauge|counter|histogram) \|", re.M)
 SERVICES = pathlib.Path(__file__).resolve().parents[2] / "services"
-DEFINED = re.compile(r'"(folio:\w+|folio_gateway_\w+)"|(?:gauge|Family)\(\s*"(process_\w+)"')
+DEFINED = re.compile(r'"(folio:\w+)"|(?:gauge|Family)\(\s*"(process_\w+)"')
 # Parts of an expression that Grafana fills in.
 VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$model_name": ".*"}
 ROWS = ["Requests", "Latency", "Gateway", "Cache", "Eviction", "Failures", "Processes"]

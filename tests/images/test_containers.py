@@ -166,7 +166,7 @@ def test_a_stream_of_a_gateway_outlives_its_worker(host, images, manager):
         until(lambda: any(one.state == "decode" for one in admin.sequences()), 60, gateway.words)
         worker.kill()
         assert text.result() == expected
-    assert "\nfolio_gateway_resumed_total 1\n" in gateway.read(f"{HTTP}/metrics")
+    assert "\nfolio:gateway_resumed_total 1\n" in gateway.read(f"{HTTP}/metrics")
 
 
 def test_all_end_on_sigterm(host, images, manager):

@@ -73,8 +73,8 @@ def test_prometheus_reads_all(host, images, tmp_path):
     until(lambda: value(prometheus, "sum(folio:generation_tokens_total)") == TOKENS + MORE, 60, prometheus.words)
     until(lambda: value(prometheus, 'sum(up{job=~"folio-(manager|worker|gateway)"})') == 3, 60, prometheus.words)
     until(lambda: value(prometheus, "sum(folio:pool_pages)"), 60, prometheus.words)
-    assert value(prometheus, "folio:serving") == value(prometheus, "folio_gateway_worker_serving") == 1
-    assert value(prometheus, "folio_gateway_generation_tokens_total") == MORE
+    assert value(prometheus, "folio:serving") == value(prometheus, "folio:gateway_worker_serving") == 1
+    assert value(prometheus, "folio:gateway_generation_tokens_total") == MORE
     assert value(prometheus, 'sum(folio:pool_pages{state="free"}) / sum(folio:pool_pages)') == 1
     check_rules(prometheus)
     # A rate needs two values.
