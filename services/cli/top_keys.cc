@@ -1,6 +1,7 @@
 // The part of top_view.h about keys.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "services/cli/top_view.h"
 
@@ -21,6 +22,7 @@ bool TopView::OnKey(const Key& key) {
       if (!opened_.has_value() && selected_ < ids_.size()) {
         opened_ = ids_[selected_];
         detail_.clear();
+        detail_top_ = 0;
       }
       return true;
     case Name::kEscape:
@@ -113,6 +115,12 @@ void TopView::OnFilterKey(const Key& key) {
 }
 
 void TopView::Move(int64_t by) {
+  if (opened_.has_value()) {
+    const int64_t most = std::max<int64_t>(0, std::ssize(detail_) - size_.height + 1);
+    detail_top_ =
+        static_cast<size_t>(std::clamp<int64_t>(static_cast<int64_t>(detail_top_) + by, 0, most));
+    return;
+  }
   const auto last = static_cast<int64_t>(ids_.empty() ? 0 : ids_.size() - 1);
   selected_ =
       static_cast<size_t>(std::clamp<int64_t>(static_cast<int64_t>(selected_) + by, 0, last));

@@ -186,7 +186,8 @@ std::vector<std::string> TopView::Draw(const TopData& data, const Terminal& term
   const auto height = static_cast<size_t>(std::max(size_.height, 2));
   std::vector<std::string> lines;
   if (opened_.has_value()) {
-    lines = detail_;
+    const size_t top = std::min(detail_top_, detail_.size());
+    lines.assign(detail_.begin() + static_cast<ptrdiff_t>(top), detail_.end());
   } else {
     lines = Head(data, terminal);
     std::vector<std::string> rows = Rows(data, terminal);
@@ -216,7 +217,8 @@ std::vector<std::string> TopView::Draw(const TopData& data, const Terminal& term
     line.erase(line.find_last_not_of(' ') + 1);
   }
   lines.resize(height - 1);
-  lines.push_back(Truncate(opened_.has_value() ? "Esc or q: back to the list" : Foot(), width));
+  lines.push_back(
+      Truncate(opened_.has_value() ? "arrows scroll, Esc or q: back to the list" : Foot(), width));
   return lines;
 }
 

@@ -60,6 +60,7 @@ class TopView {
   std::vector<uint64_t> ids_;  // of the rows drawn last
   std::optional<uint64_t> opened_;
   std::vector<std::string> detail_;
+  size_t detail_top_ = 0;  // the first line of it that is shown
   std::string note_;
 };
 

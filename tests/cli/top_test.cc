@@ -110,6 +110,14 @@ TEST_F(Top, SortsFiltersAndOpens) {
   EXPECT_EQ(view_.opened(), 9U);
   view_.SetDetail({"the sequence"});
   EXPECT_THAT(Text(), AllOf(HasSubstr("the sequence"), Not(HasSubstr("job 7"))));
+  view_.OnKey({Key::Name::kDown});  // all of it is shown
+  EXPECT_THAT(Text(), HasSubstr("the sequence"));
+  std::vector<std::string> lines(40, "line");
+  lines.back() = "the last line";
+  view_.SetDetail(lines);
+  EXPECT_THAT(Text(), Not(HasSubstr("the last line")));
+  view_.OnKey({Key::Name::kEnd});
+  EXPECT_THAT(Text(), HasSubstr("the last line"));
   view_.OnKey({Key::Name::kEscape});
   EXPECT_FALSE(view_.opened().has_value());
   view_.OnKey({Key::Name::kEscape});
