@@ -46,7 +46,7 @@ TEST(Open, RefusesWhatIsTooLong) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("resume_token: has 5 bytes"));
   message.clear_resume_token();
-  message.mutable_output()->add_stop(std::string(20000, 's'));
+  message.mutable_output()->add_stop(std::string(100000, 's'));
   refused = MakeOpenRequest(FromMessage(message), WorkerId(3), kOpenRules).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("output: has"));

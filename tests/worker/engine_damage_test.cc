@@ -151,14 +151,22 @@ std::vector<BadRecord> BadRecords() {
   add("max_new_tokens is 0").open.max_new_tokens = TokenCount(0);
   wire::OutputOptions output;
   output.logprobs = 4000000000;
-  add("its number of log-probabilities").open.output = wire::Serialize(output);
+  add("logprobs is 4000000000").open.output = wire::Serialize(output);
   output = {};
   output.stop.assign(17, "stop");
-  add("its stop strings").open.output = wire::Serialize(output);
+  add("stop has 17 strings").open.output = wire::Serialize(output);
   output.stop = {""};
-  add("its stop strings").open.output = wire::Serialize(output);
+  add("stop[0] must not be empty").open.output = wire::Serialize(output);
   output.stop = {std::string(257, 'x')};
-  add("its stop strings").open.output = wire::Serialize(output);
+  add("stop[0] is 257 bytes long").open.output = wire::Serialize(output);
+  output = {};
+  output.stop_tokens = {TokenId(UINT32_MAX)};
+  add("stop_token_ids[0] is 4294967295").open.output = wire::Serialize(output);
+  output = {};
+  output.min_tokens = 4000000000;
+  add("min_tokens is 4000000000").open.output = wire::Serialize(output);
+  add("sampling.logit_bias has token 4294967295").open.sampling.changes.biases = {
+      {TokenId(UINT32_MAX), 1}};
   add("its output options").open.output = "\xff\xff";
   // The chunk that ends the prompt would have fewer rows than are to score it.
   add("only 1 of the last 4 tokens of its prompt",

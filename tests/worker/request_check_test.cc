@@ -64,7 +64,7 @@ TEST(CheckGenerate, RefusesByName) {
       {kText + "stop: 'a' stop: '" + many + "'", "stop[1] is 257 bytes long, the most is 256"},
       {kText + "label: '" + many + "'", "label is 257 bytes long"},
       {kText + "max_tokens: 2048", "max_tokens is 2048; with the input's"},
-      {kText + "max_tokens: 4294967295", "the model's context of 2048"},
+      {kText + "max_tokens: 4294967294", "the model's context of 2048"},
       {kText + "resume { sequence_id: 1 resume_token: '0123456789abcdef' }", "resume goes alone"},
       {"logprobs: 0 resume { resume_token: '0123456789abcdef' }", "resume goes alone"},
       {"resume { sequence_id: 1 resume_token: 'x' }", "resume.resume_token is 1 bytes long"},
@@ -220,6 +220,8 @@ TEST(CheckGenerate, FillsInDefaults) {
   EXPECT_TRUE(CheckGenerate(request, TinyLimits()).ok());
   request.set_max_tokens(49);
   EXPECT_FALSE(CheckGenerate(request, TinyLimits()).ok());
+  request.set_max_tokens(UINT32_MAX);  // all that is left
+  EXPECT_EQ(CheckGenerate(request, TinyLimits())->max_new_tokens, 48u);
 }
 
 TEST(CheckScore, RefusesByName) {
