@@ -35,10 +35,10 @@ OutputFormat FormatNamed(const std::string& name) {
 // As --address says: a flag comes first, then the environment, then the named context. But a
 // context that a flag names comes before the environment.
 std::string Address(const Context& context, const std::string& named, const char* variable,
-                    std::string otherwise) {
+                    const std::string& otherwise) {
   if (!context.address.empty()) return context.address;
   if (context.named_by_flag && !named.empty()) return named;
-  return Environment(variable, named.empty() ? std::move(otherwise) : named);
+  return Environment(variable, named.empty() ? otherwise : named);
 }
 
 struct GlobalFlags {

@@ -17,7 +17,7 @@ struct ChatFlags {
   CacheFlags cache;
   SamplingFlags sampling;
   LengthFlags length;
-  RuleFlags rules;
+  RuleFlags rule;
 };
 
 class Conversation {
@@ -127,7 +127,7 @@ absl::Status Chat(const ChatFlags& flags, Context& context) {
   *base.mutable_cache() = *cache;
   *base.mutable_sampling() = flags.sampling.ToProto();
   flags.length.Fill(&base);
-  if (absl::Status status = flags.rules.Fill(&base); !status.ok()) return status;
+  if (absl::Status status = flags.rule.Fill(&base); !status.ok()) return status;
   const auto client = context.ConnectWorker();
   if (!client.ok()) return client.status();
   return Conversation(flags, std::move(base), **client, context).Run();
@@ -147,7 +147,7 @@ void AddChat(CLI::App& root, Context& context) {
   flags->cache.Add(*command);
   flags->sampling.Add(*command);
   flags->length.Add(*command);
-  flags->rules.Add(*command);
+  flags->rule.Add(*command);
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Chat(*flags, context); }; });
 }

@@ -17,7 +17,7 @@ struct GenerateFlags {
   CacheFlags cache;
   SamplingFlags sampling;
   LengthFlags length;
-  RuleFlags rules;
+  RuleFlags rule;
   std::optional<uint32_t> logprobs;
   bool stats = false;
   bool map = false;
@@ -57,7 +57,7 @@ absl::Status Generate(const GenerateFlags& flags, Context& context) {
   *request.mutable_cache() = *cache;
   *request.mutable_sampling() = flags.sampling.ToProto();
   flags.length.Fill(&request);
-  if (absl::Status status = flags.rules.Fill(&request); !status.ok()) return status;
+  if (absl::Status status = flags.rule.Fill(&request); !status.ok()) return status;
   if (flags.logprobs.has_value()) request.set_logprobs(*flags.logprobs);
   request.set_report_evictions(flags.map);
 
@@ -90,7 +90,7 @@ void AddGenerate(CLI::App& root, Context& context) {
   flags->cache.Add(*command);
   flags->sampling.Add(*command);
   flags->length.Add(*command);
-  flags->rules.Add(*command);
+  flags->rule.Add(*command);
   command->add_option("--logprobs", flags->logprobs,
                       "Show each token's log-probability, and the N likeliest (at most 20)");
   command->add_flag("--stats", flags->stats, "Show times, tokens and pages after the answer");

@@ -14,7 +14,7 @@
 namespace folio::load {
 namespace {
 
-SteadyTime At(double seconds) { return SteadyTime(absl::Seconds(seconds)); }
+SteadyTime Moment(double seconds) { return SteadyTime(absl::Seconds(seconds)); }
 
 TEST(Histogram, HasPercentilesOfWhatWasAdded) {
   Histogram times;
@@ -65,8 +65,8 @@ TEST(Histogram, SumsAreAsIfAllWereInOne) {
 // 0.2 s to the first token, gaps of 40 and 60 ms that bring 3 tokens, 1 s in all.
 Outcome AnAnswer() {
   Outcome outcome;
-  outcome.asked = At(5);
-  outcome.ended = At(6);
+  outcome.asked = Moment(5);
+  outcome.ended = Moment(6);
   outcome.first = 0.2;
   outcome.gaps = {0.04F, 0.06F};
   outcome.per_token = 0.1 / 3;
@@ -145,17 +145,17 @@ TEST(Tally, CountsAnswersAndFailuresApart) {
 TEST(FullLoad, CountsWhileAllClientsDecode) {
   FullLoad full(2);
   full.Count(1);
-  full.Begin(At(1));
+  full.Begin(Moment(1));
   full.Count(50);
   full.Count(1);
-  full.Begin(At(3));
+  full.Begin(Moment(3));
   full.Count(100);
-  full.End(At(5));
+  full.End(Moment(5));
   full.Count(7);
-  full.Begin(At(6));
+  full.Begin(Moment(6));
   full.Count(10);
-  full.End(At(6.5));
-  full.End(At(8));
+  full.End(Moment(6.5));
+  full.End(Moment(8));
   EXPECT_EQ(full.tokens(), 169);
   EXPECT_EQ(full.counted(), 110);
   EXPECT_NEAR(full.seconds(), 2.5, 1e-9);

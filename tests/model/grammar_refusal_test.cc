@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/text/utf8.h"
 #include "tests/model/grammar_walk.h"
 
@@ -80,8 +81,7 @@ std::vector<Refusal> Refusals() {
            [] {
              std::string doubling;
              for (int i = 1; i <= 30; ++i) {
-               const std::string inner = " T" + std::to_string(i - 1);
-               doubling += "T" + std::to_string(i) + ":" + inner + inner + "\n";
+               absl::StrAppend(&doubling, "T", i, ": T", i - 1, " T", i - 1, "\n");
              }
              return doubling;
            }(),

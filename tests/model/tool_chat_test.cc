@@ -63,7 +63,7 @@ TEST(ToolChatTest, WhatIsWrongIsTold) {
   const std::string deep = std::string(65, '[') + std::string(65, ']');
   std::string many = "[0";
   for (size_t i = 0; i < kMaxChatValues; ++i) many += ",0";
-  many += "]";
+  many += ']';
   const struct {
     std::string fields, tools, arguments, problem;
   } cases[] = {

@@ -10,21 +10,12 @@
 #include <vector>
 
 #include "tests/testing/tiny_vocabulary.h"
+#include "tests/worker/tiny_tokenizer.h"
 
 namespace folio::worker {
 namespace {
 
-const model::Tokenizer& TinyTokenizer() {
-  static const model::Tokenizer* const tokenizer = [] {
-    model::TokenizerSpec spec;
-    spec.tokenizer_json = folio::testing::TinyTokenizerJson().dump();
-    spec.eos_ids = {folio::testing::kTinyImEnd};
-    auto made = model::Tokenizer::Create(spec, folio::testing::kTinyVocab);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
-  }();
-  return *tokenizer;
-}
+using testing::TinyTokenizer;
 
 std::vector<TokenId> Encode(const std::string& text) { return *TinyTokenizer().Encode(text); }
 

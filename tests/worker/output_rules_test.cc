@@ -14,6 +14,7 @@
 
 #include "services/base/thread_time.h"
 #include "tests/testing/tiny_vocabulary.h"
+#include "tests/worker/tiny_tokenizer.h"
 
 namespace folio::worker {
 namespace {
@@ -22,20 +23,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
+using testing::TinyTokenizer;
+
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr uint32_t kEos = folio::testing::kTinyImEnd;
-
-const model::Tokenizer& TinyTokenizer() {
-  static const model::Tokenizer* const tokenizer = [] {
-    model::TokenizerSpec spec;
-    spec.tokenizer_json = folio::testing::TinyTokenizerJson().dump();
-    spec.eos_ids = {kEos};
-    auto made = model::Tokenizer::Create(spec, folio::testing::kTinyVocab);
-    EXPECT_TRUE(made.ok()) << made.status();
-    return made->release();
-  }();
-  return *tokenizer;
-}
 
 // Token, and then how often the answer has it, whether the text has it, and its bias.
 using Edits = std::map<uint32_t, std::tuple<uint32_t, bool, float>>;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -15,8 +14,6 @@ namespace folio::gateway {
 namespace {
 
 using nlohmann::json;
-
-constexpr int64_t kMost32 = std::numeric_limits<uint32_t>::max();
 
 constexpr std::array<absl::string_view, 13> kFields = {
     "policy",        "budget",       "schedule",   "sink_tokens",

@@ -16,8 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMostTop = 20;  // as many candidates as a worker gives
-constexpr int64_t kMostTokens = std::numeric_limits<uint32_t>::max() - 1;
 constexpr uint32_t kRestOfContext = std::numeric_limits<uint32_t>::max();
 
 void ReadLogprobs(FieldReader& fields, Call* call, v1::GenerateRequest* request) {

@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost32 = std::numeric_limits<uint32_t>::max();
-// 4294967295 asks for what the model's context leaves.
-constexpr int64_t kMostTokens = kMost32 - 1;
-
 void ReadLogitBias(FieldReader& fields, v1::SamplingParams* sampling) {
   const json* biases = fields.Object("logit_bias");
   if (biases == nullptr) return;

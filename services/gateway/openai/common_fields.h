@@ -3,11 +3,19 @@
 #ifndef FOLIO_SERVICES_GATEWAY_OPENAI_COMMON_FIELDS_H_
 #define FOLIO_SERVICES_GATEWAY_OPENAI_COMMON_FIELDS_H_
 
+#include <cstdint>
+#include <limits>
+
 #include "folio/v1/inference.pb.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/field_reader.h"
 
 namespace folio::gateway {
+
+inline constexpr int64_t kMost32 = std::numeric_limits<uint32_t>::max();
+// The number above it asks the worker for all that the context leaves.
+inline constexpr int64_t kMostTokens = kMost32 - 1;
+inline constexpr int64_t kMostTop = 20;  // as many candidates as a worker gives
 
 // Fills in the call and `request`, of which each choice is a copy. Returns how many choices each
 // prompt has. Errors are the reader's.

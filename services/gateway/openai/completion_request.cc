@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMostTop = 20;         // as many candidates as a worker gives
 constexpr uint32_t kDefaultTokens = 16;  // OpenAI's
 
 bool IsTokens(const json& value) {
