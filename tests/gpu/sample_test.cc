@@ -228,7 +228,10 @@ TEST_F(GpuSampleTest, ChangesLogitsAsTheCpu) {
     for (size_t i = 0; i < edits.size(); ++i) {
       rows.push_back(Row(i % 3 == 0 ? 0.0f : 0.9f, i % 5 == 0 ? 20 : 0, 0.95f, 0));
       tokens[i] = RandomEdits(i % 4 == 0 ? 0 : 1 + random_() % std::min(vocab, 1200u), vocab);
-      if (i % 6 == 1) tokens[i].front() = {TokenId(last[i]), 1, true, 0.5f};
+      if (i % 6 == 1) {
+        std::erase_if(tokens[i], [&](const auto& one) { return one.token.value() == last[i]; });
+        tokens[i].push_back({TokenId(last[i]), 1, true, 0.5f});
+      }
       if (i % 3 == 1) allowed[i] = RandomBits(i % 2 == 0 ? vocab : vocab / 2);
       edits[i].presence_penalty = 0.5f;
       edits[i].frequency_penalty = 0.25f;
