@@ -8,11 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "folio/v1/inference.grpc.pb.h"
 #include "services/client/channel.h"
 #include "services/client/resumption.h"
+#include "services/client/running_count.h"
 #include "services/client/utf8_check.h"
 #include "services/grpc/grpc_deadline.h"
 
@@ -39,23 +38,10 @@ class Streams::State {
     return all[turn_.fetch_add(1, std::memory_order_relaxed) % all.size()];
   }
 
-  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    ++running_;
-  }
-  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    --running_;
-  }
-  void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
-    const absl::MutexLock lock(&mutex_, absl::Condition(&none));
-  }
+  RunningCount running;
 
  private:
   std::atomic<size_t> turn_ = 0;
-  absl::Mutex mutex_;
-  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // A generation, which deletes itself at its end. gRPC calls it on one thread at a time, because an
@@ -70,7 +56,7 @@ class Streams::Stream {
         options_(std::move(options)),
         gate_(std::move(gate)),
         resumption_(request) {
-    state_->Begin();
+    state_->running.Begin();
   }
 
   void Begin(const GenerateRequest& request) {
@@ -127,7 +113,7 @@ class Streams::Stream {
     State* const state = state_;
     listener_->OnEnd(status);
     delete this;
-    state->End();
+    state->running.End();
   }
 
   State* const state_;
@@ -197,7 +183,7 @@ void Streams::Stream::Try(const GenerateRequest& request) {
 }
 
 Streams::Streams(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Streams::~Streams() { state_->AwaitNone(); }
+Streams::~Streams() { state_->running.AwaitNone(); }
 
 absl::StatusOr<std::unique_ptr<Streams>> Streams::Connect(const std::vector<std::string>& addresses,
                                                           const StreamsOptions& options) {

@@ -2,16 +2,14 @@
 
 #include <grpcpp/support/channel_arguments.h>
 
-#include <cstddef>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "folio/v1/inference.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "services/client/channel.h"
+#include "services/client/running_count.h"
 #include "services/client/utf8_check.h"
 
 namespace folio::client {
@@ -26,26 +24,10 @@ class WorkerCalls::State {
         inference(Inference::NewStub(endpoint.channel)),
         health(Health::NewStub(endpoint.channel)) {}
 
-  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    ++running_;
-  }
-  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    --running_;
-  }
-  void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
-    const absl::MutexLock lock(&mutex_, absl::Condition(&none));
-  }
-
   const Endpoint endpoint;
   const std::unique_ptr<Inference::Stub> inference;
   const std::unique_ptr<Health::Stub> health;
-
- private:
-  absl::Mutex mutex_;
-  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  RunningCount running;
 };
 
 namespace {
@@ -71,13 +53,13 @@ void Run(State* state, std::type_identity_t<Interface>* callbacks,
   auto* const call = new Unary<Request, Response>;
   call->request = std::move(request);
   Prepare(options, &call->context);
-  state->Begin();
+  state->running.Begin();
   const auto ended = [state, call, done = std::move(done)](const grpc::Status& status) {
     absl::StatusOr<Response> answer = std::move(call->response);
     if (!status.ok()) answer = FromGrpc(state->endpoint, status);
     delete call;
     done(std::move(answer));
-    state->End();
+    state->running.End();
   };
   // A context that is cancelled before its call is started ends the call at once.
   call->running.emplace(options.cancellation, &call->context);
@@ -87,7 +69,7 @@ void Run(State* state, std::type_identity_t<Interface>* callbacks,
 }  // namespace
 
 WorkerCalls::WorkerCalls(std::unique_ptr<State> state) : state_(std::move(state)) {}
-WorkerCalls::~WorkerCalls() { state_->AwaitNone(); }
+WorkerCalls::~WorkerCalls() { state_->running.AwaitNone(); }
 
 absl::StatusOr<std::unique_ptr<WorkerCalls>> WorkerCalls::Connect(const std::string& address,
                                                                   const ConnectOptions& options) {
