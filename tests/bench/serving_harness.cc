@@ -206,7 +206,7 @@ std::shared_ptr<worker::Submission> ServingHarness::MakeSubmission(const Workloa
   submission->request.max_new_tokens = new_tokens;
   submission->request.cache.bytes = workload.cache.SerializeAsString();
   submission->request.sampling.seed = 1;
-  submission->request.ignore_eos = true;
+  submission->request.output.ignore_eos = true;
   submission->request.label = absl::StrCat("bench-", sequence);
   return submission;
 }

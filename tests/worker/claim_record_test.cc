@@ -62,8 +62,8 @@ TEST(TakeRequest, GivesWhatTheFirstClientAskedFor) {
   EXPECT_EQ(request.sampling.top_p, 0.9F);
   EXPECT_EQ(request.sampling.seed, 7U);
   EXPECT_EQ(request.label, "mine");
-  EXPECT_EQ(request.stop, std::vector<std::string>{"stop"});
-  EXPECT_EQ(request.top_logprobs, 2);
+  EXPECT_EQ(request.output.stop, std::vector<std::string>{"stop"});
+  EXPECT_EQ(request.output.logprobs, 2);
 }
 
 TEST(TakeRequest, TheLimitsThemselvesFit) {

@@ -99,7 +99,7 @@ TEST_F(DeliveryTest, ACutCharacterComesWithTheTokenThatCompletesIt) {
 }
 
 TEST_F(DeliveryTest, TheTextEndsBeforeAStopString) {
-  submission_.request.stop = {"never", "xy"};
+  submission_.request.output.stop = {"never", "xy"};
   Start();
   const std::vector<TokenId> tokens = Encode("abcxyz");
   bool finished = false;
@@ -113,7 +113,7 @@ TEST_F(DeliveryTest, TheTextEndsBeforeAStopString) {
 }
 
 TEST_F(DeliveryTest, ABeginningOfAStopStringIsSentAtTheEnd) {
-  submission_.request.stop = {"xyz"};
+  submission_.request.output.stop = {"xyz"};
   submission_.request.max_new_tokens = static_cast<uint32_t>(Encode("qxy").size());
   Start();
   for (const TokenId token : Encode("qxy")) Take(token);
@@ -130,13 +130,13 @@ TEST_F(DeliveryTest, AnEndTokenFinishesUnlessItIsIgnored) {
   EXPECT_EQ(finished().reason, FinishReason::kEos);
   EXPECT_EQ(client_.text(), "");
 
-  submission_.request.ignore_eos = true;
+  submission_.request.output.ignore_eos = true;
   Start();
   EXPECT_FALSE(Take(TokenId(folio::testing::kTinyImEnd)));
 }
 
 TEST_F(DeliveryTest, LogprobsGoWithTheirTokens) {
-  submission_.request.top_logprobs = 1;
+  submission_.request.output.logprobs = 1;
   Start();
   model::SegmentOutput output;
   output.token = Encode("a").front();
@@ -157,7 +157,7 @@ TEST_F(DeliveryTest, LogprobsGoWithTheirTokens) {
 TEST_F(DeliveryTest, AReplaySendsWhatTheClientLacks) {
   const std::vector<TokenId> tokens = Encode("abcdef");
   ASSERT_GE(tokens.size(), 4u);
-  submission_.request.top_logprobs = 0;
+  submission_.request.output.logprobs = 0;
   submission_.request.resume = {SequenceId(1), {tokens.begin(), tokens.begin() + 2}};
   Start();
   EXPECT_FALSE(delivery_->Replay({tokens.begin(), tokens.end() - 1}, [] { return CacheStats{}; }));

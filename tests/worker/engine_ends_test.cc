@@ -126,7 +126,7 @@ TEST_P(EngineEnds, StopStringsEndTheTextBeforeThem) {
     if (FirstInvalidUtf8(stop)) continue;  // cuts a character
     ++checked;
     SequenceRequest request = Make(ask);
-    request.stop = {"never in there, surely", stop};
+    request.output.stop = {"never in there, surely", stop};
     const auto stopped = harness.Run(std::move(request));
     ASSERT_TRUE(stopped->status.ok()) << stopped->status;
     EXPECT_EQ(stopped->text(), text.substr(0, text.find(stop)));
@@ -179,7 +179,7 @@ TEST_P(EngineEnds, EndTokens) {
     if (eos == whole->tokens.end()) continue;
     ++ended;
     SequenceRequest request = Make(ask);
-    request.ignore_eos = false;
+    request.output.ignore_eos = false;
     const auto got = harness.Run(std::move(request));
     EXPECT_EQ(got->finished.reason(), v1::FINISH_REASON_EOS);
     EXPECT_EQ(got->tokens, std::vector<uint32_t>(whole->tokens.begin(), eos + 1));

@@ -260,8 +260,8 @@ SequenceRequest Make(const Ask& ask) {
   request.cache.bytes = cache.SerializeAsString();
   request.sampling.temperature = ask.temperature;
   request.sampling.seed = ask.seed;
-  request.ignore_eos = true;
-  request.top_logprobs = 0;
+  request.output.ignore_eos = true;
+  request.output.logprobs = 0;
   request.report_evictions = true;
   return request;
 }

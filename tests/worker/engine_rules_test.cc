@@ -28,7 +28,7 @@ class EngineRules : public ::testing::TestWithParam<int> {
   static SequenceRequest Request(LogitChanges changes, float temperature = 0) {
     SequenceRequest request = Make({.prompt = 30, .seed = 4, .temperature = temperature});
     request.sampling.changes = std::move(changes);
-    request.ignore_eos = true;
+    request.output.ignore_eos = true;
     return request;
   }
   std::vector<uint32_t> Run(SequenceRequest request) {
@@ -72,9 +72,9 @@ TEST_P(EngineRules, BiasesForceAndExclude) {
 
 TEST_P(EngineRules, AnAnswerHasItsLeastLength) {
   SequenceRequest request = Request({0, 0, 1, {{TokenId(7), 100}}});
-  request.stop_tokens = {TokenId(7)};
+  request.output.stop_tokens = {TokenId(7)};
   EXPECT_EQ(Run(request).size(), 1U);
-  request.min_new_tokens = 9;
+  request.output.min_tokens = 9;
   const std::vector<uint32_t> tokens = Run(request);
   ASSERT_EQ(tokens.size(), 10U);
   EXPECT_EQ(tokens.back(), 7U);
@@ -84,7 +84,7 @@ TEST_P(EngineRules, AFormHoldsBesideFreeText) {
   const SequenceRequest free = Request({});
   const std::vector<uint32_t> expected = Run(free);
   SequenceRequest formed = Request({}, 1);
-  formed.ignore_eos = false;
+  formed.output.ignore_eos = false;
   auto grammar = TinyLimits().tokenizer->CompileGrammar(model::GrammarKind::kRegex, "(ab|ba){4}");
   ASSERT_TRUE(grammar.ok()) << grammar.status();
   formed.grammar = *grammar;
@@ -101,11 +101,11 @@ TEST_P(EngineRules, AFormHoldsBesideFreeText) {
 
 TEST_P(EngineRules, ASequenceWithoutATokenLeftEndsAlone) {
   SequenceRequest request = Request({}, 0);
-  request.ignore_eos = false;
+  request.output.ignore_eos = false;
   auto grammar = TinyLimits().tokenizer->CompileGrammar(model::GrammarKind::kRegex, "a");
   ASSERT_TRUE(grammar.ok()) << grammar.status();
   request.grammar = *grammar;
-  request.min_new_tokens = 5;
+  request.output.min_tokens = 5;
   Recorder lost, beside;
   const SequenceRequest free = Request({});
   harness_.Push(request, &lost);

@@ -96,8 +96,8 @@ TEST_F(OutputRulesTest, ABiasOfMinusAHundredExcludesAToken) {
 }
 
 TEST_F(OutputRulesTest, TokensThatEndTheAnswerAreKeptBack) {
-  request_.min_new_tokens = 2;
-  request_.stop_tokens = {TokenId(7), TokenId(kEos)};
+  request_.output.min_tokens = 2;
+  request_.output.stop_tokens = {TokenId(7), TokenId(kEos)};
   request_.sampling.changes.biases = {{TokenId(7), 1}};
   OutputRules rules = Begin();
   const auto never = std::tuple(0, false, kNever);
@@ -110,9 +110,9 @@ TEST_F(OutputRulesTest, TokensThatEndTheAnswerAreKeptBack) {
   EXPECT_EQ(ByToken(rules.Edits(2)), later);  // before the second token is known
   ASSERT_TRUE(rules.Take(TokenId(9)).ok());
   EXPECT_EQ(ByToken(rules.Edits(2)), later);
-  request_.ignore_eos = true;
+  request_.output.ignore_eos = true;
   early.erase(kEos);
-  request_.stop_tokens = {TokenId(7)};
+  request_.output.stop_tokens = {TokenId(7)};
   EXPECT_EQ(ByToken(Begin().Edits(0)), early);
 }
 

@@ -197,7 +197,7 @@ TEST(CheckGenerate, FillsInDefaults) {
   const auto few = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_EQ(few->max_new_tokens, kDefaultMaxTokens);
-  EXPECT_EQ(few->top_logprobs, -1);
+  EXPECT_EQ(few->output.logprobs, std::nullopt);
   EXPECT_TRUE(few->sampling.seed.has_value());
   const auto other = CheckGenerate(Parse<v1::GenerateRequest>(kText), TinyLimits());
   EXPECT_NE(few->sampling.seed, other->sampling.seed);
@@ -215,7 +215,7 @@ TEST(CheckGenerate, FillsInDefaults) {
   ASSERT_TRUE(most.ok()) << most.status();
   EXPECT_EQ(most->max_new_tokens, 48u);
   EXPECT_EQ(most->sampling.seed, 0u);
-  EXPECT_EQ(most->top_logprobs, 0);
+  EXPECT_EQ(most->output.logprobs, 0);
   request.set_max_tokens(48);
   EXPECT_TRUE(CheckGenerate(request, TinyLimits()).ok());
   request.set_max_tokens(49);

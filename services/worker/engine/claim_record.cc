@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<TokenId>> TakeRequest(const ClaimResult& record,
   request->label = record.label;
   request->tenant = record.tenant;
   request->priority = record.priority;
-  SetOutput(*output, request);
+  request->output = *output;
 
   std::vector<TokenId> sampled(prompt_end, record.tokens.end());
   const std::vector<TokenId>& received = request->resume->received;

@@ -13,7 +13,7 @@ Delivery::Delivery(const model::Tokenizer* tokenizer, const Submission* submissi
 
 void Delivery::Start(Started started) {
   admitted_ = SteadyNow();
-  text_.emplace(tokenizer_, submission_->request.stop);
+  text_.emplace(tokenizer_, submission_->request.output.stop);
   submission_->sink->OnEvent(std::move(started));
 }
 
@@ -38,7 +38,7 @@ bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) 
   if (reason != FinishReason::kUnspecified) {
     stop_token = output.token;
   } else if (!request.scoring()) {
-    piece = text_->Feed(output.token, /*may_stop=*/outputs_ >= request.min_new_tokens);
+    piece = text_->Feed(output.token, /*may_stop=*/outputs_ >= request.output.min_tokens);
   }
   held_.text += piece.text;
   // The characters of the tokens before this one are whole, although this one's are not.
@@ -68,7 +68,7 @@ bool Delivery::Take(const model::SegmentOutput& output, CacheStatsReader cache) 
 
 void Delivery::HoldToken(const model::SegmentOutput& output) {
   held_.tokens.push_back(output.token);
-  if (submission_->request.top_logprobs < 0) return;
+  if (!submission_->request.output.logprobs.has_value()) return;
   TokenLogprob& logprob = held_.logprobs.emplace_back();
   logprob.token = output.token;
   logprob.logprob = output.logprob;
@@ -101,9 +101,9 @@ void Delivery::AddChunk() {
 
 FinishReason Delivery::EndOf(TokenId token) const {
   const SequenceRequest& request = submission_->request;
-  if (request.scoring() || outputs_ < request.min_new_tokens) return FinishReason::kUnspecified;
-  if (!request.ignore_eos && tokenizer_->IsEos(token)) return FinishReason::kEos;
-  const std::vector<TokenId>& stops = request.stop_tokens;
+  if (request.scoring() || outputs_ < request.output.min_tokens) return FinishReason::kUnspecified;
+  if (!request.output.ignore_eos && tokenizer_->IsEos(token)) return FinishReason::kEos;
+  const std::vector<TokenId>& stops = request.output.stop_tokens;
   const bool stop = std::find(stops.begin(), stops.end(), token) != stops.end();
   return stop ? FinishReason::kStop : FinishReason::kUnspecified;
 }

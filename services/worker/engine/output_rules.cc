@@ -18,8 +18,8 @@ constexpr absl::Duration kShown = absl::Milliseconds(1);
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 std::vector<TokenId> EndsOf(const SequenceRequest& request, const model::Tokenizer& tokenizer) {
-  std::vector<TokenId> ends = request.stop_tokens;
-  if (request.ignore_eos) return ends;
+  std::vector<TokenId> ends = request.output.stop_tokens;
+  if (request.output.ignore_eos) return ends;
   for (const uint32_t id : tokenizer.eos_ids()) ends.emplace_back(id);
   return ends;
 }
@@ -61,7 +61,7 @@ OutputRules::OutputRules(const SequenceRequest* request, const model::Tokenizer*
   for (const LogitBias& one : changes_->biases) {
     EditOf(one.token).bias = one.bias <= -wire::kMaxBias ? kNever : one.bias;
   }
-  if (request->min_new_tokens > 0) ends_ = EndsOf(*request, *tokenizer);
+  if (request->output.min_tokens > 0) ends_ = EndsOf(*request, *tokenizer);
   KeepEndBack();
 }
 
@@ -70,8 +70,8 @@ absl::StatusOr<OutputRules> OutputRules::Begin(const SequenceRequest* request,
   OutputRules rules(request, tokenizer);
   std::shared_ptr<const model::Grammar> grammar = request->grammar;
   if (grammar == nullptr) {
-    if (request->format.kind == wire::OutputFormat::Kind::kFree) return rules;
-    auto compiled = CompileFormat(request->format, *tokenizer);
+    if (request->output.format.kind == wire::OutputFormat::Kind::kFree) return rules;
+    auto compiled = CompileFormat(request->output.format, *tokenizer);
     if (!compiled.ok()) return compiled.status();
     grammar = *std::move(compiled);
   }
@@ -123,7 +123,7 @@ model::LogitEdits OutputRules::Edits(uint32_t output) const {
   edits.presence_penalty = changes_->presence_penalty;
   edits.frequency_penalty = changes_->frequency_penalty;
   edits.repetition_penalty = changes_->repetition_penalty;
-  edits.tokens = output < request_->min_new_tokens ? early_ : edits_;
+  edits.tokens = output < request_->output.min_tokens ? early_ : edits_;
   edits.counts_last = changes_->penalizes() && output > taken_;
   edits.allowed = allowed_;
   return edits;
@@ -136,7 +136,7 @@ model::LogitEdit& OutputRules::EditOf(TokenId token) {
 }
 
 void OutputRules::KeepEndBack() {
-  if (taken_ >= request_->min_new_tokens) return;
+  if (taken_ >= request_->output.min_tokens) return;
   early_ = edits_;
   for (const TokenId end : ends_) {
     const auto place = places_.find(end.value());

@@ -16,7 +16,8 @@ SamplingRecord SamplingOf(const SamplingParameters& parameters) {
 void WantOutput(const Sequence& sequence, model::StepSegment* segment) {
   segment->want_output = true;
   segment->sampling = SamplingOf(sequence.request().sampling);
-  segment->top_logprobs = sequence.request().top_logprobs;
+  const std::optional<uint32_t> logprobs = sequence.request().output.logprobs;
+  segment->top_logprobs = logprobs ? static_cast<int>(*logprobs) : -1;
   const uint32_t output = sequence.state().progress().outputs_enqueued;
   segment->target = sequence.state().Known(output);
   if (!segment->target.has_value()) segment->target = sequence.request().ForcedToken(output);

@@ -36,26 +36,6 @@ absl::Status CheckStopTokens(const std::vector<TokenId>& tokens, uint32_t vocab)
 
 }  // namespace
 
-wire::OutputOptions OutputOf(const SequenceRequest& request) {
-  wire::OutputOptions output;
-  output.stop = request.stop;
-  output.ignore_eos = request.ignore_eos;
-  if (request.top_logprobs >= 0) output.logprobs = static_cast<uint32_t>(request.top_logprobs);
-  output.min_tokens = request.min_new_tokens;
-  output.stop_tokens = request.stop_tokens;
-  output.format = request.format;
-  return output;
-}
-
-void SetOutput(const wire::OutputOptions& output, SequenceRequest* request) {
-  request->stop = output.stop;
-  request->ignore_eos = output.ignore_eos;
-  request->top_logprobs = output.logprobs ? static_cast<int>(*output.logprobs) : -1;
-  request->min_new_tokens = output.min_tokens;
-  request->stop_tokens = output.stop_tokens;
-  request->format = output.format;
-}
-
 absl::Status CheckOutput(const wire::OutputOptions& output, uint32_t vocab) {
   if (absl::Status s = CheckStops(output.stop); !s.ok()) return s;
   if (absl::Status s = CheckStopTokens(output.stop_tokens, vocab); !s.ok()) return s;
@@ -96,7 +76,7 @@ OpenSequence OpenOf(uint64_t tag, const SequenceRequest& request, TokenCount pre
           .sampling = request.sampling,
           .label = request.label,
           .resume_token = request.resume_token,
-          .output = wire::Serialize(OutputOf(request)),
+          .output = wire::Serialize(request.output),
           .waits_for_room = true,
           .prefill_ahead = prefill_ahead,
           .may_be_parked = true,

@@ -43,14 +43,8 @@ struct SequenceRequest {
   std::string label;
   std::string tenant;            // see fair_turns.h
   std::vector<TokenId> targets;  // the tokens to score, `max_new_tokens` of them, or none
-  std::vector<std::string> stop;
-  bool ignore_eos = false;
-  // -1 for no log-probabilities, else those of the chosen token and of the n most likely ones.
-  int top_logprobs = -1;
-  uint32_t min_new_tokens = 0;       // at most max_new_tokens
-  std::vector<TokenId> stop_tokens;  // the answer ends with the first of them
-  wire::OutputFormat format;
-  std::shared_ptr<const model::Grammar> grammar;  // of `format`, or null if it is free
+  wire::OutputOptions output;
+  std::shared_ptr<const model::Grammar> grammar;  // of the format, or null if it is free
   bool report_evictions = false;
   int32_t priority = 0;      // see urgency.h
   std::string resume_token;  // empty if the sequence ends with this worker
@@ -60,19 +54,14 @@ struct SequenceRequest {
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(prompt.size()); }
   bool scoring() const { return !targets.empty(); }
 
-  // The token that output number `output` must be, if it may not be sampled. It is a scored token,
+  // The token that output number `number` must be, if it may not be sampled. It is a scored token,
   // or one that the client of a resumed sequence received although the manager never heard of it.
-  std::optional<TokenId> ForcedToken(uint32_t output) const {
-    if (scoring()) return targets[output];
-    if (resume.has_value() && output < resume->received.size()) return resume->received[output];
+  std::optional<TokenId> ForcedToken(uint32_t number) const {
+    if (scoring()) return targets[number];
+    if (resume.has_value() && number < resume->received.size()) return resume->received[number];
     return std::nullopt;
   }
 };
-
-// The options of a request that the manager keeps as OutputOptions. SetOutput does not compile the
-// format.
-wire::OutputOptions OutputOf(const SequenceRequest& request);
-void SetOutput(const wire::OutputOptions& output, SequenceRequest* request);
 
 // OK, or which option of the protocol is out of range for a model with so many tokens.
 // CheckMinTokens is apart because an answer's length is known only when its prompt is.

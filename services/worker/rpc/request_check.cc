@@ -212,9 +212,8 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
   checked.sampling = wire::FromProto(request.sampling());
   if (!checked.sampling.seed.has_value()) checked.sampling.seed = RandomSeed();
   if (auto record = wire::CheckSampling(checked.sampling); !record.ok()) return record.status();
-  const wire::OutputOptions output = OutputOf(request);
-  if (absl::Status s = CheckOutput(output, limits.vocab); !s.ok()) return s;
-  SetOutput(output, &checked);
+  checked.output = OutputOf(request);
+  if (absl::Status s = CheckOutput(checked.output, limits.vocab); !s.ok()) return s;
   if (absl::Status s = CheckBiases(checked.sampling.changes, limits.vocab); !s.ok()) return s;
   if (absl::Status s = CheckLabel(request.label()); !s.ok()) return s;
   if (absl::Status s = CheckPriority(request.priority()); !s.ok()) return s;
@@ -240,11 +239,11 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
   }
   const uint32_t asked = request.max_tokens() > 0 ? request.max_tokens() : kDefaultMaxTokens;
   checked.max_new_tokens = std::min(asked, rest);
-  if (absl::Status s = CheckMinTokens(checked.min_new_tokens, checked.max_new_tokens); !s.ok()) {
+  if (absl::Status s = CheckMinTokens(checked.output.min_tokens, checked.max_new_tokens); !s.ok()) {
     return s;
   }
-  if (checked.format.kind != wire::OutputFormat::Kind::kFree) {
-    auto grammar = CompileFormat(checked.format, *limits.tokenizer);
+  if (checked.output.format.kind != wire::OutputFormat::Kind::kFree) {
+    auto grammar = CompileFormat(checked.output.format, *limits.tokenizer);
     if (!grammar.ok()) return grammar.status();
     checked.grammar = *std::move(grammar);
   }
@@ -287,7 +286,7 @@ absl::StatusOr<SequenceRequest> CheckScore(const v1::ScoreRequest& request,
   checked.cache.bytes = request.cache().SerializeAsString();
   checked.sampling.seed = 0;  // nothing is sampled
   checked.label = request.label();
-  checked.top_logprobs = static_cast<int>(request.top_logprobs());
+  checked.output.logprobs = request.top_logprobs();
   checked.report_evictions = request.report_evictions();
   return checked;
 }
