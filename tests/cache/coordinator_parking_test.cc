@@ -2,8 +2,7 @@
 // line across workers.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/cache/coordinator_harness.h"
-#include "tests/cache/worker_sequence.h"
+#include "tests/cache/optimistic_fixture.h"
 
 namespace folio::cache {
 namespace {
@@ -13,44 +12,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// 20 pages of 4 tokens, 1 layer.
-class ParkingTest : public ::testing::Test {
+class ParkingTest : public OptimisticTest {
  protected:
-  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
-
-  OpenRequest Asking(uint32_t prompt, uint32_t max_new, WorkerId worker, int32_t priority = 0) {
-    OpenRequest request = Request(worker, prompt, max_new, FullCache());
-    request.abilities = kParks;
-    request.waits_for_room = true;
-    request.urgency.priority = priority;
-    request.metadata.resume_token = "token";
-    harness_.clock.Advance(absl::Milliseconds(1));  // no two are due at the same moment
-    return request;
-  }
-  WorkerSequence Run(uint32_t prompt, uint32_t max_new, int32_t priority = 0) {
-    const OpenRequest request = Asking(prompt, max_new, worker_, priority);
-    WorkerSequence sequence = MustOpen(*harness_.coordinator, request);
-    EXPECT_TRUE(sequence.Commit(prompt).ok());
-    return sequence;
-  }
-  // Decodes until the pages are full.
-  static void Fill(WorkerSequence& sequence) {
-    while (sequence.Room() > 0) ASSERT_TRUE(sequence.Commit(1).ok());
-  }
-  Attention Attend() { return harness_.parking().Attend(worker_); }
-  SequenceState StateOf(const WorkerSequence& sequence) {
-    return harness_.inspector().sequence(sequence.id)->info.state;
-  }
+  SequenceState StateOf(const WorkerSequence& sequence) { return Info(sequence).state; }
   absl::StatusCode Open(const OpenRequest& request) {
     return harness_.coordinator->Open(request).status().code();
   }
-
-  Harness harness_{{.pages = 20,
-                    .layers = 1,
-                    .orphan_ttl = absl::Seconds(60),
-                    .admission = Admission::kOptimistic}};
-  WorkerId worker_ = harness_.coordinator->AddWorker("w");
-  WorkerId other_ = harness_.coordinator->AddWorker("other");
 };
 
 TEST_F(ParkingTest, APromptGetsThePagesOfItsNextChunks) {

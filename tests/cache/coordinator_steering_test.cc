@@ -3,8 +3,7 @@
 #include "gtest/gtest.h"
 #include "services/cache/page_census.h"
 #include "services/cache/steering.h"
-#include "tests/cache/coordinator_harness.h"
-#include "tests/cache/worker_sequence.h"
+#include "tests/cache/optimistic_fixture.h"
 
 namespace folio::cache {
 namespace {
@@ -14,39 +13,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// 20 pages of 4 tokens, 1 layer.
-class SteeringTest : public ::testing::Test {
+class SteeringTest : public OptimisticTest {
  protected:
-  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
-
-  WorkerSequence Run(uint32_t prompt, uint32_t max_new, const policy::CacheConfig& cache) {
-    OpenRequest request = Request(worker_, prompt, max_new, cache);
-    request.abilities = kParks;
-    request.waits_for_room = true;
-    request.metadata.resume_token = "token";
-    harness_.clock.Advance(absl::Milliseconds(1));
-    WorkerSequence sequence = MustOpen(*harness_.coordinator, request);
-    EXPECT_TRUE(sequence.Commit(prompt).ok());
-    return sequence;
-  }
-  WorkerSequence Run(uint32_t prompt, uint32_t max_new) {
-    return Run(prompt, max_new, FullCache());
-  }
-  static void Fill(WorkerSequence& sequence) {
-    while (sequence.Room() > 0) ASSERT_TRUE(sequence.Commit(1).ok());
-  }
-  Attention Attend() { return harness_.parking().Attend(worker_); }
   Steering steering() { return Steering(*harness_.coordinator); }
-  SequenceInfo Info(const WorkerSequence& sequence) {
-    return harness_.inspector().sequence(sequence.id)->info;
-  }
-
-  Harness harness_{{.pages = 20,
-                    .layers = 1,
-                    .orphan_ttl = absl::Seconds(60),
-                    .admission = Admission::kOptimistic}};
-  WorkerId worker_ = harness_.coordinator->AddWorker("w");
-  WorkerId other_ = harness_.coordinator->AddWorker("other");
 };
 
 TEST_F(SteeringTest, AWorkerIsToldOnceThatASequenceIsToEnd) {

@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/cache/swap_space.h"
-#include "tests/cache/coordinator_harness.h"
-#include "tests/cache/worker_sequence.h"
+#include "tests/cache/optimistic_fixture.h"
 
 namespace folio::cache {
 namespace {
@@ -38,35 +37,17 @@ TEST(SwapSpace, GivesSlotsOutOnceAndTakesThemBack) {
   EXPECT_EQ(space.CheckInvariants({}), absl::OkStatus());
 }
 
-// 20 pages of 4 tokens and 12 slots, 1 layer.
-class SwapTest : public ::testing::Test {
+class SwapTest : public OptimisticTest {
  protected:
-  void TearDown() override { EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus()); }
+  SwapTest() : OptimisticTest(kSwaps, /*swap_slots=*/12) {}
 
-  OpenRequest Asking(uint32_t prompt, uint32_t max_new, const policy::CacheConfig& cache) {
-    OpenRequest request = Request(worker_, prompt, max_new, cache);
-    request.abilities = kSwaps;
-    request.waits_for_room = true;
-    request.metadata.resume_token = "token";
-    harness_.clock.Advance(absl::Milliseconds(1));
-    return request;
-  }
-  WorkerSequence Run(uint32_t prompt, uint32_t max_new,
-                     const policy::CacheConfig& cache = FullCache()) {
-    WorkerSequence sequence = MustOpen(*harness_.coordinator, Asking(prompt, max_new, cache));
-    EXPECT_TRUE(sequence.Commit(prompt).ok());
-    return sequence;
-  }
-  static void Fill(WorkerSequence& sequence) {
-    while (sequence.Room() > 0) ASSERT_TRUE(sequence.Commit(1).ok());
-  }
   // Opens one that comes first and one that is asked back for it, whose offer this returns.
   std::vector<SwapSlot> AskBack(uint32_t second_prompt = 24) {
     first_.emplace(Run(24, 40));
     second_.emplace(Run(second_prompt, 40));
     Fill(*second_);
     Fill(*first_);
-    const Attention attention = harness_.parking().Attend(worker_);
+    const Attention attention = Attend();
     EXPECT_THAT(attention.park, ::testing::ElementsAre(second_->id));
     return attention.swap.empty() ? std::vector<SwapSlot>() : attention.swap[0].slots;
   }
@@ -83,15 +64,8 @@ class SwapTest : public ::testing::Test {
     return harness_.coordinator->Claim({other_, second_->id, "token", abilities});
   }
   uint32_t FreeSlots() { return harness_.inspector().pool().free_swap_slots; }
-  SequenceInfo Info() { return harness_.inspector().sequence(second_->id)->info; }
+  SequenceInfo Info() { return OptimisticTest::Info(*second_); }
 
-  Harness harness_{{.pages = 20,
-                    .layers = 1,
-                    .orphan_ttl = absl::Seconds(60),
-                    .admission = Admission::kOptimistic,
-                    .swap_slots = 12}};
-  WorkerId worker_ = harness_.coordinator->AddWorker("w");
-  WorkerId other_ = harness_.coordinator->AddWorker("other");
   std::optional<WorkerSequence> first_, second_;
 };
 
@@ -238,7 +212,7 @@ TEST_F(SwapTest, AWorkerLostWhileItCopiesBackLeavesTheSlots) {
 }
 
 TEST_F(SwapTest, SlotsThatALostProcessCouldWriteAreQuarantined) {
-  OpenRequest request = Asking(24, 40, FullCache());
+  OpenRequest request = Asking(24, 40, worker_);
   request.metadata.resume_token.clear();
   first_.emplace(Run(24, 40));
   second_.emplace(MustOpen(*harness_.coordinator, request));
