@@ -56,13 +56,17 @@ absl::Status CheckChanges(const LogitChanges& changes) {
 
 }  // namespace
 
+SamplingRecord RecordOf(const SamplingParameters& sampling) {
+  return {.temperature = sampling.temperature,
+          .top_k = sampling.top_k,
+          .top_p = sampling.top_p.value_or(1.0F),
+          .min_p = sampling.min_p,
+          .seed = sampling.seed.value_or(0),
+          .changes = sampling.changes};
+}
+
 absl::StatusOr<SamplingRecord> CheckSampling(const SamplingParameters& sampling) {
-  SamplingRecord record = {.temperature = sampling.temperature,
-                           .top_k = sampling.top_k,
-                           .top_p = sampling.top_p.value_or(1.0F),
-                           .min_p = sampling.min_p,
-                           .seed = sampling.seed.value_or(0),
-                           .changes = sampling.changes};
+  SamplingRecord record = RecordOf(sampling);
   // The comparisons are written so that NaN fails too.
   if (!(record.temperature >= 0) || std::isinf(record.temperature)) {
     return InvalidArgument("sampling.temperature is ", record.temperature,

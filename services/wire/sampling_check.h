@@ -21,7 +21,10 @@ inline constexpr float kLeastRepetitionPenalty = 0.01F;
 inline constexpr float kMostRepetitionPenalty = 100;
 inline constexpr size_t kMaxBiases = 1024;
 
-// The parameters with every default filled in. INVALID_ARGUMENT begins with the field's name. A
+// The parameters with every default filled in, unchecked.
+SamplingRecord RecordOf(const SamplingParameters& sampling);
+
+// The same, checked. INVALID_ARGUMENT begins with the field's name. A
 // seed may be missing only when nothing is sampled (temperature 0), since another worker could not
 // continue the sequence without it.
 absl::StatusOr<SamplingRecord> CheckSampling(const SamplingParameters& sampling);

@@ -108,16 +108,6 @@ OpenResult Read(const v1::OpenResult& result, uint32_t num_layers) {
   return out;
 }
 
-SamplingRecord RecordOf(const v1::SamplingParams& message) {
-  const SamplingParameters sampling = FromProto(message);
-  return {.temperature = sampling.temperature,
-          .top_k = sampling.top_k,
-          .top_p = sampling.top_p.value_or(1.0F),
-          .min_p = sampling.min_p,
-          .seed = sampling.seed.value_or(0),
-          .changes = sampling.changes};
-}
-
 ClaimResult Read(const v1::ClaimResult& result, uint32_t num_layers) {
   ClaimResult out;
   out.request_tag = result.request_tag();
@@ -127,7 +117,7 @@ ClaimResult Read(const v1::ClaimResult& result, uint32_t num_layers) {
   out.sequence = SequenceId(result.sequence_id());
   out.lease_epoch = LeaseEpoch(result.lease_epoch());
   out.cache = FromProto(result.cache());
-  out.sampling = RecordOf(result.sampling());
+  out.sampling = RecordOf(FromProto(result.sampling()));
   out.output = result.output().SerializeAsString();
   out.label = result.label();
   out.tenant = result.tenant();

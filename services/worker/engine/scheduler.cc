@@ -5,6 +5,8 @@
 namespace folio::worker {
 namespace {
 
+// How a token is drawn. The changes of logits are left out: a segment has them as edits, and the
+// biases may be many.
 SamplingRecord SamplingOf(const SamplingParameters& parameters) {
   return {.temperature = parameters.temperature,
           .top_k = parameters.top_k,
