@@ -10,7 +10,6 @@
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/ids.h"
 #include "services/gateway/openai/json_text.h"
-#include "services/runtime/version.h"
 
 namespace folio::gateway {
 namespace {
@@ -177,11 +176,6 @@ void Api::CancelAll(const absl::Status& why) {
     }
   }
   for (const auto& one : all) one->Cancel(why);
-}
-
-size_t Api::running() const {
-  const absl::MutexLock lock(&mutex_);
-  return generations_.size();
 }
 
 void Api::Forget(Generation* generation) {

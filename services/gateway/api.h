@@ -56,8 +56,6 @@ class Api {
   void Drain() { draining_ = true; }
   // Ends all generations with this status.
   void CancelAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Generations that run.
-  size_t running() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Request = std::unique_ptr<ApiRequest>;
@@ -94,10 +92,6 @@ class Api {
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<Generation*, std::weak_ptr<Generation>> generations_ ABSL_GUARDED_BY(mutex_);
 };
-
-// The worker's answer to a request that it got for a client, as JSON.
-std::string TokenizeBody(const folio::v1::TokenizeResponse& response, uint32_t context_length,
-                         bool strings);
 
 }  // namespace folio::gateway
 

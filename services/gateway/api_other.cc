@@ -1,6 +1,5 @@
 // The endpoints that do not generate text.
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -31,7 +30,6 @@ client::CallOptions UnaryOptions(const ApiRequest& request) {
 
 // The model's name, if there is one.
 absl::StatusOr<std::string> ReadTokenize(const json& body, bool* strings, v1::Input* input) {
-  if (!body.is_object()) return absl::InvalidArgumentError("The body must be a JSON object.");
   FieldReader fields(body);
   std::string model = fields.String("model").value_or("");
   *strings = fields.Bool("return_token_strs").value_or(false);
@@ -69,8 +67,7 @@ std::string PercentDecoded(absl::string_view text) {
   return decoded;
 }
 
-}  // namespace
-
+// The worker's answer to a request that it got for a client, as JSON.
 std::string TokenizeBody(const v1::TokenizeResponse& response, uint32_t context_length,
                          bool strings) {
   std::string body = absl::StrCat("{\"count\":", response.ids_size(),
@@ -92,15 +89,17 @@ std::string TokenizeBody(const v1::TokenizeResponse& response, uint32_t context_
   return body;
 }
 
+}  // namespace
+
 void Api::Tokenize(Request request) {
-  const auto body = ParseJson(request->http().body);
+  const auto body = ParseObject(request->http().body);
   if (!body.ok()) return request->Fail(body.status());
   v1::TokenizeRequest call;
   bool strings = false;
   const auto model = ReadTokenize(*body, &strings, call.mutable_input());
   if (!model.ok()) return request->Fail(model.status());
   auto lease = workers_->Choose(*model, "", 1);
-  if (!lease.ok()) return request->Fail(lease.status());
+  if (!lease.ok()) return request->Fail(ModelError(lease.status()));
   const size_t worker = lease->worker();
   const uint32_t context = workers_->View()[worker].context_length;
   const client::CallOptions options = UnaryOptions(*request);
@@ -116,11 +115,8 @@ void Api::Tokenize(Request request) {
 }
 
 void Api::Detokenize(Request request) {
-  const auto body = ParseJson(request->http().body);
+  const auto body = ParseObject(request->http().body);
   if (!body.ok()) return request->Fail(body.status());
-  if (!body->is_object()) {
-    return request->Fail(absl::InvalidArgumentError("The body must be a JSON object."));
-  }
   FieldReader fields(*body);
   const std::string model = fields.String("model").value_or("");
   v1::DetokenizeRequest call;
@@ -128,7 +124,7 @@ void Api::Detokenize(Request request) {
   for (const uint32_t token : fields.Tokens("tokens")) call.add_ids(token);
   if (!fields.status().ok()) return request->Fail(fields.status());
   auto lease = workers_->Choose(model, "", 1);
-  if (!lease.ok()) return request->Fail(lease.status());
+  if (!lease.ok()) return request->Fail(ModelError(lease.status()));
   const size_t worker = lease->worker();
   const client::CallOptions options = UnaryOptions(*request);
   auto shared = std::make_shared<Request>(std::move(request));
@@ -165,11 +161,8 @@ void Api::Models(Request request) {
     absl::StrAppend(&list, list.empty() ? "" : ",", card);
   }
   if (!one) return request->Reply(200, absl::StrCat("{\"object\":\"list\",\"data\":[", list, "]}"));
-  ApiError error =
-      HttpError(404, absl::StrCat("The model '", LossyUtf8(wanted), "' does not exist."));
-  error.code = "model_not_found";
-  error.param = "model";
-  request->Fail(error);
+  request->Fail(ModelError(
+      absl::NotFoundError(absl::StrCat("The model '", LossyUtf8(wanted), "' does not exist."))));
 }
 
 void Api::Health(Request request) {

@@ -39,7 +39,7 @@ std::string Api::KeyOf(const Call& call, const HttpRequest& http) const {
 
 void Api::Generate(Request request, bool chat) {
   if (draining_) return request->Fail(absl::UnavailableError("This gateway is shutting down."));
-  const auto body = ParseJson(request->http().body);
+  const auto body = ParseObject(request->http().body);
   if (!body.ok()) return request->Fail(body.status());
   auto call = chat ? ReadChat(*body) : ReadCompletion(*body);
   if (!call.ok()) return request->Fail(call.status());
@@ -47,14 +47,7 @@ void Api::Generate(Request request, bool chat) {
   request->record.stream = call->stream;
   auto lease = workers_->Choose(call->model, KeyOf(*call, request->http()),
                                 static_cast<uint32_t>(call->choices.size()));
-  if (!lease.ok()) {
-    ApiError error = ErrorOf(lease.status());
-    if (error.http == 404) {
-      error.code = "model_not_found";
-      error.param = "model";
-    }
-    return request->Fail(error);
-  }
+  if (!lease.ok()) return request->Fail(ModelError(lease.status()));
   request->record.choices = call->choices.size();
   request->record.worker = workers_->Address(lease->worker());
   if (call->model.empty()) call->model = workers_->ModelName(lease->worker());

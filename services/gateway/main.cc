@@ -93,11 +93,10 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   flags.http.connection.error_body = [](int status, const std::string& message) {
     return folio::gateway::ErrorBody(folio::gateway::HttpError(status, message));
   };
-  const folio::gateway::ConnectionCounts* counts = nullptr;
   auto server = HttpServer::Make(flags.http);
   if (!server.ok()) return Fail(server.status());
-  counts = &(*server)->counts();
-  sources.push_back(std::make_shared<folio::gateway::GatewayGauges>(counts, workers->get()));
+  sources.push_back(
+      std::make_shared<folio::gateway::GatewayGauges>(&(*server)->counts(), workers->get()));
   with_process = sources;
   with_process.push_back(std::make_shared<folio::metrics::ProcessMetrics>("folio-gateway"));
   auto metrics_server =

@@ -40,7 +40,6 @@ struct ConnectionCounts {
   std::atomic<bool> draining = false;  // connections end with the answer that they give
   std::atomic<int> open = 0;
   std::atomic<int> answering = 0;
-  std::atomic<uint64_t> accepted = 0;
   std::atomic<uint64_t> refused = 0;    // since as many as are allowed were open
   std::atomic<uint64_t> malformed = 0;  // requests that were none
   std::atomic<uint64_t> left = 0;       // clients that went before they had their answer

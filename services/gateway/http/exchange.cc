@@ -23,7 +23,6 @@ void Exchange::Watch(std::function<void()> gone, std::function<void(bool)> behin
 }
 
 std::string Exchange::Head(const HttpReply& reply, bool whole) {
-  status_ = reply.status;
   chunked_ = !whole && !request_.version_1_0;
   if (!whole && !chunked_) keep_alive_ = false;
   std::string head = absl::StrCat("HTTP/1.1 ", reply.status, " ", StatusText(reply.status));
@@ -46,13 +45,10 @@ std::string Exchange::Head(const HttpReply& reply, bool whole) {
   return head;
 }
 
-std::function<void()> Exchange::WakeOnce() {
-  if (std::exchange(woken_, true)) return nullptr;
-  return wake_;
-}
+bool Exchange::WakeOnce() { return !std::exchange(woken_, true); }
 
 void Exchange::Reply(const HttpReply& reply) {
-  std::function<void()> wake;
+  bool wake = false;
   std::function<void()> drop_gone;  // they may hold much
   std::function<void(bool)> drop_behind;
   {
@@ -65,11 +61,11 @@ void Exchange::Reply(const HttpReply& reply) {
     drop_behind.swap(on_behind_);
     wake = WakeOnce();
   }
-  if (wake) wake();
+  if (wake) wake_();
 }
 
 void Exchange::Begin(const HttpReply& head) {
-  std::function<void()> wake;
+  bool wake = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (gone_ || state_ != State::kWaiting) return;
@@ -78,7 +74,7 @@ void Exchange::Begin(const HttpReply& head) {
     AddPiece(head.body);
     wake = WakeOnce();
   }
-  if (wake) wake();
+  if (wake) wake_();
 }
 
 void Exchange::AddPiece(absl::string_view piece) {
@@ -90,18 +86,18 @@ void Exchange::AddPiece(absl::string_view piece) {
 }
 
 void Exchange::Write(absl::string_view piece) {
-  std::function<void()> wake;
+  bool wake = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (gone_ || state_ != State::kStreaming) return;
     AddPiece(piece);
     wake = WakeOnce();
   }
-  if (wake) wake();
+  if (wake) wake_();
 }
 
 void Exchange::End() {
-  std::function<void()> wake;
+  bool wake = false;
   std::function<void()> drop_gone;
   std::function<void(bool)> drop_behind;
   {
@@ -112,7 +108,7 @@ void Exchange::End() {
     drop_behind.swap(on_behind_);
     wake = WakeOnce();
   }
-  if (wake) wake();
+  if (wake) wake_();
 }
 
 Exchange::Output Exchange::Take() {
@@ -155,11 +151,6 @@ void Exchange::CloseAfterwards() {
 bool Exchange::keep_alive() const {
   const absl::MutexLock lock(&mutex_);
   return keep_alive_;
-}
-
-int Exchange::status() const {
-  const absl::MutexLock lock(&mutex_);
-  return status_;
 }
 
 }  // namespace folio::gateway

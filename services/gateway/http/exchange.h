@@ -52,22 +52,19 @@ class Exchange {
   void CloseAfterwards() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether another request may follow. Valid once the last output was taken.
   bool keep_alive() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The status that was answered, or 0.
-  int status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class State { kWaiting, kStreaming, kEnded };
 
   std::string Head(const HttpReply& reply, bool whole) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddPiece(absl::string_view piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns what is to be called without the lock.
-  std::function<void()> WakeOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether `wake_` is to be called, without the lock.
+  bool WakeOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HttpRequest request_;
   const std::function<void()> wake_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
-  int status_ ABSL_GUARDED_BY(mutex_) = 0;
   bool keep_alive_ ABSL_GUARDED_BY(mutex_);
   bool chunked_ ABSL_GUARDED_BY(mutex_) = false;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;

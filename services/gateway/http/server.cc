@@ -141,7 +141,6 @@ void HttpServer::Accept(UniqueFd socket) {
     return;
   }
   ++counts_.open;
-  ++counts_.accepted;
   loops_[turn_++ % loops_.size()]->Add(std::make_shared<UniqueFd>(std::move(socket)), options_,
                                        counts_);
 }

@@ -119,15 +119,18 @@ void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string*
   } else {
     AppendCompletionLogprobs(Pointers(choice.logprobs), *top_logprobs_, 0, out);
   }
-  absl::StrAppend(out, ",\"finish_reason\":\"",
-                  FinishReasonText(choice.finished, !choice.tool_calls.empty()),
-                  "\",\"stop_reason\":");
-  AppendStopReason(choice.finished, out);
-  if (show_cache_) {
-    *out += ",\"cache\":";
-    AppendCache(choice.started, choice.finished.cache(), out);
-  }
+  AppendEnd(choice.finished, !choice.tool_calls.empty(), choice.started, out);
   *out += '}';
+}
+
+void AnswerWriter::AppendEnd(const v1::Finished& finished, bool tool_calls,
+                             const v1::Started& started, std::string* out) const {
+  absl::StrAppend(out, ",\"finish_reason\":\"", FinishReasonText(finished, tool_calls),
+                  "\",\"stop_reason\":");
+  AppendStopReason(finished, out);
+  if (!show_cache_) return;
+  *out += ",\"cache\":";
+  AppendCache(started, finished.cache(), out);
 }
 
 std::string AnswerWriter::Whole(const std::vector<Choice>& choices, const TokenUsage& usage) const {
@@ -208,13 +211,8 @@ void AnswerWriter::AppendFinish(int index, const v1::Finished& finished, bool to
                                 std::string* out) const {
   BeginChunk(index, out);
   *out += chat_ ? "\"delta\":{}" : "\"text\":\"\"";
-  absl::StrAppend(out, ",\"logprobs\":null,\"finish_reason\":\"",
-                  FinishReasonText(finished, tool_calls), "\",\"stop_reason\":");
-  AppendStopReason(finished, out);
-  if (show_cache_) {
-    *out += ",\"cache\":";
-    AppendCache(started, finished.cache(), out);
-  }
+  *out += ",\"logprobs\":null";
+  AppendEnd(finished, tool_calls, started, out);
   EndChunk(usage, out);
 }
 

@@ -60,6 +60,9 @@ class AnswerWriter {
   void BeginChunk(int index, std::string* out) const;
   void EndChunk(const TokenUsage* usage, std::string* out) const;
   void AppendChoice(size_t index, const Choice& choice, std::string* out) const;
+  // Why a choice ended, and its costs in the cache.
+  void AppendEnd(const folio::v1::Finished& finished, bool tool_calls,
+                 const folio::v1::Started& started, std::string* out) const;
 
   const bool chat_;
   const bool show_cache_;

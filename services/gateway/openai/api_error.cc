@@ -111,6 +111,14 @@ ApiError ErrorOf(const absl::Status& status) {
   return error;
 }
 
+ApiError ModelError(const absl::Status& status) {
+  ApiError error = ErrorOf(status);
+  if (!absl::IsNotFound(status)) return error;
+  error.code = "model_not_found";
+  error.param = "model";
+  return error;
+}
+
 ApiError HttpError(int http, absl::string_view message) {
   ApiError error;
   error.http = http;

@@ -37,6 +37,9 @@ absl::Status FieldError(absl::string_view param, absl::string_view message);
 //   all others                                           500 server_error
 ApiError ErrorOf(const absl::Status& status);
 
+// The same where a worker was looked for, so that NOT_FOUND is about the model.
+ApiError ModelError(const absl::Status& status);
+
 // An error that has no status of a call, such as 405.
 ApiError HttpError(int http, absl::string_view message);
 

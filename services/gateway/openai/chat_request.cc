@@ -136,7 +136,6 @@ void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
 }  // namespace
 
 absl::StatusOr<Call> ReadChat(const json& body) {
-  if (!body.is_object()) return absl::InvalidArgumentError("The body must be a JSON object.");
   Call call;
   call.chat = true;
   FieldReader fields(body);

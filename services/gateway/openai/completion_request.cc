@@ -30,13 +30,8 @@ void ReadPrompt(const json& value, const std::string& at, FieldReader& fields, v
   if (!IsTokens(value)) {
     return fields.Fail(at, "must be a string, a list of token ids, or a list of those");
   }
-  for (size_t i = 0; i < value.size(); ++i) {
-    const auto token = IntegerOf(value[i]);
-    if (!token.has_value() || *token < 0 || *token > std::numeric_limits<uint32_t>::max()) {
-      return fields.Fail(absl::StrCat(at, "[", i, "]"), "must be a token id");
-    }
-    input->mutable_tokens()->add_ids(static_cast<uint32_t>(*token));
-  }
+  const std::vector<uint32_t> tokens = fields.TokensOf(value, at);
+  input->mutable_tokens()->mutable_ids()->Add(tokens.begin(), tokens.end());
 }
 
 std::vector<v1::Input> ReadPrompts(FieldReader& fields) {
@@ -63,7 +58,6 @@ std::vector<v1::Input> ReadPrompts(FieldReader& fields) {
 }  // namespace
 
 absl::StatusOr<Call> ReadCompletion(const json& body) {
-  if (!body.is_object()) return absl::InvalidArgumentError("The body must be a JSON object.");
   Call call;
   FieldReader fields(body);
   v1::GenerateRequest request;

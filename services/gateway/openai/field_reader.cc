@@ -89,11 +89,16 @@ std::vector<uint32_t> FieldReader::Tokens(const char* name) {
     Fail(name, "must be a list of token ids");
     return tokens;
   }
-  tokens.reserve(value->size());
-  for (const json& each : *value) {
+  return TokensOf(*value, name);
+}
+
+std::vector<uint32_t> FieldReader::TokensOf(const json& list, absl::string_view at) {
+  std::vector<uint32_t> tokens;
+  tokens.reserve(list.size());
+  for (const json& each : list) {
     const std::optional<int64_t> token = IntegerOf(each);
     if (!token.has_value() || *token < 0 || *token > std::numeric_limits<uint32_t>::max()) {
-      Fail(absl::StrCat(name, "[", tokens.size(), "]"), "must be a token id");
+      Fail(absl::StrCat(at, "[", tokens.size(), "]"), "must be a token id");
       return {};
     }
     tokens.push_back(static_cast<uint32_t>(*token));

@@ -39,6 +39,8 @@ class FieldReader {
   std::optional<std::string> String(const char* name);
   // A list of integers from 0 to 2^32 - 1. Empty if it is missing.
   std::vector<uint32_t> Tokens(const char* name);
+  // Those of a list that is at `at` in the request.
+  std::vector<uint32_t> TokensOf(const nlohmann::json& list, absl::string_view at);
   // Null if it is missing or not an object.
   const nlohmann::json* Object(const char* name);
 

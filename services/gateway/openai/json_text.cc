@@ -86,6 +86,12 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   }
 }
 
+absl::StatusOr<json> ParseObject(absl::string_view text) {
+  auto value = ParseJson(text);
+  if (!value.ok() || value->is_object()) return value;
+  return absl::InvalidArgumentError("The body must be a JSON object.");
+}
+
 void AppendJsonString(absl::string_view text, std::string* out) {
   out->push_back('"');
   size_t begin = 0;

@@ -1,4 +1,4 @@
-// ParseJson reads the body of a request, and AppendJsonString writes a string of an answer.
+// ParseObject reads the body of a request, and AppendJsonString writes a string of an answer.
 #ifndef FOLIO_SERVICES_GATEWAY_OPENAI_JSON_TEXT_H_
 #define FOLIO_SERVICES_GATEWAY_OPENAI_JSON_TEXT_H_
 
@@ -16,6 +16,8 @@ inline constexpr int kMostJsonDepth = 64;
 // INVALID_ARGUMENT says what is wrong and where. Text that is not UTF-8 is wrong. If a
 // key comes twice, the last value counts, as in Python.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
+// The same for an object. Another value is INVALID_ARGUMENT too.
+absl::StatusOr<nlohmann::json> ParseObject(absl::string_view text);
 
 // Appends the text with its quotation marks. It must be UTF-8.
 void AppendJsonString(absl::string_view text, std::string* out);

@@ -44,8 +44,8 @@ void OpenArguments(json* calls) {
     json& function = call["function"];
     const auto found = function.find("arguments");
     if (found == function.end() || !found->is_string()) continue;
-    auto opened = ParseJson(found->get<std::string>());
-    if (opened.ok() && opened->is_object()) *found = *std::move(opened);
+    auto opened = ParseObject(found->get<std::string>());
+    if (opened.ok()) *found = *std::move(opened);
   }
 }
 

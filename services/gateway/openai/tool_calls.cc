@@ -28,9 +28,8 @@ size_t PossibleStart(absl::string_view text, absl::string_view tag) {
 std::string NewToolCallId() { return NewId("call_"); }
 
 void ToolCallReader::AddCall(absl::string_view json, absl::string_view as_it_was, Found* found) {
-  const auto parsed = ParseJson(absl::StripAsciiWhitespace(json));
-  if (!parsed.ok() || !parsed->is_object() || !parsed->contains("name") ||
-      !(*parsed)["name"].is_string()) {
+  const auto parsed = ParseObject(absl::StripAsciiWhitespace(json));
+  if (!parsed.ok() || !parsed->contains("name") || !(*parsed)["name"].is_string()) {
     absl::StrAppend(&found->text, as_it_was);
     return;
   }
