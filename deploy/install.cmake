@@ -35,7 +35,7 @@ target_compile_features(folio_build INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)  
 install(TARGETS ${sdk} EXPORT folio-targets COMPONENT sdk INCLUDES DESTINATION ${FOLIO_SDK_INCLUDE})
 install(EXPORT folio-targets NAMESPACE folio:: DESTINATION ${FOLIO_SDK_CMAKE} COMPONENT sdk)
 
-foreach(header admin_client call client inputs policy_text read_gate steering streams worker_calls)
+foreach(header admin_client call client inputs kept_positions message_json policy_text read_gate steering streams worker_calls)
   install(FILES ${CMAKE_SOURCE_DIR}/services/client/${header}.h
           DESTINATION ${FOLIO_SDK_INCLUDE}/services/client COMPONENT sdk)
 endforeach()

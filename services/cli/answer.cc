@@ -164,19 +164,14 @@ std::string RenderLogprobs(absl::Span<const folio::v1::TokenLogprob> tokens,
   return table.Render(terminal);
 }
 
-uint32_t LengthAtEnd(const Answer& answer) {
-  const auto& usage = answer.finished.usage();
-  return usage.prompt_tokens() + std::max(usage.generated_tokens(), 1U) - 1;
-}
-
 absl::StatusOr<std::vector<Ranges>> KeptAtEnd(const Answer& answer,
                                               const folio::v1::ModelLayout& layout) {
-  KeptPositions kept(layout.num_layers(), layout.page_tokens(),
+  client::KeptPositions kept(layout.num_layers(), layout.page_tokens(),
                      answer.finished.usage().prompt_tokens());
   for (const auto& event : answer.evictions) {
     if (absl::Status status = kept.Apply(event); !status.ok()) return status;
   }
-  kept.Extend(LengthAtEnd(answer));
+  kept.Extend(client::LengthAtEnd(answer.finished.usage()));
   return kept.layers();
 }
 

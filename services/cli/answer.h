@@ -41,8 +41,6 @@ std::string RenderStats(const Answer& answer, const Terminal& terminal);
 // Positions that each layer holds at the end.
 absl::StatusOr<std::vector<Ranges>> KeptAtEnd(const Answer& answer,
                                               const folio::v1::ModelLayout& layout);
-// Positions fed to the model. The last token was only given out, so it does not count.
-uint32_t LengthAtEnd(const Answer& answer);
 
 // A line per token. `pieces` are the tokens' bytes in the same order.
 std::string RenderLogprobs(absl::Span<const folio::v1::TokenLogprob> tokens,

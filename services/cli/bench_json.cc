@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "services/cli/bench_report.h"
 #include "services/cli/format.h"
+#include "services/client/message_json.h"
 #include "services/runtime/version.h"
 
 namespace folio::cli {
@@ -63,7 +64,7 @@ Json Settings(const BenchPlan& plan) {
   json["prompt_tokens"] = plan.requests.prompt.text();
   json["output_tokens"] = plan.requests.output.text();
   json["stop_at_eos"] = plan.requests.stop_at_eos;
-  json["sampling"] = Json::parse(ToJson(plan.requests.sampling, /*pretty=*/false));
+  json["sampling"] = Json::parse(client::MessageJson(plan.requests.sampling));
   json["goodput"] = plan.run.goals.text();
   json["resume_s"] = absl::ToDoubleSeconds(plan.run.resume);
   json["connections"] = plan.connections;
@@ -71,7 +72,7 @@ Json Settings(const BenchPlan& plan) {
   for (const load::Choice& choice : plan.requests.mix) {
     json["policies"].push_back({{"policy", choice.name},
                                 {"weight", choice.weight},
-                                {"cache", Json::parse(ToJson(choice.cache, /*pretty=*/false))}});
+                                {"cache", Json::parse(client::MessageJson(choice.cache))}});
   }
   return json;
 }
@@ -114,7 +115,7 @@ std::string BenchJson(const BenchReport& report) {
   const Json json = {{"folioctl", BuildDescription()},
                      {"date", report.date},
                      {"workers", report.addresses},
-                     {"model", Json::parse(ToJson(report.model, /*pretty=*/false))},
+                     {"model", Json::parse(client::MessageJson(report.model))},
                      {"settings", Settings(report.plan)},
                      {"results", Results(report)}};
   return absl::StrCat(json.dump(1, ' ', false, Json::error_handler_t::replace), "\n");

@@ -14,6 +14,7 @@
 #include "services/cli/live_lines.h"
 #include "services/cli/options.h"
 #include "services/cli/table.h"
+#include "services/client/message_json.h"
 
 namespace folio::cli {
 namespace {
@@ -99,8 +100,7 @@ nlohmann::ordered_json ComparisonJson(const std::vector<Run>& runs, const Compar
                                   {"text", run.answer.text}};
     if (run.status.ok()) {
       if (!flags.expect.empty()) one["right"] = IsRight(run, flags);
-      one["finished"] =
-          nlohmann::ordered_json::parse(ToJson(run.answer.finished, /*pretty=*/false));
+      one["finished"] = nlohmann::ordered_json::parse(client::MessageJson(run.answer.finished));
     } else {
       one["error"] = {{"code", absl::StatusCodeToString(run.status.code())},
                       {"message", std::string(run.status.message())}};
@@ -152,7 +152,7 @@ absl::Status ShowMaps(client::Client& client, const Context& context, const Comp
     if (!kept.ok()) return kept.status();
     MapOptions options;
     options.prompt_tokens = run.answer.finished.usage().prompt_tokens();
-    options.length = LengthAtEnd(run.answer);
+    options.length = client::LengthAtEnd(run.answer.finished.usage());
     options.max_rows = flags.layers;
     options.scale = &run == &runs.back();
     out << "\n"

@@ -1,14 +1,11 @@
 #include "services/cli/format.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "services/base/check.h"
 #include "services/client/policy_text.h"
 
 namespace folio::cli {
@@ -115,16 +112,6 @@ std::string DescribeCache(const folio::v1::CacheOptions& cache) {
   if (cache.segments() > 1) absl::StrAppend(&text, ", ", cache.segments(), " segments");
   const bool synchronous = cache.eviction_mode() == folio::v1::EVICTION_MODE_SYNCHRONOUS;
   return absl::StrCat(text, synchronous ? ", synchronous" : ", pipelined");
-}
-
-std::string ToJson(const google::protobuf::Message& message, bool pretty) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = pretty;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  FOLIO_CHECK(google::protobuf::util::MessageToJsonString(message, &text, options).ok());
-  return text;
 }
 
 }  // namespace folio::cli

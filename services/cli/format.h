@@ -25,10 +25,6 @@ std::string PolicyName(const folio::v1::CacheOptions& cache);
 // "paged_eviction, budget 256, sink 16, recent 16, pipelined".
 std::string DescribeCache(const folio::v1::CacheOptions& cache);
 
-// Protocol Buffers' JSON with the field names of the .proto files and with fields that are zero.
-// With `pretty` it has several lines and ends in a line break, otherwise it is one line without.
-std::string ToJson(const google::protobuf::Message& message, bool pretty);
-
 }  // namespace folio::cli
 
 #endif  // FOLIO_SERVICES_CLI_FORMAT_H_

@@ -42,7 +42,7 @@ absl::Status ShowMap(client::Client& client, const Context& context, const Answe
   if (!kept.ok()) return kept.status();
   MapOptions options;
   options.prompt_tokens = answer.finished.usage().prompt_tokens();
-  options.length = LengthAtEnd(answer);
+  options.length = client::LengthAtEnd(answer.finished.usage());
   context.terminal.out << "\n" << RenderMap(*kept, {}, options, context.terminal);
   return absl::OkStatus();
 }

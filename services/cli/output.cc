@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/cli/format.h"
+#include "services/client/message_json.h"
 
 namespace folio::cli {
 namespace {
@@ -68,7 +69,7 @@ void Write(const Json& value, const std::string& indent, std::string* out) {
 }
 
 Json Parse(const google::protobuf::Message& message) {
-  return Json::parse(ToJson(message, /*pretty=*/false));
+  return Json::parse(client::MessageJson(message));
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ std::string ToYaml(const Json& value) {
 
 std::string Document(const google::protobuf::Message& message, OutputFormat format) {
   if (format == OutputFormat::kYaml) return ToYaml(Parse(message));
-  return ToJson(message, /*pretty=*/true);
+  return client::MessageJson(message, /*pretty=*/true);
 }
 
 std::string Document(const Json& value, OutputFormat format) {
@@ -92,7 +93,7 @@ std::string Document(const Json& value, OutputFormat format) {
 
 std::string StreamItem(const google::protobuf::Message& message, OutputFormat format) {
   if (format == OutputFormat::kYaml) return absl::StrCat("---\n", ToYaml(Parse(message)));
-  return absl::StrCat(ToJson(message, /*pretty=*/false), "\n");
+  return absl::StrCat(client::MessageJson(message), "\n");
 }
 
 }  // namespace folio::cli

@@ -2,92 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "services/cli/format.h"
 #include "services/cli/table.h"
 
 namespace folio::cli {
-namespace {
-
-Ranges ToRanges(absl::Span<const uint32_t> positions) {
-  Ranges ranges;
-  for (const uint32_t position : positions) {
-    if (ranges.empty() || ranges.back().end != position) {
-      ranges.push_back({position, position});
-    }
-    ranges.back().end = position + 1;
-  }
-  return ranges;
-}
-
-uint32_t CountBetween(const Ranges& ranges, uint32_t begin, uint32_t end) {
-  uint32_t count = 0;
-  for (const PositionRange& range : ranges) {
-    const uint32_t from = std::max(range.begin, begin);
-    const uint32_t to = std::min(range.end, end);
-    if (from < to) count += to - from;
-  }
-  return count;
-}
-
-}  // namespace
-
-KeptPositions::KeptPositions(uint32_t layers, uint32_t page_tokens, uint32_t prompt_tokens)
-    : page_tokens_(page_tokens), prompt_tokens_(prompt_tokens), length_(prompt_tokens) {
-  std::vector<uint32_t> all(prompt_tokens);
-  std::iota(all.begin(), all.end(), 0);
-  kept_.assign(layers, all);
-}
-
-void KeptPositions::Extend(uint32_t length) {
-  for (; length_ < length; ++length_) {
-    for (auto& layer : kept_) layer.push_back(length_);
-  }
-}
-
-absl::Status KeptPositions::Apply(const folio::v1::EvictionEvent& event) {
-  if (static_cast<size_t>(event.layers_size()) != kept_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("eviction event has ", event.layers_size(),
-                                                   " layers, the model ", kept_.size()));
-  }
-  if (event.step() < 0) {
-    for (size_t layer = 0; layer < kept_.size(); ++layer) {
-      const auto& kept = event.layers(static_cast<int>(layer)).kept();
-      kept_[layer].assign(kept.begin(), kept.end());
-      // A compaction within the prompt does not see the rest of it.
-      for (uint32_t next = event.prompt_tokens(); next > 0 && next < prompt_tokens_; ++next) {
-        kept_[layer].push_back(next);
-      }
-    }
-    return absl::OkStatus();
-  }
-  // The event of step s comes after token s was fed.
-  Extend(prompt_tokens_ + static_cast<uint32_t>(event.step()) + 1);
-  for (size_t layer = 0; layer < kept_.size(); ++layer) {
-    const int32_t block = event.layers(static_cast<int>(layer)).dropped_block();
-    if (block == -1) continue;  // this layer lost nothing
-    const int64_t begin = int64_t{block} * page_tokens_;
-    const int64_t end = begin + page_tokens_;
-    if (block < 0 || end > static_cast<int64_t>(kept_[layer].size())) {
-      return absl::InvalidArgumentError(absl::StrCat("eviction event of step ", event.step(),
-                                                     " drops block ", block, " of layer ", layer,
-                                                     ", which is not there"));
-    }
-    kept_[layer].erase(kept_[layer].begin() + begin, kept_[layer].begin() + end);
-  }
-  return absl::OkStatus();
-}
-
-std::vector<Ranges> KeptPositions::layers() const {
-  std::vector<Ranges> result;
-  result.reserve(kept_.size());
-  for (const auto& layer : kept_) result.push_back(ToRanges(layer));
-  return result;
-}
-
-uint32_t CountPositions(const Ranges& ranges) { return CountBetween(ranges, 0, UINT32_MAX); }
+using client::CountBetween;
+using client::CountPositions;
 
 std::string RenderBar(const Ranges& ranges, uint32_t length, int width, bool utf8) {
   static constexpr std::array<const char*, 5> kBlocks = {" ", "░", "▒", "▓", "█"};

@@ -1,5 +1,4 @@
-// KeptPositions shows which positions of a sequence each layer kept. It is gathered from eviction
-// events and drawn as bars.
+// RenderMap draws which positions of a sequence each layer kept, as bars.
 #ifndef FOLIO_SERVICES_CLI_PAGE_MAP_H_
 #define FOLIO_SERVICES_CLI_PAGE_MAP_H_
 
@@ -7,41 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "folio/v1/inference.pb.h"
 #include "services/cli/terminal.h"
+#include "services/client/kept_positions.h"
 
 namespace folio::cli {
 
-// Positions [begin, end).
-struct PositionRange {
-  uint32_t begin = 0;
-  uint32_t end = 0;
-  bool operator==(const PositionRange&) const = default;
-};
-using Ranges = std::vector<PositionRange>;  // ascending, apart from each other
-
-// Replays a sequence's eviction events. Without events, every position is kept.
-class KeptPositions {
- public:
-  KeptPositions(uint32_t layers, uint32_t page_tokens, uint32_t prompt_tokens);
-
-  // Takes events in the order in which they came. INVALID_ARGUMENT if one contradicts earlier ones.
-  absl::Status Apply(const folio::v1::EvictionEvent& event);
-  // Tokens up to `length` have been fed.
-  void Extend(uint32_t length);
-
-  std::vector<Ranges> layers() const;
-
- private:
-  const uint32_t page_tokens_;
-  const uint32_t prompt_tokens_;
-  uint32_t length_;
-  std::vector<std::vector<uint32_t>> kept_;  // [layer][kept positions, ascending]
-};
-
-uint32_t CountPositions(const Ranges& ranges);
+using client::PositionRange;
+using client::Ranges;
 
 // One character per `length / width` positions, which shows the share that is kept, from nothing
 // (space) to all. `length` > 0. The bar is never wider than `length`.
