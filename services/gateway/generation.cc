@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "services/gateway/openai/ids.h"
 #include "services/gateway/openai/logprobs.h"
+#include "services/runtime/logging.h"
 
 namespace folio::gateway {
 
@@ -96,6 +97,8 @@ void Generation::OnEvent(size_t index, const v1::GenerateResponse& event) {
       return OnStarted(index, event.started());
     case v1::GenerateResponse::kChunk:
       return OnChunk(index, event.chunk());
+    case v1::GenerateResponse::kEviction:
+      return OnEviction(index, event.eviction());
     case v1::GenerateResponse::kFinished:
       return OnFinished(index, event.finished());
     default:
@@ -126,6 +129,10 @@ void Generation::OnStarted(size_t index, const v1::Started& started) {
   running_[index].choice.started = started;
   // Choices of one prompt share it.
   if (index % call_.per_prompt == 0) usage_.prompt += started.prompt_tokens();
+  if (call_.report_kept) {
+    const WorkerView worker = workers_->View()[lease_.worker()];
+    running_[index].kept.emplace(worker.layers, worker.page_tokens, started.prompt_tokens());
+  }
   if (!call_.stream || !failure_.ok()) return;
   std::string events;
   if (call_.chat) writer_.AppendRole(static_cast<int>(index), EachUsage(), &events);
@@ -204,15 +211,27 @@ void Generation::SendForced(size_t index, absl::string_view arguments) {
   Send(events);
 }
 
+void Generation::OnEviction(size_t index, const v1::EvictionEvent& event) {
+  std::optional<client::KeptPositions>& kept = running_[index].kept;
+  if (!kept.has_value()) return;
+  if (const absl::Status status = kept->Apply(event); !status.ok()) {
+    log::Warning("kept positions are not known", {{"reason", status}});
+    kept.reset();
+  }
+}
+
 void Generation::OnFinished(size_t index, const v1::Finished& finished) {
   Running& running = running_[index];
   running.choice.finished = finished;
+  if (running.kept.has_value()) {
+    running.kept->Extend(client::LengthAtEnd(finished.usage()));
+    running.choice.kept = running.kept->layers();
+  }
   if (call_.tools == ToolParsing::kTagged || call_.tools == ToolParsing::kAny)
     TakeFound(index, running.tools.Finish(), {});
   if (!call_.stream || !failure_.ok()) return;
   std::string events;
-  writer_.AppendFinish(static_cast<int>(index), finished, !running.choice.tool_calls.empty(),
-                       running.choice.started, EachUsage(), &events);
+  writer_.AppendFinish(static_cast<int>(index), running.choice, EachUsage(), &events);
   Send(events);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "services/client/call.h"
+#include "services/client/kept_positions.h"
 #include "services/client/read_gate.h"
 #include "services/client/streams.h"
 #include "services/gateway/api_request.h"
@@ -49,6 +50,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     Choice choice;     // text and logprobs only if the answer is whole
     size_t chars = 0;  // of the text so far
     ToolCallReader tools;
+    std::optional<client::KeptPositions> kept;
     bool named = false;  // the first piece of a forced tool call was sent
   };
 
@@ -61,6 +63,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void OnChunk(size_t index, const folio::v1::TokenChunk& chunk)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnFinished(size_t index, const folio::v1::Finished& finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnEviction(size_t index, const folio::v1::EvictionEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Parts of OnChunk and OnFinished.
   void SendText(size_t index, absl::string_view text, const folio::v1::TokenChunk& chunk)

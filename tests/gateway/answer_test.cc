@@ -76,9 +76,9 @@ TEST(AnswerWriter, WritesChunks) {
   EXPECT_EQ(Event(text)["choices"][0]["delta"]["content"], "\n");
   EXPECT_EQ(Event(text)["choices"][0]["index"], 2);
   EXPECT_TRUE(Event(text)["choices"][0]["finish_reason"].is_null());
-  v1::Finished finished;
-  finished.set_reason(v1::FINISH_REASON_LENGTH);
-  writer.AppendFinish(0, finished, false, {}, nullptr, &finish);
+  Choice ended;
+  ended.finished.set_reason(v1::FINISH_REASON_LENGTH);
+  writer.AppendFinish(0, ended, nullptr, &finish);
   EXPECT_EQ(Event(finish)["choices"][0]["finish_reason"], "length");
   writer.AppendUsage({1, 2}, &usage);
   EXPECT_TRUE(Event(usage)["choices"].empty());
@@ -118,6 +118,12 @@ TEST(AnswerWriter, ShowsTheCacheToThoseWhoAsk) {
   EXPECT_EQ(whole["choices"][0]["text"], "say \"hi\"");
   EXPECT_EQ(whole["choices"][0]["cache"]["policy"], "key_diff");
   EXPECT_EQ(whole["choices"][0]["cache"]["evicted_tokens"], 9);
+  EXPECT_FALSE(whole["choices"][0]["cache"].contains("kept"));
+  choice.kept = {{{0, 4}, {9, 12}}, {}};
+  std::string finish;
+  AnswerWriter(call, "id", 5, "m").AppendFinish(0, choice, nullptr, &finish);
+  EXPECT_EQ(Event(finish)["choices"][0]["cache"]["kept"],
+            json::parse("[[[0, 4], [9, 12]], []]"));
 }
 
 TEST(Logprobs, AreWrittenInBothForms) {

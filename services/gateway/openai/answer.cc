@@ -1,5 +1,7 @@
 #include "services/gateway/openai/answer.h"
 
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "services/client/policy_text.h"
@@ -27,17 +29,36 @@ void AppendStopReason(const v1::Finished& finished, std::string* out) {
   }
 }
 
+// The positions [begin, end) that stayed, by layer.
+void AppendKept(const std::vector<client::Ranges>& kept, std::string* out) {
+  *out += ",\"kept\":";
+  char before = '[';
+  for (const client::Ranges& layer : kept) {
+    *out += std::exchange(before, ',');
+    *out += '[';
+    for (size_t i = 0; i < layer.size(); ++i) {
+      absl::StrAppend(out, i == 0 ? "[" : ",[", layer[i].begin, ",", layer[i].end, "]");
+    }
+    *out += ']';
+  }
+  *out += ']';
+}
+
 // The costs of a choice in the cache, and its policy.
-void AppendCache(const v1::Started& started, const v1::CacheStats& cache, std::string* out) {
+void AppendCache(const Choice& choice, std::string* out) {
+  const v1::Started& started = choice.started;
+  const v1::CacheStats& cache = choice.finished.cache();
   *out += "{\"policy\":";
   AppendJsonString(client::PolicyText(started.cache().policy()), out);
-  absl::StrAppend(
-      out, ",\"budget_tokens\":", started.cache().budget_tokens(),
-      ",\"resident_tokens\":", cache.resident_tokens(),
-      ",\"peak_resident_tokens\":", cache.peak_resident_tokens(),
-      ",\"evicted_tokens\":", cache.evicted_tokens(), ",\"held_pages\":", cache.held_pages(),
-      ",\"peak_held_pages\":", cache.peak_held_pages(),
-      ",\"resident_bytes\":", cache.resident_bytes(), ",\"seed\":", started.seed(), "}");
+  absl::StrAppend(out, ",\"budget_tokens\":", started.cache().budget_tokens(),
+                  ",\"resident_tokens\":", cache.resident_tokens(),
+                  ",\"peak_resident_tokens\":", cache.peak_resident_tokens(),
+                  ",\"evicted_tokens\":", cache.evicted_tokens(),
+                  ",\"held_pages\":", cache.held_pages(),
+                  ",\"peak_held_pages\":", cache.peak_held_pages(),
+                  ",\"resident_bytes\":", cache.resident_bytes(), ",\"seed\":", started.seed());
+  if (!choice.kept.empty()) AppendKept(choice.kept, out);
+  *out += '}';
 }
 
 void AppendToolCalls(const std::vector<ToolCall>& calls, std::string* out) {
@@ -119,18 +140,18 @@ void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string*
   } else {
     AppendCompletionLogprobs(Pointers(choice.logprobs), *top_logprobs_, 0, out);
   }
-  AppendEnd(choice.finished, !choice.tool_calls.empty(), choice.started, out);
+  AppendEnd(choice, out);
   *out += '}';
 }
 
-void AnswerWriter::AppendEnd(const v1::Finished& finished, bool tool_calls,
-                             const v1::Started& started, std::string* out) const {
-  absl::StrAppend(out, ",\"finish_reason\":\"", FinishReasonText(finished, tool_calls),
-                  "\",\"stop_reason\":");
+void AnswerWriter::AppendEnd(const Choice& choice, std::string* out) const {
+  const v1::Finished& finished = choice.finished;
+  absl::StrAppend(out, ",\"finish_reason\":\"",
+                  FinishReasonText(finished, !choice.tool_calls.empty()), "\",\"stop_reason\":");
   AppendStopReason(finished, out);
   if (!show_cache_) return;
   *out += ",\"cache\":";
-  AppendCache(started, finished.cache(), out);
+  AppendCache(choice, out);
 }
 
 std::string AnswerWriter::Whole(const std::vector<Choice>& choices, const TokenUsage& usage) const {
@@ -206,13 +227,12 @@ void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, std::st
   EndChunk(nullptr, out);
 }
 
-void AnswerWriter::AppendFinish(int index, const v1::Finished& finished, bool tool_calls,
-                                const v1::Started& started, const TokenUsage* usage,
+void AnswerWriter::AppendFinish(int index, const Choice& choice, const TokenUsage* usage,
                                 std::string* out) const {
   BeginChunk(index, out);
   *out += chat_ ? "\"delta\":{}" : "\"text\":\"\"";
   *out += ",\"logprobs\":null";
-  AppendEnd(finished, tool_calls, started, out);
+  AppendEnd(choice, out);
   EndChunk(usage, out);
 }
 

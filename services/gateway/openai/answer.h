@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "folio/v1/inference.pb.h"
+#include "services/client/kept_positions.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/tool_calls.h"
 
@@ -29,6 +30,7 @@ struct Choice {
   std::vector<ToolCall> tool_calls;
   folio::v1::Started started;
   folio::v1::Finished finished;
+  std::vector<client::Ranges> kept;  // by layer, if the client asked for it
 };
 
 // "stop", "length" or "tool_calls".
@@ -49,8 +51,8 @@ class AnswerWriter {
   void AppendText(int index, absl::string_view text, const folio::v1::TokenChunk& chunk,
                   size_t chars, const TokenUsage* usage, std::string* out) const;
   void AppendToolCall(int index, const ToolCallPiece& piece, std::string* out) const;
-  void AppendFinish(int index, const folio::v1::Finished& finished, bool tool_calls,
-                    const folio::v1::Started& started, const TokenUsage* usage,
+  // Reads no text and no logprobs of the choice.
+  void AppendFinish(int index, const Choice& choice, const TokenUsage* usage,
                     std::string* out) const;
   void AppendUsage(const TokenUsage& usage, std::string* out) const;
   static void AppendError(absl::string_view error_body, std::string* out);
@@ -61,8 +63,7 @@ class AnswerWriter {
   void EndChunk(const TokenUsage* usage, std::string* out) const;
   void AppendChoice(size_t index, const Choice& choice, std::string* out) const;
   // Why a choice ended, and its costs in the cache.
-  void AppendEnd(const folio::v1::Finished& finished, bool tool_calls,
-                 const folio::v1::Started& started, std::string* out) const;
+  void AppendEnd(const Choice& choice, std::string* out) const;
 
   const bool chat_;
   const bool show_cache_;

@@ -15,11 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<absl::string_view, 13> kFields = {
+constexpr std::array<absl::string_view, 14> kFields = {
     "policy",        "budget",       "schedule",   "sink_tokens",
     "recent_tokens", "mode",         "compaction", "compaction_stride_tokens",
     "layers",        "prompt_share", "segments",   "protect_ends",
-    "budget_tokens"};
+    "budget_tokens", "report_kept"};
 
 // The index of the field's value among `words`, or -1.
 int OneOf(FieldReader& fields, const char* name, const std::vector<std::string>& words) {
@@ -116,6 +116,8 @@ void ReadCache(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
   ReadBudget(inner, cache);
   ReadTokens(inner, cache);
   ReadChoices(inner, cache);
+  call->report_kept = inner.Bool("report_kept").value_or(false);
+  request->set_report_evictions(call->report_kept);
   if (!inner.status().ok()) fields.Fail(inner.status());
 }
 

@@ -35,8 +35,9 @@ struct Call {
   bool include_usage = false;     // a last chunk has the usage
   bool continuous_usage = false;  // each chunk has it
   std::optional<uint32_t> top_logprobs;
-  bool show_cache = false;  // the client gave cache options, and hears of the cache
-  std::string session;      // requests of one session go to one worker; empty for none
+  bool show_cache = false;   // the client gave cache options, and hears of the cache
+  bool report_kept = false;  // and which positions stayed
+  std::string session;       // requests of one session go to one worker; empty for none
   ToolParsing tools = ToolParsing::kNone;
   std::string forced_tool;  // of kForced
 };

@@ -29,11 +29,13 @@ void ReadLogprobs(FieldReader& fields, Call* call, v1::GenerateRequest* request)
   request->set_logprobs(*call->top_logprobs);
 }
 
-// The parameters of a function, as a JSON Schema.
+// The parameters of a function, as a JSON Schema. A function without them takes none, as OpenAI
+// says.
 json ParametersOf(const json& tool) {
   const json& function = tool["function"];
   const auto found = function.find("parameters");
-  return found == function.end() || !found->is_object() ? json{{"type", "object"}} : *found;
+  if (found != function.end() && found->is_object()) return *found;
+  return {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
 }
 
 // The tools by name. Empty after an error.
@@ -153,7 +155,7 @@ absl::StatusOr<Call> ReadChat(const json& body) {
     chat->set_template_arguments(JsonText(*values));
   }
   if (!fields.status().ok()) return fields.status();
-  AddChoices(request, n, &call);
+  if (absl::Status status = AddChoices(request, n, &call); !status.ok()) return status;
   return call;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "services/gateway/openai/api_error.h"
 
 namespace folio::gateway {
 namespace {
@@ -126,12 +127,22 @@ int64_t ReadCommon(FieldReader& fields, Call* call, v1::GenerateRequest* request
   return n;
 }
 
-void AddChoices(const v1::GenerateRequest& request, int64_t n, Call* call) {
+absl::Status AddChoices(const v1::GenerateRequest& request, int64_t n, Call* call) {
+  const uint64_t all = call->choices.size() + static_cast<uint64_t>(n);
+  if (call->report_kept && all > 1) {
+    return FieldError("cache.report_kept", "is for one choice of one prompt");
+  }
+  // Each choice has the prompt.
+  if (n > 1 && all * request.ByteSizeLong() > kMostChoiceBytes) {
+    return FieldError("n", absl::StrCat("times the size of the prompt may be at most ",
+                                        kMostChoiceBytes, " bytes"));
+  }
   for (int64_t i = 0; i < n; ++i) {
     v1::GenerateRequest& choice = call->choices.emplace_back(request);
     if (i == 0 || !request.sampling().has_seed()) continue;
     choice.mutable_sampling()->set_seed(request.sampling().seed() + static_cast<uint64_t>(i));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace folio::gateway

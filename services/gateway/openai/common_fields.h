@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/status/status.h"
 #include "folio/v1/inference.pb.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/field_reader.h"
@@ -15,7 +16,8 @@ namespace folio::gateway {
 inline constexpr int64_t kMost32 = std::numeric_limits<uint32_t>::max();
 // The number above it asks the worker for all that the context leaves.
 inline constexpr int64_t kMostTokens = kMost32 - 1;
-inline constexpr int64_t kMostTop = 20;  // as many candidates as a worker gives
+inline constexpr uint64_t kMostChoiceBytes = 256 << 20;  // of all choices together
+inline constexpr int64_t kMostTop = 20;                  // as many candidates as a worker gives
 
 // Fills in the call and `request`, of which each choice is a copy. Returns how many choices each
 // prompt has. Errors are the reader's.
@@ -27,8 +29,9 @@ void ReadFormat(FieldReader& fields, folio::v1::GenerateRequest* request);
 // The object `cache`: a policy as folioctl writes it, a budget, and what else CacheOptions has.
 void ReadCache(FieldReader& fields, Call* call, folio::v1::GenerateRequest* request);
 
-// Adds `n` choices. Each gets a seed of its own if the request has one.
-void AddChoices(const folio::v1::GenerateRequest& request, int64_t n, Call* call);
+// Adds `n` choices. Each gets a seed of its own if the request has one. INVALID_ARGUMENT: they are
+// more than the gateway keeps.
+absl::Status AddChoices(const folio::v1::GenerateRequest& request, int64_t n, Call* call);
 
 }  // namespace folio::gateway
 

@@ -68,13 +68,16 @@ absl::StatusOr<Call> ReadCompletion(const json& body) {
     call.top_logprobs = static_cast<uint32_t>(*top);
     request.set_logprobs(*call.top_logprobs);
   }
+  if (!fields.Bool("add_special_tokens").value_or(true)) {
+    fields.Fail("add_special_tokens", "may not be false; give token ids instead");
+  }
   if (n * static_cast<int64_t>(prompts.size()) > kMostChoices) {
     fields.Fail("n", absl::StrCat("times the number of prompts may be at most ", kMostChoices));
   }
   if (!fields.status().ok()) return fields.status();
   for (v1::Input& prompt : prompts) {
     *request.mutable_input() = std::move(prompt);
-    AddChoices(request, n, &call);
+    if (absl::Status status = AddChoices(request, n, &call); !status.ok()) return status;
   }
   return call;
 }

@@ -106,6 +106,10 @@ void ReadFormat(FieldReader& fields, v1::GenerateRequest* request) {
     FormatReader reader(inner, &format);
     reader.Read("json", "regex", "choice", "grammar");
     if (inner.Bool("json_object").value_or(false)) reader.SetAnyObject("json_object");
+    for (const char* name : {"structural_tag", "whitespace_pattern", "disable_any_whitespace",
+                             "disable_additional_properties"}) {
+      inner.Refuse(name, "is not supported");
+    }
     if (!inner.status().ok()) fields.Fail(inner.status());
   }
   if (format.kind_case() != v1::OutputFormat::KIND_NOT_SET) {

@@ -198,6 +198,8 @@ class WorkerSet::State {
     WorkerView& view = workers_[worker].view;
     view.model = model.layout().model();
     view.context_length = model.context_length();
+    view.layers = model.layout().num_layers();
+    view.page_tokens = model.layout().page_tokens();
     if (view.since == 0) view.since = absl::ToUnixSeconds(absl::Now());
   }
 
@@ -206,7 +208,8 @@ class WorkerSet::State {
     {
       const absl::MutexLock lock(&mutex_);
       Worker& one = workers_[worker];
-      const bool news = one.view.serving != serving || !std::exchange(one.asked, true);
+      const bool first = !std::exchange(one.asked, true);
+      const bool news = first || one.view.serving != serving;
       one.view.serving = serving;
       one.why = serving ? "" : why;
       if (!news) return;

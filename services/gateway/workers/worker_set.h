@@ -31,6 +31,8 @@ struct WorkerView {
   uint32_t running = 0;
   std::string model;  // empty until it has answered
   uint32_t context_length = 0;
+  uint32_t layers = 0;
+  uint32_t page_tokens = 0;
   int64_t since = 0;  // Unix seconds when it was first seen to serve
 };
 
