@@ -110,9 +110,10 @@ start folio-worker --listen="$worker" --manager="$manager" --model="$model"
 worker_pid=$!
 await folio-worker "$worker_pid" serves "$worker"
 say "starting folio-gateway"
-start folio-gateway --listen=127.0.0.1:0 --worker="$worker"
+start folio-gateway --listen=127.0.0.1:0 --worker="$worker" --manager="$manager"
 gateway_pid=$!
 await folio-gateway "$gateway_pid" listens folio-gateway
+console=http://127.0.0.1:$(port_of folio-gateway)/console/
 url=http://127.0.0.1:$(port_of folio-gateway)/v1
 
 # One number hidden at two fifths of a repeated filler; 24 tokens a round.
@@ -147,7 +148,9 @@ EOF
 if [ -n "$keep" ]; then
   cat <<EOF
 
-Manager (pid $manager_pid), worker (pid $worker_pid) and gateway (pid $gateway_pid, $url) stay up. Try:
+Manager (pid $manager_pid), worker (pid $worker_pid) and gateway (pid $gateway_pid, $url) stay up. The console shows them:
+  $console
+Try:
   $bin/folioctl pools --address $manager
   $bin/folioctl model --address $worker
   $bin/folioctl chat --address $worker --policy paged_eviction --budget 512

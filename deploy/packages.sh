@@ -8,8 +8,11 @@ FOLIO_BUILD_PACKAGES=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake configuration asks for OpenCL, its package does not
   python3 python3-pip python3-venv
 )
-FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils)  # xz: tests/gpu/bundle.sh packs with it
+# xz: tests/gpu/bundle.sh packs with it. chromium: tests/console
+FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils chromium)
 FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
+# With npm, for the console's page.
+FOLIO_NODE_MINIMUM=18.19
 FOLIO_RUST_MINIMUM=1.80
 # The names that services/model/tokenizer/CMakeLists.txt looks for, in its order; a test compares them.
 FOLIO_CARGO_NAMES=(

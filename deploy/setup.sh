@@ -44,8 +44,8 @@ install() {
   quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
 
-recent_enough() {
-  [ -n "$1" ] && printf '%s\n%s\n' "$FOLIO_RUST_MINIMUM" "$1" | sort -V -C
+recent_enough() {  # version, minimum
+  [ -n "$1" ] && printf '%s\n%s\n' "$2" "$1" | sort -V -C
 }
 recent_cargo() {
   local name cargo
@@ -53,10 +53,14 @@ recent_cargo() {
     # All of PATH: an old cargo, or a rustup without a toolchain, must not hide a good one behind it.
     for cargo in "${CARGO_HOME:-$HOME/.cargo}/bin/$name" "$HOME/.cargo/bin/$name" $(type -ap "$name" || true); do
       [ -x "$cargo" ] || continue
-      if recent_enough "$("$cargo" --version 2>/dev/null | awk '{print $2}')"; then return 0; fi
+      if recent_enough "$("$cargo" --version 2>/dev/null | awk '{print $2}')" "$FOLIO_RUST_MINIMUM"; then return 0; fi
     done
   done
   return 1
+}
+
+recent_node() {
+  command -v npm >/dev/null && recent_enough "$(node --version 2>/dev/null | tr -d v)" "$FOLIO_NODE_MINIMUM"
 }
 
 # The version that the package lists offer, if any.
@@ -66,7 +70,7 @@ rust_packages() {
   local entry package
   for entry in "${FOLIO_RUST_PACKAGES[@]}"; do
     for package in $entry; do
-      recent_enough "$(candidate "$package")" || continue 2
+      recent_enough "$(candidate "$package")" "$FOLIO_RUST_MINIMUM" || continue 2
     done
     echo "$entry"
     return
@@ -93,6 +97,14 @@ if ! recent_cargo; then
   recent_cargo || {
     echo "setup: no cargo of $FOLIO_RUST_MINIMUM or newer here, and ${rust:-no package known to us} brings one:" \
       "install Rust with rustup" >&2
+    exit 1
+  }
+fi
+if ! recent_node; then
+  install nodejs npm
+  hash -r
+  recent_node || {
+    echo "setup: no Node.js of $FOLIO_NODE_MINIMUM or newer with npm here: install one, for the console's page" >&2
     exit 1
   }
 fi

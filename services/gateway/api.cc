@@ -33,9 +33,11 @@ bool IsRequestId(absl::string_view id) {
   return true;
 }
 
-// Probes and scrapes that succeed come every few seconds and say nothing new.
+// Probes, scrapes and questions of the console that succeed come every few seconds and say nothing
+// new.
 bool IsProbe(const RequestRecord& record) {
-  return record.status == 200 && (record.endpoint == "/health" || record.endpoint == "/metrics");
+  return record.status == 200 && (record.endpoint == "/health" || record.endpoint == "/metrics" ||
+                                  record.endpoint == "/console/api");
 }
 
 ApiError NoKey(absl::string_view message) {
@@ -49,16 +51,27 @@ ApiError NoKey(absl::string_view message) {
 
 const std::vector<Api::Endpoint>& Api::Endpoints() {
   static const std::vector<Endpoint> endpoints = {
-      {"/v1/chat/completions", "POST", true, &Api::Chat},
-      {"/v1/completions", "POST", true, &Api::Completions},
-      {"/v1/models", "GET", true, &Api::Models},
-      {"/tokenize", "POST", true, &Api::Tokenize},
-      {"/detokenize", "POST", true, &Api::Detokenize},
-      {"/health", "GET", false, &Api::Health},
-      {"/metrics", "GET", false, &Api::Metrics},
-      {"/version", "GET", false, &Api::VersionOf},
+      {"/v1/chat/completions", "POST", Access::kKey, &Api::Chat},
+      {"/v1/completions", "POST", Access::kKey, &Api::Completions},
+      {"/v1/models", "GET", Access::kKey, &Api::Models, /*below=*/true},
+      {"/tokenize", "POST", Access::kKey, &Api::Tokenize},
+      {"/detokenize", "POST", Access::kKey, &Api::Detokenize},
+      {"/health", "GET", Access::kAnyone, &Api::Health},
+      {"/metrics", "GET", Access::kAnyone, &Api::Metrics},
+      {"/version", "GET", Access::kAnyone, &Api::VersionOf},
+      {"/console/api", "GET", Access::kOperator, &Api::ConsoleState, /*below=*/true},
+      {"/console", "GET", Access::kAnyone, &Api::ConsolePage, /*below=*/true},
   };
   return endpoints;
+}
+
+const Api::Endpoint* Api::EndpointOf(absl::string_view path) {
+  for (const Endpoint& endpoint : Endpoints()) {
+    absl::string_view rest = path;
+    if (!absl::ConsumePrefix(&rest, endpoint.path)) continue;
+    if (rest.empty() || (endpoint.below && rest.front() == '/')) return &endpoint;
+  }
+  return nullptr;
 }
 
 Api::Api(WorkerSet* workers, GatewayMetrics* metrics, ApiOptions options)
@@ -97,23 +110,29 @@ Api::Request Api::Admit(const std::shared_ptr<Exchange>& exchange) {
   return request;
 }
 
-bool Api::CheckKey(ApiRequest& request) {
-  if (options_.keys == nullptr) return true;
+bool Api::CheckKey(ApiRequest& request, Access access) {
+  if (options_.keys == nullptr || access == Access::kAnyone) return true;
   absl::string_view key = request.http().Field("Authorization");
   if (key.empty()) {
     request.Fail(NoKey("No API key was given. Send it in the header 'Authorization: Bearer KEY'."),
                  {{"WWW-Authenticate", "Bearer"}});
     return false;
   }
-  std::optional<std::string> tenant;
+  std::optional<KeyHolder> holder;
   if (absl::StartsWithIgnoreCase(key, "bearer ")) {
-    tenant = options_.keys->TenantOf(absl::StripAsciiWhitespace(key.substr(7)));
+    holder = options_.keys->HolderOf(absl::StripAsciiWhitespace(key.substr(7)));
   }
-  if (!tenant.has_value()) {
+  if (!holder.has_value()) {
     request.Fail(NoKey("The API key is wrong."), {{"WWW-Authenticate", "Bearer"}});
     return false;
   }
-  request.record.tenant = *std::move(tenant);
+  if (access == Access::kOperator && !holder->is_operator) {
+    request.Fail(
+        absl::PermissionDeniedError("This key may not see the cache. Its line of --api_keys needs "
+                                    "the word operator at its end."));
+    return false;
+  }
+  request.record.tenant = std::move(holder->tenant);
   return true;
 }
 
@@ -133,18 +152,17 @@ void Api::Preflight(Request request) {
 void Api::Handle(const std::shared_ptr<Exchange>& exchange) {
   Request request = Admit(exchange);
   const HttpRequest& http = exchange->request();
-  for (const Endpoint& endpoint : Endpoints()) {
-    if (http.path != endpoint.path) continue;
-    request->record.endpoint = endpoint.path;
+  if (const Endpoint* endpoint = EndpointOf(http.path); endpoint != nullptr) {
+    request->record.endpoint = endpoint->path;
     if (http.method == "OPTIONS") return Preflight(std::move(request));
-    const bool head = http.method == "HEAD" && absl::string_view(endpoint.method) == "GET";
-    if (http.method != endpoint.method && !head) {
-      return request->Fail(
-          HttpError(405, absl::StrCat(http.path, " answers ", endpoint.method, " only.")),
-          {{"Allow", absl::StrCat(endpoint.method, ", OPTIONS")}});
+    const bool head = http.method == "HEAD" && absl::string_view(endpoint->method) == "GET";
+    if (http.method != endpoint->method && !head) {
+      return request->Fail(HttpError(405, absl::StrCat(LossyUtf8(http.path), " answers ",
+                                                       endpoint->method, " only.")),
+                           {{"Allow", absl::StrCat(endpoint->method, ", OPTIONS")}});
     }
-    if (endpoint.needs_key && !CheckKey(*request)) return;
-    return (this->*endpoint.handle)(std::move(request));
+    if (CheckKey(*request, endpoint->access)) (this->*endpoint->handle)(std::move(request));
+    return;
   }
   for (const absl::string_view refused : kRefused) {
     if (!absl::StartsWith(http.path, refused)) continue;
@@ -154,13 +172,6 @@ void Api::Handle(const std::shared_ptr<Exchange>& exchange) {
                                                  "/v1/completions."));
     error.code = "unsupported_endpoint";
     return request->Fail(error);
-  }
-  // The path of one model.
-  constexpr absl::string_view kModel = "/v1/models/";
-  if (absl::StartsWith(http.path, kModel) && http.method == "GET") {
-    request->record.endpoint = "/v1/models";
-    if (CheckKey(*request)) Models(std::move(request));
-    return;
   }
   ApiError error = HttpError(404, absl::StrCat("There is nothing at ", LossyUtf8(http.path), "."));
   error.code = "not_found";

@@ -14,8 +14,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "services/gateway/api_keys.h"
 #include "services/gateway/api_request.h"
+#include "services/gateway/console/manager_view.h"
+#include "services/gateway/console/page_files.h"
 #include "services/gateway/gateway_metrics.h"
 #include "services/gateway/generation.h"
 #include "services/gateway/http/exchange.h"
@@ -36,6 +39,8 @@ struct ApiOptions {
   Affinity affinity = Affinity::kSession;
   absl::Duration resume = absl::Seconds(30);  // see CallOptions::resume
   bool access_log = true;
+  absl::Span<const PageFile> page;  // the console's; empty if it was not built
+  ManagerView* manager = nullptr;   // borrowed; null for no console
   std::function<std::string()> metrics_text;
 };
 
@@ -59,17 +64,20 @@ class Api {
 
  private:
   using Request = std::unique_ptr<ApiRequest>;
+  enum class Access : uint8_t { kAnyone, kKey, kOperator };  // where there are keys at all
   struct Endpoint {
     const char* path;
     const char* method;
-    bool needs_key;
+    Access access;
     void (Api::*handle)(Request);
+    bool below = false;  // it has the paths below its own too
   };
   static const std::vector<Endpoint>& Endpoints();
+  static const Endpoint* EndpointOf(absl::string_view path);
 
   Request Admit(const std::shared_ptr<Exchange>& exchange);
   // False after it has answered.
-  bool CheckKey(ApiRequest& request);
+  bool CheckKey(ApiRequest& request, Access access);
   HttpFields BrowserFields(const HttpRequest& http) const;
   void Preflight(Request request);
 
@@ -82,6 +90,8 @@ class Api {
   void Health(Request request);
   void Metrics(Request request);
   void VersionOf(Request request);
+  void ConsolePage(Request request);
+  void ConsoleState(Request request);
   std::string KeyOf(const Call& call, const HttpRequest& http) const;
   void Forget(Generation* generation) ABSL_LOCKS_EXCLUDED(mutex_);
 

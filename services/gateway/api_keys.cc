@@ -55,15 +55,18 @@ absl::StatusOr<std::vector<ApiKey>> ParseApiKeys(absl::string_view text) {
     if (line.empty() || line[0] == '#') continue;
     const std::vector<absl::string_view> words =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    if (words.size() != 2 || !IsHash(words[0])) {
-      return InvalidArgument("line ", number,
-                             " is not the SHA-256 of a key in 64 hexadecimal digits and a tenant");
+    const bool is_operator = words.size() == 3 && words[2] == "operator";
+    if ((words.size() != 2 && !is_operator) || !IsHash(words[0])) {
+      return InvalidArgument(
+          "line ", number,
+          " is not the SHA-256 of a key in 64 hexadecimal digits, a tenant, and perhaps "
+          "the word operator");
     }
     if (words[1].size() > kMaxTenantBytes) {
       return InvalidArgument("line ", number, ": the tenant is longer than ", kMaxTenantBytes,
                              " bytes");
     }
-    keys.push_back({absl::HexStringToBytes(words[0]), std::string(words[1])});
+    keys.push_back({absl::HexStringToBytes(words[0]), std::string(words[1]), is_operator});
   }
   return keys;
 }
@@ -102,7 +105,7 @@ void ApiKeys::ReadIfChanged() {
   }
 }
 
-std::optional<std::string> ApiKeys::TenantOf(absl::string_view key) {
+std::optional<KeyHolder> ApiKeys::HolderOf(absl::string_view key) {
   const std::string hash = Sha256(key);
   const absl::MutexLock lock(&mutex_);
   ReadIfChanged();
@@ -111,7 +114,7 @@ std::optional<std::string> ApiKeys::TenantOf(absl::string_view key) {
     if (SecretsMatch(one.hash, hash)) found = &one;
   }
   if (found == nullptr) return std::nullopt;
-  return found->tenant;
+  return KeyHolder{found->tenant, found->is_operator};
 }
 
 }  // namespace folio::gateway

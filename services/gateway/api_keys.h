@@ -20,10 +20,17 @@ namespace folio::gateway {
 struct ApiKey {
   std::string hash;    // SHA-256 of the key, 32 bytes
   std::string tenant;  // at most 64 bytes
+  bool is_operator = false;
 };
 
-// The lines of a file: the hash as 64 hexadecimal digits, and the tenant. Empty lines and those
-// that begin with # say nothing. INVALID_ARGUMENT names the line.
+// The one who shows a key.
+struct KeyHolder {
+  std::string tenant;
+  bool is_operator = false;  // may see the state of the cache, of all tenants
+};
+
+// The lines of a file: the hash as 64 hexadecimal digits, the tenant, and for an operator the word
+// "operator". Empty lines and those that begin with # say nothing. INVALID_ARGUMENT names the line.
 absl::StatusOr<std::vector<ApiKey>> ParseApiKeys(absl::string_view text);
 
 // 32 bytes.
@@ -35,10 +42,10 @@ class ApiKeys {
   // Errors as of ParseApiKeys, and NOT_FOUND if there is no such file.
   static absl::StatusOr<std::unique_ptr<ApiKeys>> Load(const std::string& path);
 
-  // The tenant of the key, or nothing. The time that it takes does not tell how near a wrong key
+  // The holder of the key, or nothing. The time that it takes does not tell how near a wrong key
   // is. A file that has changed is read again, at most once a second. If the new one is wrong, that
   // is logged, and the old keys count.
-  std::optional<std::string> TenantOf(absl::string_view key) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<KeyHolder> HolderOf(absl::string_view key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit ApiKeys(std::string path) : path_(std::move(path)) {}

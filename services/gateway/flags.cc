@@ -21,6 +21,9 @@ ABSL_FLAG(std::vector<std::string>, worker, {folio::DefaultWorkerAddress()},
           "or by giving it again");
 ABSL_FLAG(std::vector<std::string>, standby, {},
           "further workers of that manager, which get requests only while no other serves");
+ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
+          "the manager's address, unix:/path or host:port, whose state the console under /console "
+          "shows; empty for no console");
 ABSL_FLAG(std::vector<std::string>, model_name, {},
           "names under which clients ask for the model; empty for the name that the workers have");
 ABSL_FLAG(
@@ -29,8 +32,9 @@ ABSL_FLAG(
 ABSL_FLAG(int, worker_connections, 2,
           "connections to each worker, from 1 to 64, among which streams are dealt");
 ABSL_FLAG(std::string, api_keys, "",
-          "a file with a line for each API key: its SHA-256 in hexadecimal digits, and the tenant. "
-          "Changes take effect within a second. Empty: anyone may ask");
+          "a file with a line for each API key: its SHA-256 in hexadecimal digits, the tenant, and "
+          "the word operator if it may see the console's state of the cache. Changes take effect "
+          "within a second. Empty: anyone may ask");
 ABSL_FLAG(std::string, tls_cert, "",
           "a file with the server's certificate and its chain, as PEM; empty for no encryption");
 ABSL_FLAG(std::string, tls_key, "", "a file with the certificate's private key, as PEM");
@@ -161,6 +165,10 @@ absl::StatusOr<GatewayFlags> ReadFlags() {
         return BadFlag(name, address, parsed.status().message());
       }
     }
+  }
+  flags.manager = absl::GetFlag(FLAGS_manager);
+  if (auto parsed = ParseListenAddress(flags.manager); !flags.manager.empty() && !parsed.ok()) {
+    return BadFlag("manager", flags.manager, parsed.status().message());
   }
   if (flags.workers.workers.empty()) return BadFlag("worker", "", "needs at least one address");
   const auto affinity = ReadAffinity();

@@ -19,6 +19,7 @@ struct GatewayFlags {
   WorkerSetOptions workers;
   ApiOptions api;        // without its keys
   std::string api_keys;  // a file, or empty for none
+  std::string manager;   // its address, or empty for no console
   std::string tls_cert, tls_key, tls_client_ca;
   std::vector<ListenAddress> metrics_listen;
   absl::Duration drain_timeout;

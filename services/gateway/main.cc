@@ -8,6 +8,8 @@
 #include "services/base/steady_time.h"
 #include "services/gateway/api.h"
 #include "services/gateway/api_keys.h"
+#include "services/gateway/console/manager_view.h"
+#include "services/gateway/console/page_files.h"
 #include "services/gateway/flags.h"
 #include "services/gateway/gateway_metrics.h"
 #include "services/gateway/http/server.h"
@@ -84,6 +86,14 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   if (absl::Status status = Complete(&flags, &keys); !status.ok()) return Fail(status);
   auto workers = folio::gateway::WorkerSet::Connect(flags.workers);
   if (!workers.ok()) return Fail(workers.status());
+  std::unique_ptr<folio::gateway::ManagerView> manager;
+  if (!flags.manager.empty()) {
+    auto view = folio::gateway::ManagerView::Connect(flags.manager);
+    if (!view.ok()) return Fail(view.status());
+    manager = *std::move(view);
+  }
+  flags.api.manager = manager.get();
+  flags.api.page = folio::gateway::PageFiles();
   folio::gateway::GatewayMetrics metrics;
   Sources sources = {metrics.registry()};
   Sources with_process;  // filled in before the server starts
@@ -103,14 +113,19 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
       folio::metrics::MetricsServer::Start(flags.metrics_listen, "folio-gateway", sources);
   if (!metrics_server.ok()) return Fail(metrics_server.status());
   (*server)->Start();
-  for (const folio::ListenAddress& address : (*server)->addresses()) {
-    folio::log::Info("listening", {{"address", address.ToString()}});
+  for (const folio::ListeningSocket& listening : (*server)->listening()) {
+    folio::log::Info("listening", {{"address", listening.address().ToString()}});
+    if (!listening.is_open_to_network() || keys != nullptr || manager == nullptr) continue;
+    folio::log::Warning("anyone who reaches this address sees the sequences of all tenants",
+                        {{"address", listening.address().ToString()},
+                         {"fix", "give --api_keys, or an empty --manager"}});
   }
   folio::NotifyServiceManager("READY=1");
   ServeUntilEnd(signals, **server, api, flags.drain_timeout);
   // Exchanges may not be answered after the server's end.
   api.CancelAll(absl::UnavailableError("This gateway has shut down."));
   (*workers)->AwaitAll();
+  if (manager != nullptr) manager->End();
   server->reset();
   folio::log::Info("folio-gateway ended");
   return 0;

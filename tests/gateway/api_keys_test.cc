@@ -31,7 +31,8 @@ TEST(ApiKeys, AreReadFromLines) {
   ASSERT_EQ(keys->size(), 2);
   EXPECT_EQ((*keys)[1].hash, Sha256("b"));
   EXPECT_EQ((*keys)[1].tenant, "blue");
-  for (const std::string wrong : {"word tenant", "ab", "\n\nx y z"}) {
+  for (const std::string& wrong : {std::string("word tenant"), std::string("ab"),
+                                   std::string("\n\nx y z"), Line("a", "red ops")}) {
     EXPECT_EQ(ParseApiKeys(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
   const auto long_tenant = ParseApiKeys(Line("a", "red") + Line("a", std::string(65, 't')));
@@ -42,13 +43,15 @@ TEST(ApiKeys, HaveTenants) {
   const testing::TempDir directory;
   const std::string path = directory / "keys";
   EXPECT_EQ(ApiKeys::Load(path).status().code(), absl::StatusCode::kNotFound);
-  std::ofstream(path) << Line("sk-1", "red") << Line("sk-2", "blue");
+  std::ofstream(path) << Line("sk-1", "red") << Line("sk-2", "blue operator");
   const auto keys = ApiKeys::Load(path);
   ASSERT_TRUE(keys.ok()) << keys.status();
-  EXPECT_EQ((*keys)->TenantOf("sk-1"), "red");
-  EXPECT_EQ((*keys)->TenantOf("sk-2"), "blue");
-  EXPECT_EQ((*keys)->TenantOf("sk-3"), std::nullopt);
-  EXPECT_EQ((*keys)->TenantOf(""), std::nullopt);
+  EXPECT_EQ((*keys)->HolderOf("sk-1")->tenant, "red");
+  EXPECT_EQ((*keys)->HolderOf("sk-2")->tenant, "blue");
+  EXPECT_FALSE((*keys)->HolderOf("sk-1")->is_operator);
+  EXPECT_TRUE((*keys)->HolderOf("sk-2")->is_operator);
+  EXPECT_FALSE((*keys)->HolderOf("sk-3").has_value());
+  EXPECT_FALSE((*keys)->HolderOf("").has_value());
 }
 
 }  // namespace

@@ -150,6 +150,10 @@ TEST(Requests, ChooseTools) {
   EXPECT_EQ(forced.tools, ToolParsing::kForced);
   EXPECT_EQ(forced.forced_tool, "f");
   EXPECT_EQ(OnlyChoice(forced).format().json_schema(), R"({"properties":{},"type":"object"})");
+  const Call without = Chat(R"(, "tools": [{"type": "function", "function": {"name": "f"}}],
+      "tool_choice": {"type": "function", "function": {"name": "f"}})");
+  EXPECT_EQ(OnlyChoice(without).format().json_schema(),
+            R"({"additionalProperties":false,"properties":{},"type":"object"})");
 }
 
 TEST(Requests, SteerTheCache) {

@@ -47,10 +47,11 @@ MAY_INCLUDE = {
     "services/cli/load": {"services/base", "services/client", "proto"},
     "services/cli": {"services/base", "services/runtime", "services/text", "services/client", "services/cli/load", "proto"},
     "services/gateway/http": {"services/base", "services/runtime"},
+    "services/gateway/console": {"services/base", "services/client", "proto"},
     "services/gateway/openai": {"services/text", "services/client", "proto"},
     "services/gateway/workers": {"services/base", "services/runtime", "services/client"},
     "services/gateway": SERVICE | {"services/grpc", "services/metrics", "services/client", "services/gateway/http",
-                                   "services/gateway/openai", "services/gateway/workers"},
+                                   "services/gateway/openai", "services/gateway/workers", "services/gateway/console"},
     "services/manager/memory": SERVICE,
     "services/manager": SERVICE | {"services/grpc", "services/metrics", "services/policy", "services/cache",
                                    "services/wire", "services/manager/memory", "proto"},
@@ -90,8 +91,8 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".rs", ".py", ".sh"}
 def sources():
     for top in ("services", "kernels", "tests", "deploy"):
         for path in sorted((ROOT / top).rglob("*")):
-            # Cargo and setuptools build beside their sources.
-            built = {"target", "build", "__pycache__"} & set(path.relative_to(ROOT).parts) or "_pb2" in path.name
+            # Cargo, setuptools and npm build beside their sources.
+            built = {"target", "build", "__pycache__", "node_modules"} & set(path.relative_to(ROOT).parts) or "_pb2" in path.name
             if path.suffix in SUFFIXES and not built:
                 yield path
 

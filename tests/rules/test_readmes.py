@@ -24,7 +24,7 @@ RATCHET = ROOT / "tests/rules/readmes.txt"
 # Their READMEs say more than a list of files could: how the package is used, what a kind of test shows.
 UNLISTED = {".", "docs", "helm/folio", "services/client/python"}
 HEADING = re.compile(r"\b(file|folder|script|page)s?\b", re.I)
-GENERATED = {"target", "build", "__pycache__", "v1"}
+GENERATED = {"target", "build", "__pycache__", "v1", "node_modules", "dist"}
 
 
 def exceptions():
@@ -90,7 +90,7 @@ def exists(folder, name):
 
 def readmes():
     return sorted(path for path in ROOT.rglob("README.md")
-                  if not any(part.startswith("build") for part in path.relative_to(ROOT).parts))
+                  if not any(part.startswith("build") or part == "node_modules" for part in path.relative_to(ROOT).parts))
 
 
 def unwritten():

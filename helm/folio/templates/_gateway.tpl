@@ -15,6 +15,7 @@
 {{- if eq .root.Values.topology "node" }}
 - --standby={{ include "folio.gateway.standby" . }}:7000
 {{- end }}
+- {{ printf "--manager=%s" $gateway.console | quote }}
 {{- if $gateway.apiKeys.secret }}
 - --api_keys=/etc/folio/keys/{{ $gateway.apiKeys.entry }}
 {{- end }}
@@ -139,7 +140,7 @@
 {{- end -}}
 {{- end -}}
 {{- $known := dict "listen" "listenAddress" "metrics_listen" "metrics.enabled" "worker" "gateway.enabled" "standby" "topology"
-    "api_keys" "gateway.apiKeys" "tls_cert" "gateway.tls" "tls_key" "gateway.tls" "tls_client_ca" "gateway.tls.clientCertificates"
+    "manager" "gateway.console" "api_keys" "gateway.apiKeys" "tls_cert" "gateway.tls" "tls_key" "gateway.tls" "tls_client_ca" "gateway.tls.clientCertificates"
     "cors_origins" "gateway.corsOrigins" "resume_timeout" "gateway.resumeTimeoutSeconds"
     "drain_timeout" "worker.drainTimeoutSeconds" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "gateway.extraArgs" "args" $gateway.extraArgs "known" $known) -}}

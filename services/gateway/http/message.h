@@ -15,7 +15,8 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // of the target, without a query
+  std::string path;   // of the target, without a query
+  std::string query;  // behind the question mark, as it was sent
   HttpFields fields;
   std::string body;
   std::string peer;  // "127.0.0.1:50000", or "unix"

@@ -5,9 +5,11 @@
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace folio::gateway {
 namespace {
@@ -17,15 +19,18 @@ using boost::beast::error_code;
 
 absl::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-// The path of "/a?b" or of "http://host/a".
-std::string PathOf(absl::string_view target) {
+// Fills in the path and the query of "/a?b" or of "http://host/a".
+void ReadTarget(absl::string_view target, HttpRequest* request) {
   for (const absl::string_view scheme : {"http://", "https://"}) {
     if (!absl::StartsWithIgnoreCase(target, scheme)) continue;
     const size_t slash = target.find('/', scheme.size());
     target = slash == absl::string_view::npos ? "/" : target.substr(slash);
     break;
   }
-  return std::string(target.substr(0, target.find_first_of("?#")));
+  target = target.substr(0, target.find('#'));
+  const std::vector<absl::string_view> parts = absl::StrSplit(target, absl::MaxSplits('?', 1));
+  request->path = std::string(parts.front());
+  if (parts.size() > 1) request->query = std::string(parts.back());
 }
 
 }  // namespace
@@ -101,7 +106,7 @@ HttpRequest RequestReader::Take() {
   auto message = parser_.release();
   HttpRequest request;
   request.method = std::string(View(message.method_string()));
-  request.path = PathOf(View(message.target()));
+  ReadTarget(View(message.target()), &request);
   request.version_1_0 = message.version() == 10;
   request.keep_alive = message.keep_alive();
   for (const auto& field : message) {

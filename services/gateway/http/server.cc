@@ -145,13 +145,6 @@ void HttpServer::Accept(UniqueFd socket) {
                                        counts_);
 }
 
-std::vector<ListenAddress> HttpServer::addresses() const {
-  std::vector<ListenAddress> addresses;
-  addresses.reserve(listening_.size());
-  for (const ListeningSocket& listening : listening_) addresses.push_back(listening.address());
-  return addresses;
-}
-
 void HttpServer::Drain() {
   counts_.draining = true;
   for (const auto& loop : loops_) loop->Wake();

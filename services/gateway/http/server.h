@@ -39,7 +39,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   // With the ports that were chosen for 0.
-  std::vector<ListenAddress> addresses() const;
+  const std::vector<ListeningSocket>& listening() const { return listening_; }
   const ConnectionCounts& counts() const { return counts_; }
 
   // Connections that wait for a request are closed, and others after the answer that they give. New
