@@ -181,9 +181,7 @@ def test_ten_thousand_names_make_no_series(node):
         in_parallel(ask_for_nonsense, gateway)
         in_parallel(ask_worker_for_nonsense, node)
         node.assert_all_free()
-        # A code of an error may come for the first time.
         new = series() - before
-        assert all(label in {"code", "reason", "status"} for *_, labels in new for label, _ in labels - {("endpoint", "other")}), new
-        assert len(new) < 5
+        assert len(new) < 5, new  # the codes of errors that come for the first time
         assert len(before) < 1000
         assert Metrics(gateway.process)("folio:gateway_requests_total", endpoint="other", status="404") >= MADE_UP // 5
