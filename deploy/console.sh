@@ -19,7 +19,7 @@ if [ -z "$version" ] || ! command -v npm >/dev/null ||
 fi
 
 inputs() { find "$source" -name node_modules -prune -o -name dist -prune -o -type f ! -name '*.md' -print | LC_ALL=C sort; }
-key=$( (inputs | while read -r file; do echo "${file#"$source"}"; cat "$file"; done; echo "$version") | sha256sum | cut -c1-16)
+key=$( (inputs | while read -r file; do echo "${file#"$source"}"; cat "$file"; done; echo "$version"; cat "$root/deploy/console.sh") | sha256sum | cut -c1-16)
 page=$cache/$key
 mkdir -p "$cache"
 exec 9>"$cache/lock"
@@ -36,6 +36,11 @@ if [ ! -f "$page/index.html" ]; then
     exit 1
   }
   rm -f "$log"
+  # Packages with the page carry the licences of its parts.
+  mkdir "$work/page/licences"
+  for part in $(cd "$work" && node -p 'Object.keys(require("./package.json").dependencies).join(" ")'); do
+    cp "$work/node_modules/$part"/LICENSE* "$work/page/licences/$part.txt"
+  done
   # Pages of earlier sources are of no use any more.
   find "$cache" -mindepth 1 -maxdepth 1 -type d ! -name npm ! -path "$work" -mtime +30 -exec rm -rf {} +
   mv "$work/page" "$page"

@@ -1,6 +1,6 @@
-"""The parts of a program of a build directory, by what Ninja, the ELF file, dpkg, cargo and the CUDA wheels say.
+"""The parts of a program of a build directory, by what Ninja, the ELF file, dpkg, cargo, npm's lock and the CUDA wheels say.
 
-A part is either compiled into the program (headers, static libraries, crates) or linked when it starts (shared libraries).
+A part is either compiled into the program (headers, static libraries, crates, the console's page) or linked when it starts (shared libraries).
 """
 
 import dataclasses
@@ -16,6 +16,8 @@ CRATE = ROOT / "services/model/tokenizer/ffi"
 COMPILED, LINKED = "compiled in", "shared library"
 # cargo's library; a program that links it has the crates inside.
 CRATES_LIBRARY = "libfolio_tokenizer_ffi.a"
+# The console's page as C++, and the lock of what it is made of.
+PAGE, PAGE_LOCK = "page_files.cc.o", ROOT / "services/console/package-lock.json"
 # A library of other people inside a wheel: its folder there, and a header that says its version and licence.
 VENDORED = {"flashinfer-python": ("flashinfer/data/cutlass/", "cutlass", "include/cutlass/version.h")}
 # Files of a wheel under another licence than the rest, whose notice is their first comment: one of each.
@@ -24,7 +26,7 @@ NOTICES = {"flashinfer-python": ["flashinfer/data/include/flashinfer/attention/h
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Part:
-    kind: str  # deb, cargo, pypi or generic
+    kind: str  # deb, cargo, npm, pypi or generic
     name: str
     version: str
     source: str  # of a Debian package: its source package, which the table of licences names
@@ -158,6 +160,17 @@ def crates(build):
                    licence_texts(pathlib.Path(package["manifest_path"]).parent))
 
 
+def page_parts(folder):
+    """The packages of npm inside the page that lies in a folder; none if it was built without one."""
+    if not (folder / "index.html").exists():
+        return
+    for path, package in json.loads(PAGE_LOCK.read_text())["packages"].items():
+        name = path.removeprefix("node_modules/")
+        if name and not package.get("dev"):
+            text = folder / "licences" / f"{name}.txt"
+            yield Part("npm", name, package["version"], name, COMPILED, package["license"], (text,))
+
+
 def wheels():
     """Requirement and folder of each wheel that deploy/cuda_toolkit.sh may have unpacked."""
     text = (ROOT / "deploy/cuda_wheels.sh").read_text()
@@ -234,4 +247,6 @@ def program_parts(build, target):
         raise SystemExit(f"sbom: nothing says where these parts of {target} come from: {', '.join(sorted(unknown)[:5])}")
     if any(name.endswith(CRATES_LIBRARY) for name in read):
         parts |= set(crates(build))
+    if any(name.endswith(PAGE) for name in objects):
+        parts |= set(page_parts(build / "services/gateway/page"))
     return parts | linked | from_wheels

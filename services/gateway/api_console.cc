@@ -24,10 +24,11 @@ std::string SecurityPolicy() {
 }
 
 absl::string_view TypeOf(absl::string_view path) {
-  constexpr std::array<std::pair<absl::string_view, absl::string_view>, 5> kTypes = {
+  constexpr std::array<std::pair<absl::string_view, absl::string_view>, 6> kTypes = {
       {{".html", "text/html; charset=utf-8"},
        {".js", "text/javascript; charset=utf-8"},
        {".css", "text/css; charset=utf-8"},
+       {".txt", "text/plain; charset=utf-8"},
        {".svg", "image/svg+xml"},
        {".png", "image/png"}}};
   for (const auto& [end, type] : kTypes) {

@@ -16,7 +16,8 @@ CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
                      pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")
 # sbom.py works from its own place in the tree, so a copy of the tree's parts that it reads takes a changed table.
 CRATE = "services/model/tokenizer/ffi"
-READ = ["deploy/sbom", "deploy/cuda_wheels.sh", f"{CRATE}/Cargo.toml", f"{CRATE}/Cargo.lock", f"{CRATE}/src"]
+READ = ["deploy/sbom", "deploy/cuda_wheels.sh", f"{CRATE}/Cargo.toml", f"{CRATE}/Cargo.lock", f"{CRATE}/src",
+        "services/console/package-lock.json"]
 
 pytestmark = [
     pytest.mark.skipif(not (BUILD / "bin/folioctl").exists(), reason=f"{BUILD} has no programs: NO BILL WAS MADE"),
@@ -57,7 +58,7 @@ def parts(made, package):
         licence = one["licenses"][0]
         said = licence.get("expression") or licence["license"].get("id") or licence["license"]["name"]
         found.setdefault(one["name"], []).append((said, one["properties"][0]["value"]))
-        assert one["purl"].startswith(("pkg:deb/", "pkg:cargo/", "pkg:pypi/", "pkg:generic/")) and one["version"]
+        assert one["purl"].startswith(("pkg:deb/", "pkg:cargo/", "pkg:npm/", "pkg:pypi/", "pkg:generic/")) and one["version"]
     return found
 
 
@@ -83,6 +84,15 @@ def test_headers_count_as_compiled_in(made):
     assert boost == [[("BSL-1.0", "compiled in")]]
     sdk = parts(made, "libfolio-client-dev")
     assert "libprotobuf-dev" in sdk and all(use == "compiled in" for uses in sdk.values() for _, use in uses)
+
+
+@pytest.mark.skipif(not (BUILD / "services/gateway/page/index.html").exists(), reason="built without the console's page")
+def test_the_page_s_packages_are_listed(made):
+    listed = parts(made, "folio-gateway")
+    assert listed["preact"] == listed["uplot"] == [("MIT", "compiled in")]
+    assert not {"vite", "esbuild", "typescript", "rollup"} & listed.keys(), "these only build the page"
+    text = gzip.decompress((made / "folio-gateway/third-party-licences.gz").read_bytes()).decode()
+    assert "preact.txt" in text and "Jason Miller" in text
 
 
 def test_licence_texts_come_along(made):
