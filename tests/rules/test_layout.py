@@ -47,7 +47,7 @@ MAY_INCLUDE = {
     "services/cli/load": {"services/base", "services/client", "proto"},
     "services/cli": {"services/base", "services/runtime", "services/text", "services/client", "services/cli/load", "proto"},
     "services/gateway/http": {"services/base", "services/runtime"},
-    "services/gateway/console": {"services/base", "services/client", "proto"},
+    "services/gateway/console": {"services/base", "services/client"},
     "services/gateway/openai": {"services/text", "services/client", "proto"},
     "services/gateway/workers": {"services/base", "services/runtime", "services/client"},
     "services/gateway": SERVICE | {"services/grpc", "services/metrics", "services/client", "services/gateway/http",

@@ -11,7 +11,7 @@ PIN = re.compile(r"([a-z0-9][a-z0-9-]*)==([^\s;]+)(?: ; [^\\]+)?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 ASKED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[a-z,]+\])?\s*(?:==\s*(\S+)|>=\s*\S+)?")
 # An option, or an address, would take packages from elsewhere than the machine's own index.
-ADDRESS = re.compile(r"://|^\s*-(?!-hash)|\b(index|find-links|trusted-host)\b", re.M)
+ADDRESS = re.compile(r"://|^\s*-(?!-hash)|(?<![\w-])(index|find-links|trusted-host)\b", re.M)
 
 
 def tracked(pattern):

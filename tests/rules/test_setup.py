@@ -1,4 +1,4 @@
-"""deploy/setup.sh finds or installs a recent cargo, on each system we name, without touching this one."""
+"""deploy/setup.sh finds or installs a recent cargo and Node.js, on each system we name, without touching this one."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "awk", "cat", "dirname", "env", "grep", "mktemp", "rm", "sort")
+TOOLS = ("bash", "awk", "cat", "dirname", "env", "grep", "mktemp", "rm", "sort", "tr")
 OLD, NEW = "0.66.0+ds1-1", "1.85.0+dfsg3-1~deb12u3"
 UBUNTU = "1.82.0+dfsg0ubuntu1-0ubuntu1"
 
@@ -25,6 +25,8 @@ class Machine:
             (self.bin / tool).symlink_to(shutil.which(tool))
         self.script("id", "echo 0")
         self.script("dpkg-query", "echo installed")
+        self.script("node", "echo v20.1.0")
+        self.script("npm", "")
         rows = "".join(f"{name}) version='{version}' ;; " for name, version in offered.items())
         self.script("apt-cache", f"case $2 in {rows}*) version='(none)' ;; esac; echo '  Candidate:' $version")
         # An install leaves a cargo under the name of its first package, as the real ones do.
@@ -95,6 +97,16 @@ def test_no_recent_cargo_is_said(tmp_path, offered):
     assert done.returncode == 1
     assert "no cargo of 1.80 or newer" in done.stderr and "rustup" in done.stderr
     assert sorted(os.listdir(tmp_path)) == ["asked", "bin"], "a log was left behind"
+
+
+@pytest.mark.parametrize("node", ["echo v12.22.12", "exit 127"])
+def test_a_missing_or_old_node_is_installed(tmp_path, node):
+    machine = Machine(tmp_path, {}, None)
+    machine.script("cargo", "echo cargo 1.85.0")
+    machine.script("node", node)
+    done = machine.set_up()
+    assert machine.installs() == ["nodejs npm"]
+    assert done.returncode == 1 and "no Node.js of 18.19 or newer" in done.stderr  # what was installed is not recent either
 
 
 def test_set_up_and_build_look_for_the_same_cargo():
