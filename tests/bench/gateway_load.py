@@ -31,12 +31,13 @@ def processor_seconds(process):
 
 
 class Node:
-    """The three processes."""
+    """The three processes. Without a model it is a tiny one of random weights."""
 
-    def __init__(self, binaries, directory, gateway, gateway_flags):
+    def __init__(self, binaries, directory, gateway, gateway_flags, model=None):
         self.path, self.processes = directory, []
-        model = directory / "model"
-        subprocess.run([binaries / "write_tiny_model", model, "llama", str(1 << 16)], check=True)
+        if model is None:
+            model = directory / "model"
+            subprocess.run([binaries / "write_tiny_model", model, "llama", str(1 << 16)], check=True)
         sockets = {name: f"unix:{directory}/{name}.sock" for name in ("manager", "worker")}
         self.start(binaries / "folio-manager", f"--listen={sockets['manager']}", f"--export_socket={directory}/export.sock",
                    "--pool_bytes=4GiB")  # fmt: skip
