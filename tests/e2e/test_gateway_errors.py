@@ -112,6 +112,8 @@ FIELDS = {
     "two formats": completion("guided_regex", guided_json={}, guided_regex="a"),
     "structured_outputs a list": chat("structured_outputs", structured_outputs=[]),
     "structured_outputs of a wrong type": chat("structured_outputs.regex", structured_outputs={"regex": 5}),
+    "structured_outputs of tags": chat("structured_outputs.structural_tag", structured_outputs={"structural_tag": "{}"}),
+    "no special tokens": completion("add_special_tokens", add_special_tokens=False),
     "echo": completion("echo", echo=True),
     "suffix": completion("suffix", suffix="end"),
     "best_of": completion("best_of", best_of=3),
