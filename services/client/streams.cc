@@ -75,7 +75,7 @@ class Streams::Stream {
     const bool first = !std::exchange(heard_, true);
     if (lost_.has_value() && first) {
       lost_.reset();
-      listener_->OnResumed();
+      listener_->OnResumed(lost_worker_);
       // A resumed stream begins with events that the listener already has.
       if (resumption_.begun()) return;
     }
@@ -93,7 +93,10 @@ class Streams::Stream {
     const bool searching = lost_.has_value();
     if (loss && resumption_.Possible() && !cancelled &&
         resumption_.HasTime(options_.resume, options_.deadline)) {
-      if (!searching) lost_ = std::move(status);
+      if (!searching) {
+        lost_ = std::move(status);
+        lost_worker_ = worker_ % state_->workers.size();
+      }
       // An alarm cannot be set again while it rings.
       pause_ = std::make_unique<grpc::Alarm>();
       pause_->Set(GrpcDeadline(SteadyNow() + kResumePause), [this](bool) { TryNext(); });
@@ -124,6 +127,7 @@ class Streams::Stream {
   Resumption resumption_;
   bool heard_ = false;                // an event of this attempt has come
   std::optional<absl::Status> lost_;  // why, while it looks for a worker that continues
+  size_t lost_worker_ = 0;
   std::unique_ptr<grpc::Alarm> pause_;
 };
 

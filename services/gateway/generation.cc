@@ -20,7 +20,7 @@ class Generation::Listener : public client::StreamListener {
   void OnEvent(const v1::GenerateResponse& event, SteadyTime) override {
     generation_->OnEvent(index_, event);
   }
-  void OnResumed() override { generation_->OnResumed(); }
+  void OnResumed(size_t lost) override { generation_->OnResumed(lost); }
   // The generation may end with its last listener.
   void OnEnd(const absl::Status& status) override {
     const std::shared_ptr<Generation> generation = std::move(generation_);
@@ -106,9 +106,9 @@ void Generation::OnEvent(size_t index, const v1::GenerateResponse& event) {
   }
 }
 
-void Generation::OnResumed() {
+void Generation::OnResumed(size_t lost) {
   metrics_->OnResumed();
-  workers_->NoteLoss(lease_.worker());
+  workers_->NoteLoss(lost);
   const absl::MutexLock lock(&mutex_);
   ++request_->record.resumed;
 }

@@ -55,7 +55,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   void OnEvent(size_t index, const folio::v1::GenerateResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnResumed() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnResumed(size_t lost) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd(size_t index, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnStarted(size_t index, const folio::v1::Started& started)

@@ -30,7 +30,10 @@ class Listener : public StreamListener {
     started += event.has_started() ? 1 : 0;
     text += event.chunk().text();
   }
-  void OnResumed() override { ++resumed; }
+  void OnResumed(size_t worker) override {
+    ++resumed;
+    lost = worker;
+  }
   void OnEnd(const absl::Status& why) override {
     status = why;
     ended.Notify();
@@ -43,6 +46,7 @@ class Listener : public StreamListener {
   SteadyTime last;
   int started = 0;
   int resumed = 0;
+  size_t lost = 99;
   std::string text;
   absl::Status status;
   absl::Notification ended;
@@ -83,6 +87,7 @@ TEST_F(StreamsTest, ContinuesAtTheNextAddress) {
   EXPECT_EQ(listener.text, "one two three");
   EXPECT_EQ(listener.started, 1);
   EXPECT_EQ(listener.resumed, 1);
+  EXPECT_EQ(listener.lost, 0U);
   const folio::v1::GenerateRequest request = other_.generate_request();
   EXPECT_FALSE(request.has_input());
   EXPECT_EQ(request.resume().resume_token(), "secret");

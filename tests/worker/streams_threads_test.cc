@@ -41,7 +41,7 @@ class Listener : public client::StreamListener {
       options.cancellation.Cancel();
     }
   }
-  void OnResumed() override { ++resumed_; }
+  void OnResumed(size_t) override { ++resumed_; }
   void OnEnd(const absl::Status& why) override {
     status_ = why;
     ended_.Notify();

@@ -48,7 +48,7 @@ class Call : public client::StreamListener {
   Outcome outcome;
 
   void OnEvent(const folio::v1::GenerateResponse& event, SteadyTime arrival) override;
-  void OnResumed() override { ++outcome.resumed; }
+  void OnResumed(size_t) override { ++outcome.resumed; }
   void OnEnd(const absl::Status& status) override;
 
  private:
