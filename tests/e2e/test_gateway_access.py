@@ -77,6 +77,12 @@ def test_tls(tiny_cpu, tmp_path):
         gateway.process.says("worker serves")
         assert json.loads(ask(gateway, context))["usage"]["completion_tokens"] == 200
         assert ask(gateway, context, stream=True).endswith(b"data: [DONE]\n\n")
+        with context.wrap_socket(gateway.socket(), server_hostname="localhost", suppress_ragged_eofs=False) as raw:
+            raw.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while piece := raw.recv(1000):  # an end without a farewell is an error
+                answer += piece
+            assert answer.startswith(b"HTTP/1.1 200")
         with gateway.socket() as plain:
             plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             assert not plain.recv(100).startswith(b"HTTP")

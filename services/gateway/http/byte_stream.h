@@ -24,7 +24,7 @@ class ByteStream {
   virtual size_t WriteNow(absl::string_view bytes) = 0;
   // Waits until some bytes are written, and returns how many. 0: a failure.
   virtual boost::asio::awaitable<size_t> WriteSome(absl::string_view bytes) = 0;
-  // Tells the peer that no more comes.
+  // Tells the peer that no more comes. It may wait for the peer's own farewell, until Close.
   virtual boost::asio::awaitable<void> EndOutput() = 0;
   virtual void Close() = 0;
 };

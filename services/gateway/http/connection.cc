@@ -222,8 +222,12 @@ Connection::Answer Connection::Send(std::string bytes) {
   co_return true;
 }
 
+Connection::Task Connection::EndOutput() { co_await stream_->EndOutput(); }
+
 Connection::Task Connection::Linger() {
-  co_await stream_->EndOutput();
+  const auto self = shared_from_this();
+  asio::co_spawn(
+      loop_, [self] { return self->EndOutput(); }, asio::detached);
   const SteadyTime deadline = SteadyNow() + kLinger;
   while (!input_ended_ && !closed_ && SteadyNow() < deadline) {
     input_.clear();

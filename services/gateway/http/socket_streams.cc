@@ -92,11 +92,9 @@ class TlsStream : public ByteStream {
     co_return error ? 0 : sent;
   }
 
-  // Without waiting for the peer's own farewell, which may never come.
   asio::awaitable<void> EndOutput() override {
-    SSL_shutdown(stream_.native_handle());
     error_code ignored;
-    co_await stream_.async_write_some(asio::const_buffer(), Redirect(ignored));
+    co_await stream_.async_shutdown(Redirect(ignored));
     stream_.next_layer().shutdown(Socket::shutdown_send, ignored);
   }
 
