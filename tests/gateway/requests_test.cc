@@ -150,6 +150,14 @@ TEST(Requests, ChooseTools) {
   EXPECT_EQ(forced.tools, ToolParsing::kForced);
   EXPECT_EQ(forced.forced_tool, "f");
   EXPECT_EQ(OnlyChoice(forced).format().json_schema(), R"({"properties":{},"type":"object"})");
+  const Call parts = Chat(R"(, "tool_choice": "required", "tools": [{"type": "function",
+      "function": {"name": "f", "parameters": {"$defs": {"A": {"type": "null"}}, "properties": {
+          "default": {"$ref": "#/$defs/A"}, "b": {"items": {"$ref": "#"}},
+          "c": {"const": {"$ref": "#/c"}}}}}}])");
+  const std::string schema = OnlyChoice(parts).format().json_schema();
+  EXPECT_THAT(schema, HasSubstr(R"("default":{"$ref":"#/anyOf/0/properties/arguments/$defs/A"})"));
+  EXPECT_THAT(schema, HasSubstr(R"("items":{"$ref":"#/anyOf/0/properties/arguments"})"));
+  EXPECT_THAT(schema, HasSubstr(R"({"const":{"$ref":"#/c"}})"));
   const Call without = Chat(R"(, "tools": [{"type": "function", "function": {"name": "f"}}],
       "tool_choice": {"type": "function", "function": {"name": "f"}})");
   EXPECT_EQ(OnlyChoice(without).format().json_schema(),

@@ -59,5 +59,13 @@ TEST(ToolCallReader, TakesAWholeAnswerAsACall) {
   EXPECT_EQ(reader.Finish().calls.at(0).name, "f");
 }
 
+TEST(ToolCallReader, TagsInsideAWholeAnswerAreText) {
+  ToolCallReader reader;
+  reader.ExpectCall();
+  EXPECT_TRUE(reader.Feed("{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>").calls.empty());
+  EXPECT_TRUE(reader.Feed("<tool_call>\"}}").text.empty());
+  EXPECT_EQ(reader.Finish().calls.at(0).arguments, R"({"a":"</tool_call><tool_call>"})");
+}
+
 }  // namespace
 }  // namespace folio::gateway

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/common_fields.h"
@@ -86,13 +88,36 @@ std::string NamedTool(FieldReader& fields, const json& choice) {
   return "";
 }
 
+// Leads the references in a schema to its parts, when it has become the part `at` of another one.
+void MoveReferences(const std::string& at, json* schema) {
+  static const std::set<std::string> kNamed = {"properties", "patternProperties", "$defs",
+                                               "definitions", "dependentSchemas"};
+  static const std::set<std::string> kValues = {"const", "enum", "default", "examples"};
+  if (schema->is_array()) {
+    for (json& each : *schema) MoveReferences(at, &each);
+  }
+  if (!schema->is_object()) return;
+  for (const auto& [name, value] : schema->items()) {
+    if (name == "$ref" && value.is_string()) {
+      const std::string path = value.get<std::string>();
+      if (path == "#" || absl::StartsWith(path, "#/")) value = absl::StrCat(at, path.substr(1));
+    } else if (kNamed.contains(name) && value.is_object()) {
+      for (const auto& [_, part] : value.items()) MoveReferences(at, &part);
+    } else if (!kValues.contains(name)) {
+      MoveReferences(at, &value);
+    }
+  }
+}
+
 // The schema of a call of one of the tools.
 json AnyTool(const std::map<std::string, json>& by_name) {
   json kinds = json::array();
   for (const auto& [name, tool] : by_name) {
+    json parameters = ParametersOf(tool);
+    MoveReferences(absl::StrCat("#/anyOf/", kinds.size(), "/properties/arguments"), &parameters);
     kinds.push_back(
         {{"type", "object"},
-         {"properties", {{"name", {{"const", name}}}, {"arguments", ParametersOf(tool)}}},
+         {"properties", {{"name", {{"const", name}}}, {"arguments", std::move(parameters)}}},
          {"required", {"name", "arguments"}},
          {"additionalProperties", false}});
   }

@@ -46,14 +46,12 @@ void ToolCallReader::AddCall(absl::string_view json, absl::string_view as_it_was
   ++count_;
 }
 
-void ToolCallReader::ExpectCall() {
-  held_ = std::string(kOpen);
-  untagged_ = true;
-}
-
 ToolCallReader::Found ToolCallReader::Feed(absl::string_view text) {
+  // No closing tag was in what was held before, except for its beginning.
+  size_t searched = held_.size() - std::min(held_.size(), kClose.size() - 1);
   held_.append(text.data(), text.size());
   Found found;
+  if (untagged_) return found;
   for (;;) {
     const absl::string_view held = held_;
     const size_t open = held.find(kOpen);
@@ -64,7 +62,8 @@ ToolCallReader::Found ToolCallReader::Feed(absl::string_view text) {
       return found;
     }
     found.text.append(held_, 0, open);
-    const size_t close = held.find(kClose, open);
+    const size_t close = held.find(kClose, std::max(open, searched));
+    searched = 0;
     if (close == absl::string_view::npos) {
       held_.erase(0, open);
       return found;
@@ -78,9 +77,10 @@ ToolCallReader::Found ToolCallReader::Feed(absl::string_view text) {
 ToolCallReader::Found ToolCallReader::Finish() {
   Found found;
   const std::string held = std::exchange(held_, {});
-  if (absl::StartsWith(held, kOpen)) {
-    const absl::string_view json = absl::string_view(held).substr(kOpen.size());
-    AddCall(json, untagged_ ? json : held, &found);
+  if (untagged_) {
+    AddCall(held, held, &found);
+  } else if (absl::StartsWith(held, kOpen)) {
+    AddCall(absl::string_view(held).substr(kOpen.size()), held, &found);
   } else {
     found.text = held;
   }

@@ -35,7 +35,7 @@ class ToolCallReader {
   };
 
   // For an answer that has no tags and is one call as a whole. Before Feed.
-  void ExpectCall();
+  void ExpectCall() { untagged_ = true; }
   // The text that follows. Text that could be the beginning of a tag is held back. A call is found
   // when its closing tag has come.
   Found Feed(absl::string_view text);
@@ -51,7 +51,7 @@ class ToolCallReader {
 
   std::string held_;  // not given out yet
   size_t count_ = 0;
-  bool untagged_ = false;  // an opening tag was put before the answer
+  bool untagged_ = false;
 };
 
 // A new id of a call.
