@@ -13,10 +13,10 @@ FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils curl chromium)
 FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
 # With npm, for the console's page.
 FOLIO_NODE_MINIMUM=18.19
-FOLIO_RUST_MINIMUM=1.80
+FOLIO_RUST_MINIMUM=1.82
 # The names that services/model/tokenizer/CMakeLists.txt looks for, in its order; a test compares them.
 FOLIO_CARGO_NAMES=(
-  cargo cargo-1.91 cargo-1.89 cargo-1.85 cargo-1.84 cargo-1.83 cargo-1.82 cargo-1.81 cargo-1.80
+  cargo cargo-1.91 cargo-1.89 cargo-1.85 cargo-1.84 cargo-1.83 cargo-1.82
 )
 # If none of them is recent enough, the first of these that the machine's package lists offer is installed.
 # Debian's is installed beside its release's older one, and Ubuntu's carry their version.

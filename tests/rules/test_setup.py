@@ -95,7 +95,7 @@ def test_no_recent_cargo_is_said(tmp_path, offered):
     """Nothing on offer, half of what is needed, and a package that does not hold what it says."""
     done = Machine(tmp_path, offered, None).set_up()
     assert done.returncode == 1
-    assert "no cargo of 1.80 or newer" in done.stderr and "rustup" in done.stderr
+    assert "no cargo of 1.82 or newer" in done.stderr and "rustup" in done.stderr
     assert sorted(os.listdir(tmp_path)) == ["asked", "bin"], "a log was left behind"
 
 
