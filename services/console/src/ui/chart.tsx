@@ -28,6 +28,7 @@ function optionsOf(props: Props, colours: Palette, onCursor: (index: number | nu
   const options: uPlot.Options = {
     width: 300,
     height: HEIGHT,
+    padding: [8, 2, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: {
@@ -42,7 +43,7 @@ function optionsOf(props: Props, colours: Palette, onCursor: (index: number | nu
       y: { range: (_, __, high) => [0, props.most ?? Math.max(1, (high ?? 0) * 1.1)] },
     },
     axes: [
-      { ...axis, space: 70, size: 26, grid: { show: false }, values: (_, at) => at.map(ago) },
+      { ...axis, space: 70, size: 24, grid: { show: false }, values: (_, at) => at.map(ago) },
       {
         ...axis,
         size: 52,

@@ -41,7 +41,7 @@ export function KeyForm({ status, message, operator }: Props) {
         The key stays in this tab, and is forgotten when you close it. It is in no link.
       </p>
       <div>
-        <button type="submit" class="button main" disabled={key.trim() === ""}>
+        <button type="submit" class="button primary" disabled={key.trim() === ""}>
           Use this key
         </button>
       </div>

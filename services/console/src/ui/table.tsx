@@ -5,6 +5,7 @@ export interface Column<Row> {
   cell: (row: Row) => ComponentChildren;
   number?: boolean;
   long?: boolean; // cut where it does not fit
+  fill?: boolean; // takes the width that is left
   sort?: string; // the name of the order that a click chooses
   title?: (row: Row) => string;
 }
@@ -15,10 +16,14 @@ interface Props<Row> {
   rows: Row[];
   keyOf: (row: Row) => string;
   empty: string;
-  height?: "short" | "tall";
+  height?: "low" | "short" | "tall";
   sorted?: string;
   descending?: boolean;
   onSort?: (name: string) => void;
+}
+
+function classOf<Row>({ number, long, fill }: Column<Row>): string {
+  return [number && "number", long && "long", fill && "fill"].filter(Boolean).join(" ");
 }
 
 function Head<Row>({ column, props }: { column: Column<Row>; props: Props<Row> }) {
@@ -27,7 +32,7 @@ function Head<Row>({ column, props }: { column: Column<Row>; props: Props<Row> }
   return (
     <th
       scope="col"
-      class={column.number ? "number" : ""}
+      class={classOf(column)}
       aria-sort={active ? (descending ? "descending" : "ascending") : undefined}
     >
       {column.sort && onSort ? (
@@ -46,8 +51,9 @@ function Head<Row>({ column, props }: { column: Column<Row>; props: Props<Row> }
 export function Table<Row>(props: Props<Row>) {
   const { label, columns, rows, keyOf, empty, height } = props;
   return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for inputs
     // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
-    <section class={`scroll ${height ?? ""}`} tabIndex={0} aria-label={label}>
+    <div class={`scroll ${height ?? ""}`} role="group" tabIndex={0} aria-label={label}>
       <table class="table">
         <thead>
           <tr>
@@ -60,11 +66,7 @@ export function Table<Row>(props: Props<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td
-                  key={column.name}
-                  class={`${column.number ? "number" : ""} ${column.long ? "long" : ""}`}
-                  title={column.title?.(row)}
-                >
+                <td key={column.name} class={classOf(column)} title={column.title?.(row)}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -79,6 +81,6 @@ export function Table<Row>(props: Props<Row>) {
           )}
         </tbody>
       </table>
-    </section>
+    </div>
   );
 }

@@ -3,7 +3,7 @@ import { useStore } from "../../lib/store";
 import { Field, NumberField } from "../../ui/field";
 import { Panel } from "../../ui/panel";
 import { currentLink } from "./ask_view";
-import { errorsAt } from "./errors";
+import { errorAt } from "./errors";
 import { answers, change, run, running, settings, stop } from "./state";
 
 function CopyLink() {
@@ -50,7 +50,8 @@ function ModelField({ models }: { models: string[] }) {
 function Numbers() {
   const now = useStore(settings);
   const errors = [useStore(answers.a), useStore(answers.b)];
-  const at = (...params: string[]) => errors.map((one) => errorsAt(one, ...params)).find(Boolean);
+  const at = (place: "max_tokens" | "temperature" | "seed") =>
+    errors.map((one) => errorAt(one, place)).find(Boolean);
   return (
     <>
       <NumberField
@@ -88,8 +89,8 @@ function Numbers() {
             value={now.mode}
             onChange={(event) => change({ mode: event.currentTarget.value as typeof now.mode })}
           >
-            <option value="synchronous">synchronous: repeats exactly</option>
-            <option value="pipelined">pipelined: faster</option>
+            <option value="synchronous">synchronous, repeats</option>
+            <option value="pipelined">pipelined, faster</option>
           </select>
         )}
       </Field>
@@ -119,7 +120,7 @@ export function PromptPanel({ models }: { models: string[] }) {
             <button type="button" class="button" disabled={!busy} onClick={stop}>
               Stop
             </button>
-            <button type="submit" class="button main" disabled={busy || empty}>
+            <button type="submit" class="button primary" disabled={busy || empty}>
               Ask both
             </button>
           </>
@@ -131,7 +132,7 @@ export function PromptPanel({ models }: { models: string[] }) {
               <textarea
                 {...given}
                 class="input prompt-text"
-                rows={9}
+                rows={10}
                 value={now.prompt}
                 onInput={(event) => change({ prompt: event.currentTarget.value })}
                 onKeyDown={key}

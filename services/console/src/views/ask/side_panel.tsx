@@ -4,7 +4,7 @@ import { Field } from "../../ui/field";
 import { Panel } from "../../ui/panel";
 import { type Answer, speedOf } from "./answer";
 import { BudgetField } from "./budget_field";
-import { errorElsewhere, errorsAt } from "./errors";
+import { errorAt, errorElsewhere } from "./errors";
 import { POLICIES, type SideName, type SideSettings } from "./settings";
 import { answers, change, settings } from "./state";
 
@@ -24,7 +24,7 @@ function Choices({ name, side, answer }: { name: SideName; side: SideSettings; a
   const full = side.policy === "full";
   return (
     <div class="side-settings">
-      <Field label="Policy" error={errorsAt(answer, "cache.policy")}>
+      <Field label="Policy" error={errorAt(answer, "cache.policy")}>
         {(given) => (
           <select
             {...given}
@@ -52,7 +52,7 @@ function Choices({ name, side, answer }: { name: SideName; side: SideSettings; a
           />
         )}
       </Field>
-      <Field label="Decides" error={errorsAt(answer, "cache.layers")}>
+      <Field label="Decides" error={errorAt(answer, "cache.layers")}>
         {(given) => (
           <select
             {...given}
@@ -68,11 +68,7 @@ function Choices({ name, side, answer }: { name: SideName; side: SideSettings; a
           </select>
         )}
       </Field>
-      <BudgetField
-        side={side}
-        error={errorsAt(answer, "cache.budget", "cache.budget_tokens")}
-        onChange={set}
-      />
+      <BudgetField side={side} error={errorAt(answer, "cache.budget")} onChange={set} />
     </div>
   );
 }

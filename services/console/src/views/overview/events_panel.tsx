@@ -30,7 +30,7 @@ const COLUMNS: Column<FolioEvent>[] = [
         <a href={hrefOf(`sequences/${one.sequence_id}`)}>{one.sequence_id}</a>
       ),
   },
-  { name: "Details", cell: detailOf, title: detailOf },
+  { name: "Details", fill: true, cell: detailOf, title: detailOf },
 ];
 
 function Filter({ kind, kinds }: { kind: string; kinds: [string, number][] }) {

@@ -30,7 +30,7 @@ export function TenantsPanel() {
     >
       <Table
         label="Tenants"
-        height="short"
+        height="low"
         columns={COLUMNS}
         rows={all}
         keyOf={(one) => one.tenant}

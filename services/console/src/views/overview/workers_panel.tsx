@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Worker } from "../../api/types";
 import { workers } from "../../data/monitor";
-import { count, duration, plural } from "../../lib/format";
+import { count, duration } from "../../lib/format";
 import { useStore } from "../../lib/store";
 import { Panel } from "../../ui/panel";
 import { type Column, Table } from "../../ui/table";
@@ -75,8 +75,8 @@ export function WorkersPanel() {
       end={<span class="muted small">{ttl > 0 && `leases of ${duration(ttl)}`}</span>}
     >
       <Table
-        label={plural(all?.workers.length ?? 0, "worker")}
-        height="short"
+        label="Workers"
+        height="low"
         columns={columns(ttl)}
         rows={all?.workers ?? []}
         keyOf={(one) => one.worker_id}

@@ -1,0 +1,85 @@
+"""A browser, real daemons on the reference model, and the page of the console that they serve."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from console import CHROMIUM, Console  # noqa: E402
+from gateway import Gateway  # noqa: E402
+from node import BIN, MODEL, Node  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    here = os.path.dirname(__file__)
+    for item in items:
+        if not str(item.path).startswith(here):
+            continue
+        if not MODEL:
+            item.add_marker(pytest.mark.skip(reason="FOLIO_MODEL is not set: NOTHING WAS TESTED END TO END"))
+        elif not os.path.exists(CHROMIUM):
+            item.add_marker(pytest.mark.skip(reason=f"no {CHROMIUM}: THE CONSOLE WAS NOT TESTED"))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        # Chromium's sandbox refuses to run as root.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def node():
+    assert (BIN / "folio-gateway").exists(), f"{BIN} lacks folio-gateway: build first, or set FOLIO_BIN"
+    with Node(pool="96MiB") as node:
+        node.start_worker()
+        yield node
+        node.assert_alive()
+        node.assert_all_free()
+
+
+@pytest.fixture(scope="session")
+def gateway(node):
+    with Gateway(node, flags=[f"--manager={node.manager_address}"]) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def open_console(browser):
+    """Opens the console of a gateway in a window of its own. Whatever a test does, the page reports no error of its own."""
+    opened = []
+
+    def start(gateway, view="", **options):
+        console = Console(browser, gateway, **options)
+        opened.append(console)
+        console.open(view)
+        return console
+
+    yield start
+    try:
+        for console in opened:
+            console.assert_no_complaint()
+    finally:
+        for console in opened:
+            console.close()
+
+
+@pytest.fixture
+def console(open_console, gateway):
+    """One on the pair of the reference model, which has all its pages back at the end."""
+    yield open_console(gateway)
+
+
+@pytest.fixture(scope="session")
+def long_model(tmp_path_factory):
+    """One of random weights, which loads at once, with a context of 65,536 tokens."""
+    directory = tmp_path_factory.mktemp("model") / "long"
+    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(1 << 16)], check=True)
+    return directory
