@@ -14,10 +14,14 @@ ASKED = {"messages": [{"role": "user", "content": "Save the city of Rome."}], "t
 NAMED = {"type": "function", "function": {"name": "save"}}
 
 
-class Weather(pydantic.BaseModel):
-    """The weather of a city."""
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
 
-    city: str = pydantic.Field(max_length=20)
+
+class Weather(pydantic.BaseModel):
+    """The weather of cities. The schema has the class above as a part that it refers to."""
+
+    cities: list[City] = pydantic.Field(min_length=1, max_length=2)
     days: int = pydantic.Field(ge=1, le=9)
 
 
@@ -54,14 +58,15 @@ def test_a_tool_call_in_a_stream(client, model):
 
 def test_arguments_are_parsed_into_a_class(client, model):
     asked = {"model": model, "messages": [{"role": "user", "content": "The weather of Rome in 3 days?"}], "temperature": 0,
-             "max_tokens": 80, "tools": [openai.pydantic_function_tool(Weather)], "tool_choice": "required"}  # fmt: skip
-    (call,) = client.chat.completions.parse(**asked).choices[0].message.tool_calls
-    assert isinstance(call.function.parsed_arguments, Weather) and call.function.name == "Weather"
-    with client.chat.completions.stream(**asked) as stream:
-        kinds = {event.type for event in stream}
-        (streamed,) = stream.get_final_completion().choices[0].message.tool_calls
-    assert "tool_calls.function.arguments.done" in kinds
-    assert streamed.function.parsed_arguments == call.function.parsed_arguments
+             "max_tokens": 120, "tools": [openai.pydantic_function_tool(Weather)]}  # fmt: skip
+    for choice in ("required", {"type": "function", "function": {"name": "Weather"}}):
+        (call,) = client.chat.completions.parse(**asked, tool_choice=choice).choices[0].message.tool_calls
+        assert isinstance(call.function.parsed_arguments, Weather) and call.function.name == "Weather"
+        with client.chat.completions.stream(**asked, tool_choice=choice) as stream:
+            kinds = {event.type for event in stream}
+            (streamed,) = stream.get_final_completion().choices[0].message.tool_calls
+        assert "tool_calls.function.arguments.done" in kinds
+        assert streamed.function.parsed_arguments == call.function.parsed_arguments
 
 
 def test_a_function_without_parameters_gets_no_arguments(client, model):
