@@ -53,7 +53,7 @@ def gateway(node):
 
 @pytest.fixture
 def open_console(browser):
-    """Opens the console of a gateway in a window of its own. Whatever a test does, the page reports no error of its own."""
+    """Opens the console of a gateway in a window of its own. The page may report no error, whatever a test does."""
     opened = []
 
     def start(gateway, view="", **options):

@@ -10,7 +10,7 @@ CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = PATIENCE * 1000
 expect.set_options(timeout=PATIENCE_MS)
 
-# Of each violation of the policy for contents, also in parts of the page that say nothing to the console.
+# Each violation of the policy for contents is noted, also those that the console of the browser does not tell.
 WATCH_POLICY = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective}: ${event.blockedURI}`));

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 VIEWS = ["overview", "pages?by=owner", "pages?by=score", "sequences", "sequence", "ask"]
 
-# What is wrong with the names and the structure of a page.
+# It lists what is wrong with the names and the structure of a page.
 STRUCTURE = """() => {
     const wrong = [];
     const label = (one) => one.labels?.length ? [...one.labels].map((text) => text.textContent).join(" ") : "";
@@ -42,7 +42,7 @@ STRUCTURE = """() => {
     return wrong;
 }"""
 
-# Text whose contrast with what lies below it is less than 4.5, or 3 where it is large. Disabled controls are left out.
+# It lists text whose contrast with what lies below it is less than 4.5, or 3 where it is large. Disabled controls are left out.
 CONTRAST = """() => {
     const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
     const light = ([r, g, b]) => {

@@ -103,6 +103,16 @@ def test_tokens_are_shaded_by_the_layers_that_kept_them(console, gateway):
     assert console.drawn(kept.locator("canvas")) > 4
 
 
+def test_sides_may_take_turns(console, node):
+    console.open(link(order="turns", max=200, prompt="Count from one to a thousand."))
+    console.page.get_by_role("button", name="Ask both").click()
+    expect(side(console, "B").locator(".tag")).to_have_text("waits for its turn")
+    wait_until(node.sequences, PATIENCE, "side A runs")
+    assert len(node.sequences()) == 1
+    for letter in "AB":
+        expect(side(console, letter).locator(".tag")).to_have_text("complete")
+
+
 def test_stop_ends_both_sides(console, node):
     console.open(link(prompt="Count from one to a thousand.", max=3000, temperature=1))
     console.page.get_by_role("button", name="Ask both").click()

@@ -12,13 +12,14 @@ test("a link has all inputs", () => {
     prompt: "One?\nTwo #2 = 100 %\u{1f389}",
     seed: 77,
     mode: "pipelined" as const,
+    order: "turns" as const,
     a: { ...DEFAULTS.a, policy: "snap_kv", parameters: "window=32", share: 1 },
     b: { ...DEFAULTS.b, unit: "tokens" as const, tokens: 512, layers: "shared" as const },
   };
   const link = new URLSearchParams(encode(settings)).toString();
   const back = decode(new URLSearchParams(link));
   // The budget in the other unit is no input.
-  assert.deepEqual(back, { ...settings, b: { ...settings.b, share: 0.25 } });
+  assert.deepEqual(back, { ...settings, b: { ...settings.b, share: 0.5 } });
 });
 
 test("a share of one is no token", () => {

@@ -47,19 +47,21 @@ export class Poller<T> {
     this.running = running;
     const late = window.setTimeout(() => running.abort(), PATIENCE_MS);
     let delay = this.every;
+    let outcome: () => void;
     try {
       const value = await this.ask(running.signal);
-      if (this.running === running) this.take(value);
+      outcome = () => this.take(value);
     } catch (cause) {
-      delay = RETRY_MS;
       const error =
         cause instanceof ApiError ? cause : new ApiError(0, "The gateway does not answer.");
-      if (this.running === running) this.fail(error);
-    } finally {
-      window.clearTimeout(late);
+      outcome = () => this.fail(error);
+      delay = RETRY_MS;
     }
+    window.clearTimeout(late);
     if (this.running !== running) return; // stopped meanwhile
     this.running = null;
+    // The next one is planned first, because the outcome may stop it.
     this.again(Math.max(50, delay - (performance.now() - began)));
+    outcome();
   }
 }

@@ -64,12 +64,11 @@ function poll<T>(
       judge();
     },
     (error) => {
-      if (error.status === 429) return; // another one asks the same just now
-      if (name === "events" && error.status === 400) {
-        forgetEvents(); // the manager is another process, and counts from 1
-        return;
-      }
-      errors.set(name, error);
+      // The manager is another process, whose events begin at 1. Or another one asks the same just now.
+      const begins = name === "events" && error.status === 400;
+      if (begins) forgetEvents();
+      if (begins || error.status === 429) errors.delete(name);
+      else errors.set(name, error);
       judge();
       if (link.get().state === "key") stopMonitor();
     },

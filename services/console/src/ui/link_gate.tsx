@@ -18,7 +18,7 @@ export function LinkGate({ children }: { children: ComponentChildren }) {
     return (
       <div class="center">
         {now.state === "lost" ? (
-          <div class="notice bad">
+          <div class="notice bad narrow">
             <h2>{headlineOf(now.status)}</h2>
             <p>{now.message}</p>
             <p class="muted small">The page asks again every two seconds.</p>
@@ -33,7 +33,10 @@ export function LinkGate({ children }: { children: ComponentChildren }) {
     <div class={`main-grid ${now.state === "lost" ? "stale" : ""}`}>
       {now.state === "lost" && (
         <div class="toast notice bad">
-          <b>{headlineOf(now.status)}</b> {now.message} You see its last state.
+          <p>
+            <b>{headlineOf(now.status)}</b> You see the last state.
+          </p>
+          <p class="muted small">{now.message}</p>
         </div>
       )}
       {children}

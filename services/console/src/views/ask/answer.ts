@@ -18,7 +18,7 @@ export interface CacheFacts {
 
 // One answer while it comes, and after.
 export interface Answer {
-  state: "idle" | "running" | "done" | "stopped" | "failed";
+  state: "idle" | "waiting" | "running" | "done" | "stopped" | "failed";
   text: string;
   pieces: number; // of text, about as many as tokens
   began: number; // milliseconds, as performance.now()

@@ -132,7 +132,7 @@ export function PromptPanel({ models }: { models: string[] }) {
               <textarea
                 {...given}
                 class="input prompt-text"
-                rows={10}
+                rows={8}
                 value={now.prompt}
                 onInput={(event) => change({ prompt: event.currentTarget.value })}
                 onKeyDown={key}
@@ -142,7 +142,22 @@ export function PromptPanel({ models }: { models: string[] }) {
           <div class="prompt-settings">
             <ModelField models={models} />
             <Numbers />
-            <Field label="System message" class="wide">
+            <Field label="Order">
+              {(given) => (
+                <select
+                  {...given}
+                  class="input"
+                  value={now.order}
+                  onChange={(event) =>
+                    change({ order: event.currentTarget.value as typeof now.order })
+                  }
+                >
+                  <option value="together">both at once</option>
+                  <option value="turns">A, then B</option>
+                </select>
+              )}
+            </Field>
+            <Field label="System message">
               {(given) => (
                 <input
                   {...given}

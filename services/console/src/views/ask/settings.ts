@@ -32,6 +32,7 @@ export interface AskSettings {
   temperature: number;
   seed: number;
   mode: "synchronous" | "pipelined";
+  order: "together" | "turns"; // in turns each side has the machine for itself
   a: SideSettings;
   b: SideSettings;
 }
@@ -40,7 +41,7 @@ const SIDE: SideSettings = {
   policy: "full",
   parameters: "",
   unit: "share",
-  share: 0.25,
+  share: 0.5,
   tokens: 256,
   layers: "per_layer",
 };
@@ -53,7 +54,7 @@ In the winter of the long storm a schooner with a cargo of oranges ran onto the 
 
 Today the light is electric, and a clock turns it on. The lenses are in the museum of the harbour, and the ones with the green edge are still there. Children who visit are told to look for them, and most of them find both.
 
-Which number did the locker with the spare key have, and who brought the lamp?`;
+What was the number of the locker where the first keeper kept his spare key?`;
 
 export const DEFAULTS: AskSettings = {
   model: "",
@@ -63,6 +64,7 @@ export const DEFAULTS: AskSettings = {
   temperature: 0,
   seed: 1,
   mode: "synchronous",
+  order: "together",
   a: SIDE,
   b: { ...SIDE, policy: "query_diff" },
 };
@@ -95,6 +97,7 @@ export function encode(settings: AskSettings): Record<string, string> {
     temperature: String(settings.temperature),
     seed: String(settings.seed),
     mode: settings.mode === "pipelined" ? "pipelined" : "",
+    order: settings.order === "turns" ? "turns" : "",
     system: settings.system,
     prompt: settings.prompt,
   };
@@ -127,6 +130,7 @@ export function decode(query: URLSearchParams): AskSettings {
     temperature: numberIn(query.get("temperature"), 0, 2, 0),
     seed: Math.round(numberIn(query.get("seed"), 0, Number.MAX_SAFE_INTEGER, 1)),
     mode: query.get("mode") === "pipelined" ? "pipelined" : "synchronous",
+    order: query.get("order") === "turns" ? "turns" : "together",
     a: decodeSide("a", query),
     b: decodeSide("b", query),
   };

@@ -10,6 +10,7 @@ import { answers, change, settings } from "./state";
 
 const STATES: Record<Answer["state"], string> = {
   idle: "not asked yet",
+  waiting: "waits for its turn",
   running: "answers …",
   done: "complete",
   stopped: "stopped",

@@ -55,18 +55,24 @@ async function tokenize(of: AskSettings, signal: AbortSignal): Promise<void> {
   }
 }
 
-// Asks both sides at once, so that both have the same half of the machine.
+// Asks both sides, at once or in turns.
 export async function run(): Promise<void> {
   running.get()?.abort();
   const control = new AbortController();
   running.set(control);
   const now = settings.get();
   promptTokens.set({ texts: [], error: null });
-  await Promise.all([
-    tokenize(now, control.signal),
-    askSide(now, now.a, control.signal, onceAFrame(answers.a)),
-    askSide(now, now.b, control.signal, onceAFrame(answers.b)),
-  ]);
+  const side = (name: SideName) =>
+    askSide(now, now[name], control.signal, onceAFrame(answers[name]));
+  const tokens = tokenize(now, control.signal);
+  if (now.order === "turns") {
+    answers.b.set({ ...IDLE, state: "waiting" });
+    await side("a");
+    await side("b");
+  } else {
+    await Promise.all([side("a"), side("b")]);
+  }
+  await tokens;
   if (running.get() === control) running.set(null);
 }
 
