@@ -103,6 +103,9 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   flags.http.connection.error_body = [](int status, const std::string& message) {
     return folio::gateway::ErrorBody(folio::gateway::HttpError(status, message));
   };
+  if (auto status = folio::MakeSocketDirectories(flags.http.listen); !status.ok()) {
+    return Fail(status);
+  }
   auto server = HttpServer::Make(flags.http);
   if (!server.ok()) return Fail(server.status());
   sources.push_back(

@@ -30,10 +30,7 @@ constexpr absl::string_view kUsage =
 
 absl::Status MakeDirectories(const folio::manager::ServerOptions& options) {
   for (const auto* addresses : {&options.listen, &options.admin_listen}) {
-    for (const folio::ListenAddress& address : *addresses) {
-      if (!address.is_unix()) continue;
-      if (auto status = folio::MakeSocketDirectory(address.unix_path); !status.ok()) return status;
-    }
+    if (auto status = folio::MakeSocketDirectories(*addresses); !status.ok()) return status;
   }
   return folio::MakeSocketDirectory(options.export_socket);
 }

@@ -98,4 +98,12 @@ absl::Status MakeSocketDirectory(const std::string& socket_path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the directory ", directory));
 }
 
+absl::Status MakeSocketDirectories(absl::Span<const ListenAddress> addresses) {
+  for (const ListenAddress& address : addresses) {
+    if (!address.is_unix()) continue;
+    if (absl::Status status = MakeSocketDirectory(address.unix_path); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace folio

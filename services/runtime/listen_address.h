@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace folio {
 
@@ -38,6 +39,8 @@ absl::Status CheckNotTaken(absl::string_view flag, const std::vector<ListenAddre
 
 // Makes the directory of a socket (one level, mode 0700) if it does not exist.
 absl::Status MakeSocketDirectory(const std::string& socket_path);
+// The same for each of the addresses that is a Unix socket.
+absl::Status MakeSocketDirectories(absl::Span<const ListenAddress> addresses);
 
 }  // namespace folio
 

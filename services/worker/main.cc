@@ -226,10 +226,7 @@ int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
 }
 
 int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
-  for (const folio::ListenAddress& address : flags.listen) {
-    if (!address.is_unix()) continue;
-    if (auto s = folio::MakeSocketDirectory(address.unix_path); !s.ok()) return Fail(s);
-  }
+  if (auto status = folio::MakeSocketDirectories(flags.listen); !status.ok()) return Fail(status);
   absl::StatusOr<std::unique_ptr<Gpu>> gpu = nullptr;
   std::unique_ptr<folio::worker::RankLeader> ranks;  // destroyed after the model
   if (flags.group.self.ranks > 1) {

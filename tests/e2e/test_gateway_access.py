@@ -94,6 +94,18 @@ def test_tls(tiny_cpu, tmp_path):
         assert json.loads(ask(gateway, context))["usage"]["completion_tokens"] == 200
 
 
+def test_a_unix_socket_in_a_new_directory(tiny_cpu, tmp_path):
+    path = tmp_path / "new" / "gateway.sock"
+    with Gateway(tiny_cpu, flags=["--listen=127.0.0.1:0", f"--listen=unix:{path}"]):
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE)
+            client.connect(str(path))
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(1000).startswith(b"HTTP/1.1 200")
+    assert not path.exists()
+
+
 def test_browsers_may_ask_from_allowed_origins(tiny_cpu):
     page, other = {"Origin": "https://chat.example"}, {"Origin": "https://evil.example"}
     with Gateway(tiny_cpu, flags=["--cors_origins=https://chat.example"]) as gateway:
