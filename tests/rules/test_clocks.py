@@ -27,6 +27,7 @@ ALLOWED = {
     "services/cli/archive.cc": "a file of an archive has the time of day",
     "services/cli/top_data.cc": "a frame has the time of day",
     "services/cli/bench.cc": "a result has the time of day at which it was measured",
+    "services/tracing/wall_time.cc": "a span has the time of day",
     "services/runtime/logging.h": "a line of the log has the time of day",
     "services/runtime/logging.cc": "a line of the log has the time of day",
     "services/grpc/steady_waits.cc": "a wait of Abseil ends at a time of day, which it turns into a steady one",

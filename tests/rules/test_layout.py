@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "services/base": set(),
     "services/runtime": {"services/base"},
     "services/metrics": SERVICE,
+    "services/tracing": SERVICE | {"services/metrics", "services/grpc", "proto", "grpc"},
     "services/text": set(),
     "services/grpc": {"services/base", "services/runtime", "proto", "grpc"},
     "services/wire": {"services/base", "proto"},
@@ -99,7 +100,7 @@ def sources():
 
 def owner(name):
     """The room that an included name belongs to, or None for a library's header."""
-    if name.startswith(("folio/v1/", "google/protobuf/")):
+    if name.startswith(("folio/v1/", "google/protobuf/", "opentelemetry/proto/")):
         return "proto"
     if name.startswith(("grpc/", "grpcpp/")):
         return "grpc"

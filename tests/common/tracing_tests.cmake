@@ -1,0 +1,2 @@
+folio_test(trace_context_test trace_context_test.cc LIBS folio_tracing)
+folio_test(otlp_exporter_test THREADS otlp_exporter_test.cc LIBS folio_tracing)
