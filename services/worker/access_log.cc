@@ -31,6 +31,7 @@ void WriteAccessLine(const AccessRecord& record) {
   log::Info("request ended", {{"kind", KindName(record.kind)},
                               {"request_id", record.request_id},
                               {"traceparent", record.traceparent},
+                              {"trace_id", record.trace_id},
                               {"sequence", record.sequence},
                               {"label", record.label},
                               {"tenant", record.tenant},

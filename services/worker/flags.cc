@@ -20,6 +20,7 @@
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/health_flag.h"
+#include "services/tracing/trace_flags.h"
 
 ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
@@ -251,6 +252,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   auto metrics_listen = metrics::ReadMetricsListen(grpc);
   if (!metrics_listen.ok()) return metrics_listen.status();
   flags.metrics_listen = *std::move(metrics_listen);
+  if (absl::Status s = tracing::ReadTraceFlags(&flags.traces); !s.ok()) return s;
   const auto max_connections = ReadMaxConnections(DescriptorLimit());
   if (!max_connections.ok()) return max_connections.status();
   flags.max_connections = *max_connections;
@@ -258,7 +260,6 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   auto address = ParseListenAddress(manager);
   if (!address.ok()) return BadFlag("manager", manager, address.status().message());
   if (absl::Status status = CheckNumbers(); !status.ok()) return status;
-
   flags.model_name = absl::GetFlag(FLAGS_model_name);
   flags.page_tokens = static_cast<uint32_t>(absl::GetFlag(FLAGS_page_tokens));
   flags.compute.compute = absl::GetFlag(FLAGS_compute);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/runtime/listen_address.h"
+#include "services/tracing/tracer.h"
 #include "services/worker/device/loaded_model.h"
 #include "services/worker/pool/gpu_choice.h"
 #include "services/worker/ranks/rendezvous.h"
@@ -33,6 +34,7 @@ struct WorkerFlags {
   absl::Duration slow_client_timeout;
   bool access_log = true;
   uint32_t max_queue = 0;
+  tracing::TracerOptions traces;
 };
 
 // Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.

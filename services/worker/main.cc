@@ -20,6 +20,8 @@
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
 #include "services/runtime/version.h"
+#include "services/tracing/trace_metrics.h"
+#include "services/tracing/tracer.h"
 #include "services/worker/access_log.h"
 #include "services/worker/device/gpu.h"
 #include "services/worker/device/loaded_model.h"
@@ -136,13 +138,15 @@ absl::Status ServeUntilEnd(Serving& serving, folio::GrpcServer& server, folio::H
 // --metrics_listen.
 absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
     const WorkerFlags& flags, const LoadedModel& model, const Serving& serving,
-    const folio::worker::InferenceService& service, folio::ConnectionLimit* connections) {
+    const folio::worker::InferenceService& service, folio::ConnectionLimit* connections,
+    const folio::tracing::Tracer* tracer) {
   if (flags.metrics_listen.empty()) return nullptr;
   const std::string& name = model.description().layout().model();
   return MetricsServer::Start(flags.metrics_listen, "folio-worker",
                               {service.metrics().registry(),
                                std::make_shared<folio::worker::ServingMetrics>(name, &serving),
-                               std::make_shared<folio::metrics::ConnectionMetrics>(connections)});
+                               std::make_shared<folio::metrics::ConnectionMetrics>(connections),
+                               std::make_shared<folio::tracing::TraceMetrics>(tracer)});
 }
 
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
@@ -156,10 +160,11 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
       .special_tokens_in_chat = flags.special_tokens_in_chat};
   folio::worker::AccessLog access_log;
   if (flags.access_log) access_log = folio::worker::WriteAccessLine;
+  const auto tracer = folio::tracing::Tracer::Start(flags.traces, "folio-worker");
   folio::worker::InferenceService service(limits, model.description(), &queue,
-                                          flags.slow_client_timeout, access_log);
+                                          flags.slow_client_timeout, access_log, tracer.get());
   folio::ConnectionLimit connections(flags.max_connections);
-  const auto metrics = StartMetrics(flags, model, serving, service, &connections);
+  const auto metrics = StartMetrics(flags, model, serving, service, &connections, tracer.get());
   if (!metrics.ok()) return Fail(metrics.status());
   const auto signalled = [&] { return Signalled(signals); };
   if (absl::Status status = serving.Start(signalled); !status.ok()) {
@@ -191,6 +196,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   const absl::Status end = ServeUntilEnd(serving, **server, **health, signals, flags.drain_timeout);
   // Give clients a moment to receive their last responses.
   (*server)->Shutdown(absl::Seconds(1));
+  if (tracer != nullptr) tracer->Shutdown();
   if (!end.ok()) folio::log::Error("unrecoverable error; restart the worker", {{"reason", end}});
   folio::log::Info("folio-worker ended");
   return end.ok() ? 0 : 1;

@@ -14,8 +14,9 @@ from test_links import programs as targets
 
 # Where a program's flags are declared: its own room, and rooms that several programs share.
 DAEMONS = {"folio-manager": ("services/manager", "services/runtime", "services/metrics"),
-           "folio-worker": ("services/worker", "services/runtime", "services/metrics"),
-           "folio-gateway": ("services/gateway", "services/runtime", "services/metrics"), "folio_bench": ("tests/bench",)}
+           "folio-worker": ("services/worker", "services/runtime", "services/metrics", "services/tracing"),
+           "folio-gateway": ("services/gateway", "services/runtime", "services/metrics", "services/tracing"),
+           "folio_bench": ("tests/bench",)}
 # The same for Python programs, beside their own folder.
 TOGETHER = ("tests/eval/folio_eval/together.py",)
 PYTHON = {"tests/eval/folio_trials": TOGETHER, "tests/eval/folio_peers": TOGETHER}

@@ -67,6 +67,7 @@ bool ManagerSession::SendDue(bool all_committed) {
   SessionRequest request;
   std::erase_if(due_acks_, [&](const DueAck& due) {
     if (due.busy_until > steps_->collected) return false;
+    if (due.trace != nullptr) due.trace->OnAcknowledged(due.ack.plan_epoch, SteadyNow());
     request.ack.push_back(due.ack);
     return true;
   });
@@ -99,20 +100,12 @@ void ManagerSession::Commit(std::vector<StepResult>* results) {
     commit.logical_length = TokenCount(result.logical_length);
     if (result.sampled.has_value()) commit.sampled = {*result.sampled};
     commit.filled = std::move(result.filled);
+    if (result.sequence->request().trace != nullptr) NoteCommit(*result.sequence, commit);
   }
   const uint64_t step = link_->Send(std::move(request));
   for (const StepResult& result : *results) {
     if (result.awaits_reply) result.sequence->state().OnReported(step);
   }
-}
-
-void ManagerSession::Abandon(const absl::Status& why) {
-  for (const auto& sequence : sequences_) {
-    sequence->End(CloseReason::kError, why);
-    const std::optional<HeldSlot>& held = sequence->state().held();
-    if (held.has_value()) tables().Release(held->slot);
-  }
-  sequences_.clear();
 }
 
 void ManagerSession::Apply(SessionReply reply) {

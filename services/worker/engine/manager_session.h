@@ -84,6 +84,7 @@ class ManagerSession {
   struct DueAck {
     uint64_t busy_until;
     AckPlan ack;
+    std::shared_ptr<SequenceTrace> trace;  // of the request, see there
   };
 
   void Apply(SessionReply reply);
@@ -118,6 +119,8 @@ class ManagerSession {
   // Adds the sequences that are to be parked now, and gives their slots back. Those whose pages are
   // to be copied first are parked when that is done.
   void AddParks(SessionRequest* request);
+  // For its trace: the manager may answer the commit with a plan.
+  static void NoteCommit(const Sequence& sequence, const CommitTokens& commit);
   void ApplyPlan(const Plan& plan);
   void ApplyCompaction(Sequence* sequence, const CompactAction& action);
   void ApplyDrop(Sequence* sequence, const DropAction& action);

@@ -1,5 +1,6 @@
 // The part of manager_session.h about sequences that give their pages back and continue later.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "services/worker/engine/claim_record.h"
@@ -23,6 +24,7 @@ void ManagerSession::AddParks(SessionRequest* request) {
     std::erase_if(due_acks_, of_it);
     tables().Release(sequence->state().held()->slot);
     sequence->state().OnParked();
+    if (const auto& trace = sequence->request().trace) trace->OnPark(true, SteadyNow());
   }
 }
 
@@ -59,6 +61,15 @@ absl::Status ManagerSession::GoOn(Sequence* sequence, UnparkResult result) {
   return Restore(sequence, state.scores(), record);
 }
 
+void ManagerSession::Abandon(const absl::Status& why) {
+  for (const auto& sequence : sequences_) {
+    sequence->End(CloseReason::kError, why);
+    const std::optional<HeldSlot>& held = sequence->state().held();
+    if (held.has_value()) tables().Release(held->slot);
+  }
+  sequences_.clear();
+}
+
 void ManagerSession::OnUnparked(UnparkResult result) {
   const bool room = parking_.OnAnswer(result);
   Sequence* sequence = Find(result.sequence);
@@ -69,6 +80,8 @@ void ManagerSession::OnUnparked(UnparkResult result) {
     placed = result.swapped.empty() ? Place(sequence, sequence->state().scores(), result.pages)
                                     : GoOn(sequence, std::move(result));
   }
+  const auto& trace = sequence->request().trace;
+  if (room && placed.ok() && trace != nullptr) trace->OnPark(false, SteadyNow());
   if (!placed.ok() && !waits) sequence->End(CloseReason::kError, placed);
 }
 

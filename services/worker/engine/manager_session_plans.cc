@@ -23,6 +23,11 @@ bool NewToClient(Sequence* sequence) {
 
 }  // namespace
 
+void ManagerSession::NoteCommit(const Sequence& sequence, const CommitTokens& commit) {
+  const bool at_stop = sequence.state().phase() == Phase::kAwaitPlan;
+  if (at_stop || !commit.filled.empty()) sequence.request().trace->OnAsked(SteadyNow());
+}
+
 void ManagerSession::ApplyPlan(const Plan& plan) {
   Sequence* sequence = Find(plan.sequence);
   // The manager forgets the plan of a sequence that it closes or parks.
@@ -45,10 +50,16 @@ void ManagerSession::ApplyPlan(const Plan& plan) {
   } else {
     ApplyDrop(sequence, std::get<DropAction>(plan.action));
   }
-  counters.evicted_pages += held - table.total_pages();
+  const uint32_t freed = held - table.total_pages();
+  counters.evicted_pages += freed;
   ++counters.plans;
-  due_acks_.push_back(
-      {busy_until, {plan.sequence, sequence->state().grant()->lease_epoch, plan.epoch}});
+  const std::shared_ptr<SequenceTrace>& trace = sequence->request().trace;
+  if (trace != nullptr) {
+    const bool compaction = std::holds_alternative<CompactAction>(plan.action);
+    trace->OnPlan(plan.epoch, compaction, freed, SteadyNow());
+  }
+  const LeaseEpoch lease = sequence->state().grant()->lease_epoch;
+  due_acks_.push_back({busy_until, {plan.sequence, lease, plan.epoch}, trace});
 }
 
 void ManagerSession::ApplyCompaction(Sequence* sequence, const CompactAction& action) {

@@ -15,6 +15,7 @@
 #include "services/base/steady_time.h"
 #include "services/model/tokenizer/grammar.h"
 #include "services/wire/output_options.h"
+#include "services/worker/engine/sequence_trace.h"
 
 namespace folio::worker {
 
@@ -50,6 +51,7 @@ struct SequenceRequest {
   std::string resume_token;  // empty if the sequence ends with this worker
   std::optional<ResumeRequest> resume;
   SteadyTime arrival;
+  std::shared_ptr<SequenceTrace> trace;  // null unless the request is traced
 
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(prompt.size()); }
   bool scoring() const { return !targets.empty(); }

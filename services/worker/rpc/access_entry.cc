@@ -1,12 +1,9 @@
 #include "services/worker/rpc/access_entry.h"
 
-#include <array>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace folio::worker {
 
@@ -57,28 +54,15 @@ std::string EndText(const absl::Status& status, FinishReason reason, RequestKind
 
 }  // namespace
 
-bool IsTraceParent(absl::string_view text) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, '-');
-  constexpr std::array<size_t, 4> kLengths = {2, 32, 16, 2};
-  if (parts.size() != kLengths.size()) return false;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].size() != kLengths[i]) return false;
-    if (parts[i].find_first_not_of("0123456789abcdef") != absl::string_view::npos) return false;
-  }
-  const auto zero = [](absl::string_view id) {
-    return id.find_first_not_of('0') == absl::string_view::npos;
-  };
-  return parts[0] != "ff" && !zero(parts[1]) && !zero(parts[2]);
-}
-
-AccessEntry::AccessEntry(const AccessLog* log, const grpc::CallbackServerContext& context,
-                         AccessedRequest request)
-    : log_(log), arrival_(SteadyNow()), asked_(std::move(request.cache)) {
+AccessEntry::AccessEntry(const AccessLog* log, tracing::Tracer* tracer,
+                         const grpc::CallbackServerContext& context, AccessedRequest request)
+    : log_(log), trace_(tracer, context), asked_(std::move(request.cache)) {
+  times_.arrival = SteadyNow();
   record_.kind = request.kind;
-  if (!*log_) return;
+  if (off()) return;
   record_.request_id = Cut(Metadata(context, "x-request-id"));
-  const absl::string_view trace = Metadata(context, "traceparent");
-  if (IsTraceParent(trace)) record_.traceparent = std::string(trace);
+  record_.traceparent = trace_.traceparent();
+  record_.trace_id = trace_.trace_id();
   record_.label = Cut(request.label);
   record_.tenant = Cut(request.tenant);
   record_.peer = context.peer();
@@ -86,32 +70,42 @@ AccessEntry::AccessEntry(const AccessLog* log, const grpc::CallbackServerContext
 }
 
 void AccessEntry::OnEvent(const Event& event) {
-  if (!*log_) return;
+  if (off()) return;
   if (const auto* started = std::get_if<Started>(&event)) {
-    started_ = SteadyNow();
+    times_.started = SteadyNow();
     record_.sequence = started->sequence;
     record_.prompt_tokens = started->prompt_tokens;
     cache_ = started->cache.bytes;
   } else if (const auto* chunk = std::get_if<TokenChunk>(&event)) {
-    if (record_.kind == RequestKind::kScore || chunk->tokens.empty()) return;
-    if (!record_.first_token.has_value()) record_.first_token = SteadyNow() - arrival_;
+    if (chunk->tokens.empty()) return;
+    if (!times_.first_token.has_value()) times_.first_token = SteadyNow();
+    if (record_.kind == RequestKind::kScore) return;
     record_.generated_tokens += static_cast<uint32_t>(chunk->tokens.size());
   } else if (const auto* finished = std::get_if<Finished>(&event)) {
     reason_ = finished->reason;
   }
 }
 
+void AccessEntry::OnEnd(const absl::Status& status) {
+  status_ = status;
+  if (trace_.recording()) times_.ended = SteadyNow();
+}
+
 void AccessEntry::Write() {
-  if (!*log_) return;
-  const SteadyTime now = SteadyNow();
-  record_.queued = started_.value_or(now) - arrival_;
-  record_.total = now - arrival_;
-  if (started_.has_value()) asked_.ParseFromString(cache_);
+  if (off()) return;
+  times_.closed = SteadyNow();
+  record_.queued = times_.started.value_or(times_.closed) - times_.arrival;
+  record_.total = times_.closed - times_.arrival;
+  if (times_.first_token.has_value() && record_.kind != RequestKind::kScore) {
+    record_.first_token = *times_.first_token - times_.arrival;
+  }
+  if (times_.started.has_value()) asked_.ParseFromString(cache_);
   record_.policy = PolicyName(asked_.policy());
   record_.budget = BudgetText(asked_);
   record_.end = EndText(status_, reason_, record_.kind);
   record_.message = Cut(status_.message());
-  (*log_)(record_);
+  if (*log_) (*log_)(record_);
+  if (trace_.recording()) trace_.End(record_, status_, times_);
 }
 
 }  // namespace folio::worker

@@ -1,4 +1,5 @@
-// AccessEntry gathers what one line of the access log says of a request, while its call runs.
+// AccessEntry gathers what one line of the access log and the spans of a trace say of a request,
+// while its call runs.
 #ifndef FOLIO_SERVICES_WORKER_RPC_ACCESS_ENTRY_H_
 #define FOLIO_SERVICES_WORKER_RPC_ACCESS_ENTRY_H_
 
@@ -6,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,21 +19,19 @@
 #include "services/base/steady_time.h"
 #include "services/worker/engine/events.h"
 #include "services/worker/rpc/request_metrics.h"
+#include "services/worker/rpc/request_trace.h"
 
 namespace folio::worker {
 
 // The texts of a client in a line are cut to so many bytes.
 inline constexpr size_t kMaxAccessText = 200;
 
-// Whether a text is a trace context of the W3C (https://www.w3.org/TR/trace-context/) of 55
-// characters: version, trace id, parent id and flags in lower-case hexadecimal digits.
-bool IsTraceParent(absl::string_view text);
-
 // One line of the access log, as plain values. Texts are empty and numbers 0 if they are unknown.
 struct AccessRecord {
   RequestKind kind = RequestKind::kGenerate;
   std::string request_id;   // the client's metadata "x-request-id"
   std::string traceparent;  // the client's metadata "traceparent", if it is well formed
+  std::string trace_id;     // in hexadecimal digits
   SequenceId sequence;      // 0 if the manager gave it none
   std::string label;
   std::string tenant;
@@ -65,23 +65,30 @@ struct AccessedRequest {
 // loop. The line is made in Write, which the call makes at its end.
 class AccessEntry {
  public:
-  // The request arrives now. The log is borrowed; with an empty one nothing is written.
-  AccessEntry(const AccessLog* log, const grpc::CallbackServerContext& context,
-              AccessedRequest request);
+  // The request arrives now. The log is borrowed; with an empty one nothing is written. So is the
+  // tracer, which may be null.
+  AccessEntry(const AccessLog* log, tracing::Tracer* tracer,
+              const grpc::CallbackServerContext& context, AccessedRequest request);
+
+  // For the step loop. Null unless the call is traced.
+  const std::shared_ptr<SequenceTrace>& trace() const { return trace_.notes(); }
 
   void OnEvent(const Event& event);
-  void OnEnd(const absl::Status& status) { status_ = status; }
+  void OnEnd(const absl::Status& status);
   // A message could not be given to the client.
   void OnUnread() { record_.unread = true; }
   // The call has ended.
   void Write();
 
  private:
+  // Neither the log nor a trace wants to know of the call.
+  bool off() const { return !*log_ && !trace_.recording(); }
+
   const AccessLog* const log_;
-  const SteadyTime arrival_;
+  const RequestTrace trace_;
+  CallTimes times_;
   AccessRecord record_;
   folio::v1::CacheOptions asked_;
-  std::optional<SteadyTime> started_;
   std::string cache_;  // as the manager resolved it, serialised
   FinishReason reason_ = FinishReason::kUnspecified;
   absl::Status status_;

@@ -48,7 +48,10 @@ GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* q
 
 void GenerateCall::Begin(absl::StatusOr<SequenceRequest> request) {
   absl::Status status = request.status();
-  if (status.ok()) status = pending_.Submit(*std::move(request), this);
+  if (status.ok()) {
+    request->trace = access_.trace();
+    status = pending_.Submit(*std::move(request), this);
+  }
   if (!status.ok()) OnEnd(std::move(status));
 }
 
@@ -162,7 +165,10 @@ ScoreCall::ScoreCall(grpc::CallbackServerContext* context, RequestQueue* queue,
 
 void ScoreCall::Begin(absl::StatusOr<SequenceRequest> request) {
   absl::Status status = request.status();
-  if (status.ok()) status = pending_.Submit(*std::move(request), this);
+  if (status.ok()) {
+    request->trace = access_.trace();
+    status = pending_.Submit(*std::move(request), this);
+  }
   if (!status.ok()) OnEnd(std::move(status));
 }
 

@@ -67,11 +67,12 @@ absl::Status CancelledStatus(const grpc::CallbackServerContext& context) {
 
 InferenceService::InferenceService(const ModelLimits& limits, v1::GetModelResponse model,
                                    RequestQueue* queue, absl::Duration slow_client_timeout,
-                                   AccessLog access_log)
+                                   AccessLog access_log, tracing::Tracer* tracer)
     : limits_(limits),
       model_(std::move(model)),
       queue_(queue),
       access_log_(std::move(access_log)),
+      tracer_(tracer),
       metrics_(model_.layout().model()),
       slow_clients_(slow_client_timeout, [this] { metrics_.OnSlowClient(); }) {}
 
@@ -114,7 +115,7 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
   const RequestKind kind = request->has_resume() ? RequestKind::kResume : RequestKind::kGenerate;
   const RequestRecorder recorder(&metrics_, kind);
   AccessEntry access(
-      &access_log_, *context,
+      &access_log_, tracer_, *context,
       {.kind = kind,
        .label = request->label(),
        .tenant = request->tenant(),
@@ -130,7 +131,7 @@ grpc::ServerUnaryReactor* InferenceService::Score(grpc::CallbackServerContext* c
                                                   const v1::ScoreRequest* request,
                                                   v1::ScoreResponse* response) {
   const RequestRecorder recorder(&metrics_, RequestKind::kScore);
-  AccessEntry access(&access_log_, *context,
+  AccessEntry access(&access_log_, tracer_, *context,
                      {.kind = RequestKind::kScore,
                       .label = request->label(),
                       .tenant = request->tenant(),

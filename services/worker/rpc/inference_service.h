@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "folio/v1/inference.grpc.pb.h"
+#include "services/tracing/tracer.h"
 #include "services/worker/engine/request_queue.h"
 #include "services/worker/rpc/access_entry.h"
 #include "services/worker/rpc/request_check.h"
@@ -29,10 +30,11 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
  public:
   // Borrows the queue and the tokenizer. `model` is the answer to GetModel. The call of a client
   // that does not read ends after `slow_client_timeout`, or never if that is zero. `access_log`, if
-  // it is not empty, gets each request of Generate and Score when its call has ended.
+  // it is not empty, gets each request of Generate and Score when its call has ended. The tracer
+  // gets their spans. It is borrowed, and may be null.
   InferenceService(const ModelLimits& limits, folio::v1::GetModelResponse model,
                    RequestQueue* queue, absl::Duration slow_client_timeout = absl::ZeroDuration(),
-                   AccessLog access_log = nullptr);
+                   AccessLog access_log = nullptr, tracing::Tracer* tracer = nullptr);
 
   const RequestMetrics& metrics() const { return metrics_; }
 
@@ -66,6 +68,7 @@ class InferenceService final : public folio::v1::Inference::CallbackService {
   const folio::v1::GetModelResponse model_;
   RequestQueue* const queue_;
   const AccessLog access_log_;
+  tracing::Tracer* const tracer_;
   RequestMetrics metrics_;
   SlowClients slow_clients_;
   WriteStarter write_starter_;
