@@ -16,8 +16,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 // A client that waits for these waits for nothing else.
 constexpr absl::Duration kTokenizeTimeout = absl::Seconds(60);
 
@@ -29,7 +27,7 @@ client::CallOptions UnaryOptions(const ApiRequest& request) {
 }
 
 // The model's name, if there is one.
-absl::StatusOr<std::string> ReadTokenize(const json& body, bool* strings, v1::Input* input) {
+absl::StatusOr<std::string> ReadTokenize(const Json& body, bool* strings, v1::Input* input) {
   FieldReader fields(body);
   std::string model = fields.String("model").value_or("");
   *strings = fields.Bool("return_token_strs").value_or(false);
@@ -37,10 +35,10 @@ absl::StatusOr<std::string> ReadTokenize(const json& body, bool* strings, v1::In
     if (fields.Find("prompt") != nullptr) fields.Fail("prompt", "comes beside 'messages'");
     v1::Chat* chat = input->mutable_chat();
     ReadMessages(fields, chat);
-    const json* tools = fields.Find("tools");
+    const Json* tools = fields.Find("tools");
     if (tools != nullptr && !tools->is_array()) fields.Fail("tools", "must be a list");
     if (tools != nullptr) chat->set_tools(JsonText(*tools));
-    const json* values = fields.Object("chat_template_kwargs");
+    const Json* values = fields.Object("chat_template_kwargs");
     if (values != nullptr) chat->set_template_arguments(JsonText(*values));
   } else if (auto prompt = fields.String("prompt"); prompt.has_value()) {
     input->set_text(*std::move(prompt));

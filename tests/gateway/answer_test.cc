@@ -14,8 +14,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 v1::TokenLogprob Logprob(const std::string& bytes, float logprob) {
   v1::TokenLogprob one;
   one.set_bytes(bytes);
@@ -41,22 +39,22 @@ Choice AChoice() {
 }
 
 // The JSON of the only event.
-json Event(const std::string& out) {
+Json Event(const std::string& out) {
   absl::string_view text = out;
   EXPECT_TRUE(absl::ConsumePrefix(&text, "data: ") && absl::ConsumeSuffix(&text, "\n\n")) << out;
   const auto parsed = ParseJson(text);
   EXPECT_TRUE(parsed.ok()) << parsed.status() << out;
-  return parsed.value_or(json());
+  return parsed.value_or(Json());
 }
 
 TEST(AnswerWriter, WritesWholeAnswers) {
   const AnswerWriter writer(ACall(true), "chatcmpl-1", 5, "m");
-  const json whole = *ParseJson(writer.Whole({AChoice(), AChoice()}, {3, 4}));
+  const Json whole = *ParseJson(writer.Whole({AChoice(), AChoice()}, {3, 4}));
   EXPECT_EQ(whole["object"], "chat.completion");
   EXPECT_EQ(whole["created"], 5);
   EXPECT_EQ(whole["usage"]["total_tokens"], 7);
   EXPECT_EQ(whole["choices"][1]["index"], 1);
-  const json choice = whole["choices"][0];
+  const Json choice = whole["choices"][0];
   EXPECT_EQ(choice["message"]["content"], "say \"hi\"");
   EXPECT_EQ(choice["finish_reason"], "stop");
   EXPECT_EQ(choice["stop_reason"], "END");
@@ -70,7 +68,7 @@ TEST(AnswerWriter, WritesChunks) {
   const AnswerWriter writer(call, "id", 5, "m");
   std::string role, text, finish, usage;
   writer.AppendRole(0, nullptr, &role);
-  EXPECT_EQ(Event(role)["choices"][0]["delta"], json({{"role", "assistant"}, {"content", ""}}));
+  EXPECT_EQ(Event(role)["choices"][0]["delta"], Json({{"role", "assistant"}, {"content", ""}}));
   EXPECT_TRUE(Event(role)["usage"].is_null());
   writer.AppendText(2, "\n", {}, 0, nullptr, &text);
   EXPECT_EQ(Event(text)["choices"][0]["delta"]["content"], "\n");
@@ -94,13 +92,13 @@ TEST(AnswerWriter, WritesToolCalls) {
   Choice choice = AChoice();
   choice.text = "\n";
   choice.tool_calls.push_back({"call_1", "f", "{}"});
-  const json whole = *ParseJson(writer.Whole({choice}, {}));
+  const Json whole = *ParseJson(writer.Whole({choice}, {}));
   EXPECT_TRUE(whole["choices"][0]["message"]["content"].is_null());
   EXPECT_EQ(whole["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "f");
   EXPECT_EQ(whole["choices"][0]["finish_reason"], "tool_calls");
   std::string piece;
   writer.AppendToolCall(0, {.index = 1, .id = "call_1", .name = "f", .arguments = "{\"a"}, &piece);
-  const json call = Event(piece)["choices"][0]["delta"]["tool_calls"][0];
+  const Json call = Event(piece)["choices"][0]["delta"]["tool_calls"][0];
   EXPECT_EQ(call["index"], 1);
   EXPECT_EQ(call["type"], "function");
   EXPECT_EQ(call["function"]["arguments"], "{\"a");
@@ -113,7 +111,7 @@ TEST(AnswerWriter, ShowsTheCacheToThoseWhoAsk) {
   choice.started.mutable_cache()->mutable_policy()->mutable_key_diff();
   choice.started.mutable_cache()->set_budget_tokens(64);
   choice.finished.mutable_cache()->set_evicted_tokens(9);
-  const json whole = *ParseJson(AnswerWriter(call, "id", 5, "m").Whole({choice}, {}));
+  const Json whole = *ParseJson(AnswerWriter(call, "id", 5, "m").Whole({choice}, {}));
   EXPECT_EQ(whole["object"], "text_completion");
   EXPECT_EQ(whole["choices"][0]["text"], "say \"hi\"");
   EXPECT_EQ(whole["choices"][0]["cache"]["policy"], "key_diff");
@@ -122,8 +120,7 @@ TEST(AnswerWriter, ShowsTheCacheToThoseWhoAsk) {
   choice.kept = {{{0, 4}, {9, 12}}, {}};
   std::string finish;
   AnswerWriter(call, "id", 5, "m").AppendFinish(0, choice, nullptr, &finish);
-  EXPECT_EQ(Event(finish)["choices"][0]["cache"]["kept"],
-            json::parse("[[[0, 4], [9, 12]], []]"));
+  EXPECT_EQ(Event(finish)["choices"][0]["cache"]["kept"], Json::parse("[[[0, 4], [9, 12]], []]"));
 }
 
 TEST(Logprobs, AreWrittenInBothForms) {
@@ -132,18 +129,18 @@ TEST(Logprobs, AreWrittenInBothForms) {
   const std::vector<const v1::TokenLogprob*> tokens = {&first, &second};
   std::string chat, completion, bare;
   AppendChatLogprobs(tokens, 1, &chat);
-  const json content = (*ParseJson(chat))["content"];
+  const Json content = (*ParseJson(chat))["content"];
   EXPECT_EQ(content[0]["token"], "é");
-  EXPECT_EQ(content[0]["bytes"], json({0xc3, 0xa9}));
+  EXPECT_EQ(content[0]["bytes"], Json({0xc3, 0xa9}));
   EXPECT_EQ(content[0]["top_logprobs"][0]["token"], "best");
   EXPECT_EQ(content[1]["token"], "\xEF\xBF\xBD");
   EXPECT_EQ(content[1]["logprob"], -9999.0);
-  EXPECT_EQ(content[1]["bytes"], json({0xff}));
+  EXPECT_EQ(content[1]["bytes"], Json({0xff}));
   AppendCompletionLogprobs(tokens, 1, 10, &completion);
-  const json lists = *ParseJson(completion);
-  EXPECT_EQ(lists["text_offset"], json({10, 11}));
-  EXPECT_EQ(lists["token_logprobs"], json({-0.5, -9999.0}));
-  EXPECT_EQ(lists["top_logprobs"][0], json({{"best", -0.25}, {"é", -0.5}}));
+  const Json lists = *ParseJson(completion);
+  EXPECT_EQ(lists["text_offset"], Json({10, 11}));
+  EXPECT_EQ(lists["token_logprobs"], Json({-0.5, -9999.0}));
+  EXPECT_EQ(lists["top_logprobs"][0], Json({{"best", -0.25}, {"é", -0.5}}));
   AppendCompletionLogprobs(tokens, 0, 0, &bare);
   EXPECT_TRUE((*ParseJson(bare))["top_logprobs"].is_null());
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "services/gateway/openai/api_error.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/json_text.h"
@@ -149,7 +150,7 @@ TEST(Requests, ChooseTools) {
       Chat(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "f"}})");
   EXPECT_EQ(forced.tools, ToolParsing::kForced);
   EXPECT_EQ(forced.forced_tool, "f");
-  EXPECT_EQ(OnlyChoice(forced).format().json_schema(), R"({"properties":{},"type":"object"})");
+  EXPECT_EQ(OnlyChoice(forced).format().json_schema(), R"({"type":"object","properties":{}})");
   const Call parts = Chat(R"(, "tool_choice": "required", "tools": [{"type": "function",
       "function": {"name": "f", "parameters": {"$defs": {"A": {"type": "null"}}, "properties": {
           "default": {"$ref": "#/$defs/A"}, "b": {"items": {"$ref": "#"}},
@@ -161,7 +162,31 @@ TEST(Requests, ChooseTools) {
   const Call without = Chat(R"(, "tools": [{"type": "function", "function": {"name": "f"}}],
       "tool_choice": {"type": "function", "function": {"name": "f"}})");
   EXPECT_EQ(OnlyChoice(without).format().json_schema(),
-            R"({"additionalProperties":false,"properties":{},"type":"object"})");
+            R"({"type":"object","properties":{},"additionalProperties":false})");
+}
+
+// The answer then has its properties in that order, such as the reasons before the result.
+TEST(Requests, KeepTheOrderOfASchema) {
+  std::string names;
+  for (int i = 40; i > 0; --i) absl::StrAppend(&names, i == 40 ? "" : ",", "\"p", i, "\":{}");
+  const std::string schema = "{\"properties\":{" + names + "},\"$defs\":{\"z\":{},\"a\":{}}}";
+  EXPECT_EQ(OnlyChoice(Chat(", \"guided_json\": " + schema)).format().json_schema(), schema);
+  const Call any = Chat(R"(, "tool_choice": "required", "tools": [{"type": "function",
+      "function": {"name": "f", "parameters": )" +
+                        schema + "}}]");
+  EXPECT_THAT(OnlyChoice(any).format().json_schema(), HasSubstr(schema));
+  EXPECT_THAT(OnlyChoice(any).format().json_schema(),
+              HasSubstr(R"("properties":{"name":{"const":"f"},"arguments":{)"));
+  EXPECT_THAT(OnlyChoice(any).input().chat().tools(),
+              HasSubstr(R"([{"type":"function","function":)"));
+}
+
+TEST(Requests, MayHaveLargeObjects) {
+  std::string biases;
+  for (int i = 0; i < 50'000; ++i) absl::StrAppend(&biases, i == 0 ? "" : ",", "\"", i, "\":1");
+  const Call call = Chat(", \"logit_bias\": {" + biases + ",\"7\":2}");
+  ASSERT_EQ(OnlyChoice(call).sampling().logit_bias_size(), 50'000);
+  EXPECT_EQ(OnlyChoice(call).sampling().logit_bias(7).bias(), 2);
 }
 
 TEST(Requests, SteerTheCache) {

@@ -13,8 +13,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::array<absl::string_view, 14> kFields = {
     "policy",        "budget",       "schedule",   "sink_tokens",
     "recent_tokens", "mode",         "compaction", "compaction_stride_tokens",
@@ -33,7 +31,7 @@ int OneOf(FieldReader& fields, const char* name, const std::vector<std::string>&
 
 // Tokens, a share of the prompt, or tokens for each layer.
 void ReadBudget(FieldReader& fields, v1::CacheOptions* cache) {
-  const json* given = fields.Find("budget");
+  const Json* given = fields.Find("budget");
   if (given == nullptr) return;
   if (given->is_array()) {
     for (const uint32_t tokens : fields.Tokens("budget")) cache->add_layer_budget_tokens(tokens);
@@ -94,7 +92,7 @@ static_assert(v1::COMPACTION_STREAMED == 2 && v1::LAYERS_SHARED == 2);
 }  // namespace
 
 void ReadCache(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
-  const json* given = fields.Object("cache");
+  const Json* given = fields.Object("cache");
   if (given == nullptr) return;
   call->show_cache = true;
   FieldReader inner(*given, "cache.");

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "folio/v1/inference.pb.h"
-#include "nlohmann/json.hpp"
+#include "services/gateway/openai/json_map.h"
 
 namespace folio::gateway {
 
@@ -44,8 +44,8 @@ struct Call {
 
 // Errors name the field. Limits that only a worker knows, such as the size of the vocabulary, are
 // left to it.
-absl::StatusOr<Call> ReadChat(const nlohmann::json& body);
-absl::StatusOr<Call> ReadCompletion(const nlohmann::json& body);
+absl::StatusOr<Call> ReadChat(const Json& body);
+absl::StatusOr<Call> ReadCompletion(const Json& body);
 
 }  // namespace folio::gateway
 

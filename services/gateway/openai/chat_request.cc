@@ -16,8 +16,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr uint32_t kRestOfContext = std::numeric_limits<uint32_t>::max();
 
 void ReadLogprobs(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
@@ -33,16 +31,16 @@ void ReadLogprobs(FieldReader& fields, Call* call, v1::GenerateRequest* request)
 
 // The parameters of a function, as a JSON Schema. A function without them takes none, as OpenAI
 // says.
-json ParametersOf(const json& tool) {
-  const json& function = tool["function"];
+Json ParametersOf(const Json& tool) {
+  const Json& function = tool["function"];
   const auto found = function.find("parameters");
   if (found != function.end() && found->is_object()) return *found;
-  return {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
+  return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
 }
 
 // The tools by name. Empty after an error.
-std::map<std::string, json> CheckTools(FieldReader& fields, const json& tools) {
-  std::map<std::string, json> by_name;
+std::map<std::string, Json> CheckTools(FieldReader& fields, const Json& tools) {
+  std::map<std::string, Json> by_name;
   if (!tools.is_array()) {
     fields.Fail("tools", "must be a list");
     return {};
@@ -57,7 +55,7 @@ std::map<std::string, json> CheckTools(FieldReader& fields, const json& tools) {
     if (tool.String("type").value_or("function") != "function") {
       tool.Fail("type", "must be function");
     }
-    const json* function = tool.Object("function");
+    const Json* function = tool.Object("function");
     if (function == nullptr) {
       tool.Fail("function", "is required");
     } else {
@@ -77,8 +75,8 @@ std::map<std::string, json> CheckTools(FieldReader& fields, const json& tools) {
 }
 
 // The name of the function in an object of OpenAI's form. Empty after an error.
-std::string NamedTool(FieldReader& fields, const json& choice) {
-  const json* function =
+std::string NamedTool(FieldReader& fields, const Json& choice) {
+  const Json* function =
       choice.is_object() && choice.contains("function") ? &choice["function"] : nullptr;
   if (function != nullptr && function->is_object() && function->contains("name") &&
       (*function)["name"].is_string()) {
@@ -89,12 +87,12 @@ std::string NamedTool(FieldReader& fields, const json& choice) {
 }
 
 // Leads the references in a schema to its parts, when it has become the part `at` of another one.
-void MoveReferences(const std::string& at, json* schema) {
+void MoveReferences(const std::string& at, Json* schema) {
   static const std::set<std::string> kNamed = {"properties", "patternProperties", "$defs",
                                                "definitions", "dependentSchemas"};
   static const std::set<std::string> kValues = {"const", "enum", "default", "examples"};
   if (schema->is_array()) {
-    for (json& each : *schema) MoveReferences(at, &each);
+    for (Json& each : *schema) MoveReferences(at, &each);
   }
   if (!schema->is_object()) return;
   for (const auto& [name, value] : schema->items()) {
@@ -110,10 +108,10 @@ void MoveReferences(const std::string& at, json* schema) {
 }
 
 // The schema of a call of one of the tools.
-json AnyTool(const std::map<std::string, json>& by_name) {
-  json kinds = json::array();
+Json AnyTool(const std::map<std::string, Json>& by_name) {
+  Json kinds = Json::array();
   for (const auto& [name, tool] : by_name) {
-    json parameters = ParametersOf(tool);
+    Json parameters = ParametersOf(tool);
     MoveReferences(absl::StrCat("#/anyOf/", kinds.size(), "/properties/arguments"), &parameters);
     kinds.push_back(
         {{"type", "object"},
@@ -124,7 +122,7 @@ json AnyTool(const std::map<std::string, json>& by_name) {
   return {{"anyOf", kinds}};
 }
 
-void SetSchema(FieldReader& fields, const json& schema, v1::GenerateRequest* request) {
+void SetSchema(FieldReader& fields, const Json& schema, v1::GenerateRequest* request) {
   if (request->has_format()) {
     fields.Fail("tool_choice", "comes beside another format of the answer");
   }
@@ -132,20 +130,20 @@ void SetSchema(FieldReader& fields, const json& schema, v1::GenerateRequest* req
 }
 
 void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
-  const json* tools = fields.Find("tools");
-  const json* choice = fields.Find("tool_choice");
+  const Json* tools = fields.Find("tools");
+  const Json* choice = fields.Find("tool_choice");
   if (tools == nullptr || (tools->is_array() && tools->empty())) {
-    if (choice != nullptr && *choice != json("none") && *choice != json("auto")) {
+    if (choice != nullptr && *choice != Json("none") && *choice != Json("auto")) {
       fields.Fail("tool_choice", "is allowed only with 'tools'");
     }
     return;
   }
-  const std::map<std::string, json> by_name = CheckTools(fields, *tools);
-  if (by_name.empty() || (choice != nullptr && *choice == json("none"))) return;
+  const std::map<std::string, Json> by_name = CheckTools(fields, *tools);
+  if (by_name.empty() || (choice != nullptr && *choice == Json("none"))) return;
   request->mutable_input()->mutable_chat()->set_tools(JsonText(*tools));
   call->tools = ToolParsing::kTagged;
-  if (choice == nullptr || *choice == json("auto")) return;
-  if (*choice == json("required")) {
+  if (choice == nullptr || *choice == Json("auto")) return;
+  if (*choice == Json("required")) {
     call->tools = ToolParsing::kAny;
     return SetSchema(fields, AnyTool(by_name), request);
   }
@@ -162,7 +160,7 @@ void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
 
 }  // namespace
 
-absl::StatusOr<Call> ReadChat(const json& body) {
+absl::StatusOr<Call> ReadChat(const Json& body) {
   Call call;
   call.chat = true;
   FieldReader fields(body);
@@ -176,7 +174,7 @@ absl::StatusOr<Call> ReadChat(const json& body) {
   if (request.max_tokens() == 0) request.set_max_tokens(kRestOfContext);
   ReadLogprobs(fields, &call, &request);
   ReadTools(fields, &call, &request);
-  if (const json* values = fields.Object("chat_template_kwargs"); values != nullptr) {
+  if (const Json* values = fields.Object("chat_template_kwargs"); values != nullptr) {
     chat->set_template_arguments(JsonText(*values));
   }
   if (!fields.status().ok()) return fields.status();

@@ -13,10 +13,8 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 void ReadLogitBias(FieldReader& fields, v1::SamplingParams* sampling) {
-  const json* biases = fields.Object("logit_bias");
+  const Json* biases = fields.Object("logit_bias");
   if (biases == nullptr) return;
   for (const auto& [key, value] : biases->items()) {
     uint32_t token = 0;
@@ -60,15 +58,15 @@ void ReadSampling(FieldReader& fields, v1::SamplingParams* sampling) {
 
 void ReadStops(FieldReader& fields, v1::GenerateRequest* request) {
   for (const uint32_t token : fields.Tokens("stop_token_ids")) request->add_stop_token_ids(token);
-  const json* stop = fields.Find("stop");
+  const Json* stop = fields.Find("stop");
   if (stop == nullptr) return;
-  const json one = stop->is_string() ? json::array({*stop}) : json();
-  const json& all = stop->is_string() ? one : *stop;
-  const bool strings = all.is_array() && std::all_of(all.begin(), all.end(), [](const json& each) {
+  const Json one = stop->is_string() ? Json::array({*stop}) : Json();
+  const Json& all = stop->is_string() ? one : *stop;
+  const bool strings = all.is_array() && std::all_of(all.begin(), all.end(), [](const Json& each) {
                          return each.is_string();
                        });
   if (!strings) return fields.Fail("stop", "must be a string or a list of strings");
-  for (const json& each : all) {
+  for (const Json& each : all) {
     // An empty one stops nothing.
     if (const auto text = each.get<std::string>(); !text.empty()) request->add_stop(text);
   }
@@ -76,7 +74,7 @@ void ReadStops(FieldReader& fields, v1::GenerateRequest* request) {
 
 void ReadStreaming(FieldReader& fields, Call* call) {
   call->stream = fields.Bool("stream").value_or(false);
-  const json* options = fields.Object("stream_options");
+  const Json* options = fields.Object("stream_options");
   if (options == nullptr) return;
   if (!call->stream) return fields.Fail("stream_options", "is allowed only with 'stream'");
   FieldReader inner(*options, "stream_options.");

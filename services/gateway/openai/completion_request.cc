@@ -12,16 +12,14 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr uint32_t kDefaultTokens = 16;  // OpenAI's
 
-bool IsTokens(const json& value) {
+bool IsTokens(const Json& value) {
   return value.is_array() && !value.empty() && value.front().is_number();
 }
 
 // One prompt: a text or token ids.
-void ReadPrompt(const json& value, const std::string& at, FieldReader& fields, v1::Input* input) {
+void ReadPrompt(const Json& value, const std::string& at, FieldReader& fields, v1::Input* input) {
   if (value.is_string()) {
     if (value.get_ref<const std::string&>().empty()) fields.Fail(at, "may not be empty");
     input->set_text(value.get<std::string>());
@@ -35,7 +33,7 @@ void ReadPrompt(const json& value, const std::string& at, FieldReader& fields, v
 }
 
 std::vector<v1::Input> ReadPrompts(FieldReader& fields) {
-  const json* prompt = fields.Find("prompt");
+  const Json* prompt = fields.Find("prompt");
   if (prompt == nullptr) {
     fields.Fail("prompt", "is required");
     return {};
@@ -57,7 +55,7 @@ std::vector<v1::Input> ReadPrompts(FieldReader& fields) {
 
 }  // namespace
 
-absl::StatusOr<Call> ReadCompletion(const json& body) {
+absl::StatusOr<Call> ReadCompletion(const Json& body) {
   Call call;
   FieldReader fields(body);
   v1::GenerateRequest request;

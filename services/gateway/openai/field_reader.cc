@@ -8,8 +8,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
 std::string RangeText(const std::string& least, const std::string& most, bool bounded) {
@@ -18,7 +16,7 @@ std::string RangeText(const std::string& least, const std::string& most, bool bo
 
 }  // namespace
 
-std::optional<int64_t> IntegerOf(const json& value) {
+std::optional<int64_t> IntegerOf(const Json& value) {
   if (value.is_number_unsigned()) {
     const auto natural = value.get<uint64_t>();
     if (natural > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
@@ -31,7 +29,7 @@ std::optional<int64_t> IntegerOf(const json& value) {
   return static_cast<int64_t>(number);
 }
 
-const json* FieldReader::Find(const char* name) const {
+const Json* FieldReader::Find(const char* name) const {
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
@@ -46,7 +44,7 @@ void FieldReader::Fail(const absl::Status& status) {
 }
 
 std::optional<double> FieldReader::Number(const char* name, double least, double most) {
-  const json* value = Find(name);
+  const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   const double number = value->is_number() ? value->get<double>() : std::nan("");
   if (number >= least && number <= most && std::isfinite(number)) return number;
@@ -56,7 +54,7 @@ std::optional<double> FieldReader::Number(const char* name, double least, double
 }
 
 std::optional<int64_t> FieldReader::Integer(const char* name, int64_t least, int64_t most) {
-  const json* value = Find(name);
+  const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   const std::optional<int64_t> number = IntegerOf(*value);
   if (number.has_value() && *number >= least && *number <= most) return number;
@@ -66,7 +64,7 @@ std::optional<int64_t> FieldReader::Integer(const char* name, int64_t least, int
 }
 
 std::optional<bool> FieldReader::Bool(const char* name) {
-  const json* value = Find(name);
+  const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_boolean()) return value->get<bool>();
   Fail(name, "must be true or false");
@@ -74,7 +72,7 @@ std::optional<bool> FieldReader::Bool(const char* name) {
 }
 
 std::optional<std::string> FieldReader::String(const char* name) {
-  const json* value = Find(name);
+  const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_string()) return value->get<std::string>();
   Fail(name, "must be a string");
@@ -83,7 +81,7 @@ std::optional<std::string> FieldReader::String(const char* name) {
 
 std::vector<uint32_t> FieldReader::Tokens(const char* name) {
   std::vector<uint32_t> tokens;
-  const json* value = Find(name);
+  const Json* value = Find(name);
   if (value == nullptr) return tokens;
   if (!value->is_array()) {
     Fail(name, "must be a list of token ids");
@@ -92,10 +90,10 @@ std::vector<uint32_t> FieldReader::Tokens(const char* name) {
   return TokensOf(*value, name);
 }
 
-std::vector<uint32_t> FieldReader::TokensOf(const json& list, absl::string_view at) {
+std::vector<uint32_t> FieldReader::TokensOf(const Json& list, absl::string_view at) {
   std::vector<uint32_t> tokens;
   tokens.reserve(list.size());
-  for (const json& each : list) {
+  for (const Json& each : list) {
     const std::optional<int64_t> token = IntegerOf(each);
     if (!token.has_value() || *token < 0 || *token > std::numeric_limits<uint32_t>::max()) {
       Fail(absl::StrCat(at, "[", tokens.size(), "]"), "must be a token id");
@@ -106,18 +104,18 @@ std::vector<uint32_t> FieldReader::TokensOf(const json& list, absl::string_view 
   return tokens;
 }
 
-const json* FieldReader::Object(const char* name) {
-  const json* value = Find(name);
+const Json* FieldReader::Object(const char* name) {
+  const Json* value = Find(name);
   if (value == nullptr || value->is_object()) return value;
   Fail(name, "must be an object");
   return nullptr;
 }
 
 void FieldReader::Refuse(const char* name, absl::string_view why) {
-  const json* value = Find(name);
-  if (value == nullptr || *value == json(false) || *value == json(0)) return;
+  const Json* value = Find(name);
+  if (value == nullptr || *value == Json(false) || *value == Json(0)) return;
   if ((value->is_string() || value->is_array() || value->is_object()) &&
-      (value->empty() || *value == json(""))) {
+      (value->empty() || *value == Json(""))) {
     return;
   }
   Fail(name, why);

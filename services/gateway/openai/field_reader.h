@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
+#include "services/gateway/openai/json_map.h"
 
 namespace folio::gateway {
 
@@ -25,11 +25,11 @@ class FieldReader {
 
   // `object` is borrowed, and must be an object. `prefix`, such as "messages[0].", is put before
   // the names in errors.
-  explicit FieldReader(const nlohmann::json& object, std::string prefix = "")
+  explicit FieldReader(const Json& object, std::string prefix = "")
       : object_(object), prefix_(std::move(prefix)) {}
 
   // Null if it is missing.
-  const nlohmann::json* Find(const char* name) const;
+  const Json* Find(const char* name) const;
 
   // Nothing if it is missing or wrong. Both limits are allowed values. An integer may be written as
   // a number without a fraction, such as 5.0.
@@ -40,9 +40,9 @@ class FieldReader {
   // A list of integers from 0 to 2^32 - 1. Empty if it is missing.
   std::vector<uint32_t> Tokens(const char* name);
   // Those of a list that is at `at` in the request.
-  std::vector<uint32_t> TokensOf(const nlohmann::json& list, absl::string_view at);
+  std::vector<uint32_t> TokensOf(const Json& list, absl::string_view at);
   // Null if it is missing or not an object.
-  const nlohmann::json* Object(const char* name);
+  const Json* Object(const char* name);
 
   // Refuses the field if it asks for something: it is neither missing nor false, 0 or empty.
   void Refuse(const char* name, absl::string_view why);
@@ -52,13 +52,13 @@ class FieldReader {
   const absl::Status& status() const { return status_; }
 
  private:
-  const nlohmann::json& object_;
+  const Json& object_;
   const std::string prefix_;
   absl::Status status_;
 };
 
 // The integer that a value is, if it is one. Nothing also if 64 bits do not hold it.
-std::optional<int64_t> IntegerOf(const nlohmann::json& value);
+std::optional<int64_t> IntegerOf(const Json& value);
 
 }  // namespace folio::gateway
 

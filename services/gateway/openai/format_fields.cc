@@ -9,8 +9,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr char kAnyObject[] = R"({"type":"object"})";
 
 // The text as a regular expression that matches nothing else.
@@ -31,7 +29,7 @@ class FormatReader {
   FormatReader(FieldReader& fields, v1::OutputFormat* format) : fields_(fields), format_(format) {}
 
   void Read(const char* schema, const char* regex, const char* choice, const char* grammar) {
-    if (const json* given = fields_.Find(schema); given != nullptr) {
+    if (const Json* given = fields_.Find(schema); given != nullptr) {
       if (!given->is_object() && !given->is_string()) {
         return fields_.Fail(schema, "must be a JSON schema");
       }
@@ -41,7 +39,7 @@ class FormatReader {
     if (auto given = fields_.String(regex); given.has_value()) {
       Set(regex)->set_regex(*std::move(given));
     }
-    if (const json* given = fields_.Find(choice); given != nullptr) ReadChoice(choice, *given);
+    if (const Json* given = fields_.Find(choice); given != nullptr) ReadChoice(choice, *given);
     if (auto given = fields_.String(grammar); given.has_value()) {
       Set(grammar)->set_grammar(*std::move(given));
     }
@@ -57,9 +55,9 @@ class FormatReader {
     return format_;
   }
 
-  void ReadChoice(const char* name, const json& given) {
+  void ReadChoice(const char* name, const Json& given) {
     std::string regex;
-    for (const json& each : given.is_array() ? given : json::array()) {
+    for (const Json& each : given.is_array() ? given : Json::array()) {
       if (!each.is_string()) return fields_.Fail(name, "must be a list of strings");
       absl::StrAppend(&regex, regex.empty() ? "" : "|", "(", Escaped(each.get<std::string>()), ")");
     }
@@ -72,19 +70,19 @@ class FormatReader {
 };
 
 void ReadResponseFormat(FieldReader& fields, v1::OutputFormat* format) {
-  const json* given = fields.Object("response_format");
+  const Json* given = fields.Object("response_format");
   if (given == nullptr) return;
   FieldReader inner(*given, "response_format.");
   const std::string type = inner.String("type").value_or("");
   if (type == "json_object") {
     format->set_json_schema(kAnyObject);
   } else if (type == "json_schema") {
-    const json* named = inner.Object("json_schema");
+    const Json* named = inner.Object("json_schema");
     if (named == nullptr) {
       inner.Fail("json_schema", "is required with the type json_schema");
     } else {
       FieldReader schema(*named, "response_format.json_schema.");
-      const json* found = schema.Object("schema");
+      const Json* found = schema.Object("schema");
       format->set_json_schema(found == nullptr ? kAnyObject : JsonText(*found));
       if (!schema.status().ok()) inner.Fail(schema.status());
     }
@@ -101,7 +99,7 @@ void ReadFormat(FieldReader& fields, v1::GenerateRequest* request) {
   ReadResponseFormat(fields, &format);
   FormatReader(fields, &format)
       .Read("guided_json", "guided_regex", "guided_choice", "guided_grammar");
-  if (const json* given = fields.Object("structured_outputs"); given != nullptr) {
+  if (const Json* given = fields.Object("structured_outputs"); given != nullptr) {
     FieldReader inner(*given, "structured_outputs.");
     FormatReader reader(inner, &format);
     reader.Read("json", "regex", "choice", "grammar");

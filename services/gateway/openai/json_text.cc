@@ -9,8 +9,6 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 constexpr size_t kMostWords = 300;
 
 // Whether brackets outside of strings are nested too deeply. It need not be JSON otherwise.
@@ -73,20 +71,20 @@ void AppendEscaped(char c, std::string* out) {
 
 }  // namespace
 
-absl::StatusOr<json> ParseJson(absl::string_view text) {
+absl::StatusOr<Json> ParseJson(absl::string_view text) {
   if (TooDeep(text)) {
     return absl::InvalidArgumentError(
         absl::StrCat("The body's JSON is nested deeper than ", kMostJsonDepth, " levels."));
   }
   try {
-    return json::parse(text.begin(), text.end());
-  } catch (const json::exception& error) {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("The body is not JSON: ", LossyUtf8(Words(error.what()))));
   }
 }
 
-absl::StatusOr<json> ParseObject(absl::string_view text) {
+absl::StatusOr<Json> ParseObject(absl::string_view text) {
   auto value = ParseJson(text);
   if (!value.ok() || value->is_object()) return value;
   return absl::InvalidArgumentError("The body must be a JSON object.");
@@ -105,8 +103,8 @@ void AppendJsonString(absl::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-std::string JsonText(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string JsonText(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string LossyUtf8(absl::string_view bytes) {

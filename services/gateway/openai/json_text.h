@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
+#include "services/gateway/openai/json_map.h"
 
 namespace folio::gateway {
 
@@ -15,15 +15,15 @@ inline constexpr int kMostJsonDepth = 64;
 
 // INVALID_ARGUMENT says what is wrong and where. Text that is not UTF-8 is wrong. If a
 // key comes twice, the last value counts, as in Python.
-absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
+absl::StatusOr<Json> ParseJson(absl::string_view text);
 // The same for an object. Another value is INVALID_ARGUMENT too.
-absl::StatusOr<nlohmann::json> ParseObject(absl::string_view text);
+absl::StatusOr<Json> ParseObject(absl::string_view text);
 
 // Appends the text with its quotation marks. It must be UTF-8.
 void AppendJsonString(absl::string_view text, std::string* out);
 
 // The value as JSON in one line.
-std::string JsonText(const nlohmann::json& value);
+std::string JsonText(const Json& value);
 
 // The bytes as text, with U+FFFD for what is not UTF-8.
 std::string LossyUtf8(absl::string_view bytes);

@@ -9,10 +9,8 @@
 namespace folio::gateway {
 namespace {
 
-using nlohmann::json;
-
 // The text of a list of parts.
-std::string JoinParts(const json& parts, FieldReader& message, const std::string& at) {
+std::string JoinParts(const Json& parts, FieldReader& message, const std::string& at) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = absl::StrCat("content[", i, "]");
@@ -37,11 +35,11 @@ std::string JoinParts(const json& parts, FieldReader& message, const std::string
 }
 
 // Turns arguments that are JSON in a string into the object that they say.
-void OpenArguments(json* calls) {
+void OpenArguments(Json* calls) {
   if (!calls->is_array()) return;
-  for (json& call : *calls) {
+  for (Json& call : *calls) {
     if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
-    json& function = call["function"];
+    Json& function = call["function"];
     const auto found = function.find("arguments");
     if (found == function.end() || !found->is_string()) continue;
     auto opened = ParseObject(found->get<std::string>());
@@ -49,12 +47,12 @@ void OpenArguments(json* calls) {
   }
 }
 
-void ReadMessage(const json& given, FieldReader& message, const std::string& at,
+void ReadMessage(const Json& given, FieldReader& message, const std::string& at,
                  v1::ChatMessage* out) {
   const std::string role = message.String("role").value_or("");
   if (role.empty()) message.Fail("role", "is required and may not be empty");
   out->set_role(role == "developer" ? "system" : role);
-  if (const json* content = message.Find("content"); content != nullptr) {
+  if (const Json* content = message.Find("content"); content != nullptr) {
     if (content->is_string()) {
       out->set_content(content->get<std::string>());
     } else if (content->is_array()) {
@@ -65,7 +63,7 @@ void ReadMessage(const json& given, FieldReader& message, const std::string& at,
   } else if (role == "user" || role == "system" || role == "developer") {
     message.Fail("content", "is required");
   }
-  json rest = json::object();
+  Json rest = Json::object();
   for (const auto& [name, value] : given.items()) {
     if (name != "role" && name != "content" && !value.is_null()) rest[name] = value;
   }
@@ -77,13 +75,13 @@ void ReadMessage(const json& given, FieldReader& message, const std::string& at,
 }  // namespace
 
 void ReadMessages(FieldReader& fields, v1::Chat* chat) {
-  const json* messages = fields.Find("messages");
+  const Json* messages = fields.Find("messages");
   if (messages == nullptr) return fields.Fail("messages", "is required");
   if (!messages->is_array() || messages->empty()) {
     return fields.Fail("messages", "must be a list of at least one message");
   }
   for (size_t i = 0; i < messages->size(); ++i) {
-    const json& given = (*messages)[i];
+    const Json& given = (*messages)[i];
     if (!given.is_object()) {
       return fields.Fail(absl::StrCat("messages[", i, "]"), "must be an object");
     }

@@ -3,6 +3,7 @@
 import datetime
 import enum
 import time
+from typing import Literal
 
 import openai
 import pydantic
@@ -109,6 +110,21 @@ def test_an_answer_is_parsed_into_a_class(client, model):
         assert stream.get_final_completion().choices[0].message.parsed == message.parsed
     with pytest.raises(openai.LengthFinishReasonError):
         client.chat.completions.parse(**{**asked, "max_tokens": 3})
+
+
+class Reasoned(pydantic.BaseModel):
+    reasons: Literal["it is old"]
+    answer: Literal["Rome"]
+
+
+def test_properties_come_in_the_order_of_the_schema(client, model):
+    asked = {"model": model, "messages": CHAT, "temperature": 0, "max_tokens": 60}
+    tools = {"tools": [openai.pydantic_function_tool(Reasoned)], "tool_choice": "required"}
+    parsed = client.chat.completions.parse(**asked, response_format=Reasoned).choices[0].message.content
+    called = client.chat.completions.create(**asked, **tools).choices[0].message.tool_calls[0].function.arguments
+    guided = client.chat.completions.create(**asked, extra_body={"guided_json": Reasoned.model_json_schema()})
+    for text in (parsed, called, guided.choices[0].message.content):
+        assert text.index("reasons") < text.index("answer"), text
 
 
 def test_an_answer_is_any_object(client, model):
