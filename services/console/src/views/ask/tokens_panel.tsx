@@ -32,11 +32,12 @@ interface Explained {
 export function explainToken({ texts, at, counts, layers }: Explained): string {
   const text = texts[at];
   if (text === undefined) return "";
-  const side = (name: SideName) => {
-    const kept = counts[name]?.[at];
-    return kept === undefined ? "unknown" : `${kept} of ${layers[name]} layers`;
-  };
-  return `Position ${count(at)}, ${JSON.stringify(text)}. Kept by A in ${side("a")}, by B in ${side("b")}.`;
+  const known = (["a", "b"] as const).filter((name) => counts[name]);
+  const kept = known.map(
+    (name) => `by ${name.toUpperCase()} in ${counts[name]?.[at]} of ${layers[name]} layers`,
+  );
+  const where = kept.length > 0 ? ` Kept ${kept.join(", ")}.` : "";
+  return `Position ${count(at)}, ${JSON.stringify(text)}.${where}`;
 }
 
 // The prompt twice, each token shaded by the share of layers that kept it.

@@ -24,7 +24,9 @@ export function TenantsPanel() {
       flush
       end={
         <span class={waiting > 0 ? "tag warn" : "muted small"}>
-          {waiting > 0 ? `${count(waiting)} wait for pages` : "no request waits for pages"}
+          {waiting === 0
+            ? "no request waits for pages"
+            : `${count(waiting)} ${waiting === 1 ? "waits" : "wait"} for pages`}
         </span>
       }
     >
