@@ -98,7 +98,7 @@ Api::Request Api::Admit(const std::shared_ptr<Exchange>& exchange) {
   const std::string id = IsRequestId(given) ? std::string(given) : NewId("");
   HttpFields fields = BrowserFields(exchange->request());
   fields.emplace_back("x-request-id", id);
-  auto request = std::make_unique<ApiRequest>(exchange, std::move(fields),
+  auto request = std::make_unique<ApiRequest>(exchange, std::move(fields), options_.tracer,
                                               [this](const RequestRecord& record) {
                                                 metrics_->OnEnd(record);
                                                 if (options_.access_log && !IsProbe(record)) {

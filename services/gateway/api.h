@@ -41,6 +41,7 @@ struct ApiOptions {
   bool access_log = true;
   absl::Span<const PageFile> page;  // the console's; empty if it was not built
   ManagerView* manager = nullptr;   // borrowed; null for no console
+  tracing::Tracer* tracer = nullptr;  // borrowed; null if nothing is traced
   std::function<std::string()> metrics_text;
 };
 

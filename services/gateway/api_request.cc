@@ -18,11 +18,13 @@ HttpReply ReplyWith(int status, absl::string_view type, const HttpFields& fields
 }  // namespace
 
 ApiRequest::ApiRequest(std::shared_ptr<Exchange> exchange, HttpFields fields,
-                       std::function<void(const RequestRecord&)> ended)
+                       tracing::Tracer* tracer, std::function<void(const RequestRecord&)> ended)
     : exchange_(std::move(exchange)),
       fields_(std::move(fields)),
       ended_(std::move(ended)),
-      arrival_(SteadyNow()) {
+      arrival_(SteadyNow()),
+      trace_(tracer, http()) {
+  record.trace_id = trace_.trace_id();
   record.method = http().method;
   record.peer = http().peer;
 }
@@ -34,6 +36,7 @@ void ApiRequest::Ended(int status) {
   record.status = status;
   record.total = age();
   ended_(record);
+  trace_.End(http(), record, arrival_);
 }
 
 void ApiRequest::Reply(int status, std::string body, absl::string_view type, HttpFields further) {

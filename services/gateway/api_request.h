@@ -14,14 +14,16 @@
 #include "services/gateway/http/exchange.h"
 #include "services/gateway/openai/api_error.h"
 #include "services/gateway/request_record.h"
+#include "services/gateway/request_trace.h"
 
 namespace folio::gateway {
 
 // One thread at a time uses it.
 class ApiRequest {
  public:
-  // `ended` gets the record once, when the request has its answer. The request arrives now.
-  ApiRequest(std::shared_ptr<Exchange> exchange, HttpFields fields,
+  // The request arrives now. The tracer is borrowed, and may be null. `ended` gets the record once,
+  // when the request has its answer.
+  ApiRequest(std::shared_ptr<Exchange> exchange, HttpFields fields, tracing::Tracer* tracer,
              std::function<void(const RequestRecord&)> ended);
   // A request that was not answered counts as one whose client has left.
   ~ApiRequest();
@@ -32,6 +34,7 @@ class ApiRequest {
 
   const HttpRequest& http() const { return exchange_->request(); }
   Exchange& exchange() const { return *exchange_; }
+  const RequestTrace& trace() const { return trace_; }
   absl::Duration age() const { return SteadyNow() - arrival_; }
 
   // Whole answers.
@@ -54,6 +57,7 @@ class ApiRequest {
   const HttpFields fields_;
   const std::function<void(const RequestRecord&)> ended_;
   const SteadyTime arrival_;
+  const RequestTrace trace_;
   bool over_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "services/runtime/connection_flag.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/tracing/trace_flags.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {"127.0.0.1:8000"},
           "addresses for HTTP, host:port or unix:/path; several with commas or by giving it again");
@@ -153,6 +154,7 @@ absl::StatusOr<GatewayFlags> ReadFlags() {
   GatewayFlags flags;
   if (absl::Status status = CheckRanges(); !status.ok()) return status;
   if (absl::Status status = ReadHttp(&flags); !status.ok()) return status;
+  if (absl::Status status = tracing::ReadTraceFlags(&flags.traces); !status.ok()) return status;
   flags.workers.workers = absl::GetFlag(FLAGS_worker);
   flags.workers.standby = absl::GetFlag(FLAGS_standby);
   flags.workers.aliases = absl::GetFlag(FLAGS_model_name);

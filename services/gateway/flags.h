@@ -11,6 +11,7 @@
 #include "services/gateway/http/server.h"
 #include "services/gateway/workers/worker_set.h"
 #include "services/runtime/listen_address.h"
+#include "services/tracing/tracer.h"
 
 namespace folio::gateway {
 
@@ -23,6 +24,7 @@ struct GatewayFlags {
   std::string tls_cert, tls_key, tls_client_ca;
   std::vector<ListenAddress> metrics_listen;
   absl::Duration drain_timeout;
+  tracing::TracerOptions traces;
 };
 
 // Checks the parsed flags and fills in defaults. INVALID_ARGUMENT names the flag and the fix.

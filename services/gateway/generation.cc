@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "services/gateway/openai/ids.h"
@@ -60,12 +59,7 @@ void Generation::Start(absl::Duration resume) {
   {
     const absl::MutexLock lock(&mutex_);
     options.metadata.emplace_back("x-request-id", request_->record.request_id);
-    const absl::string_view trace = request_->http().Field("traceparent");
-    // gRPC ends the program over a value that is not printable.
-    const bool plain = trace.size() <= 128 && absl::c_all_of(trace, [](unsigned char c) {
-                         return absl::ascii_isprint(c);
-                       });
-    if (!trace.empty() && plain) options.metadata.emplace_back("traceparent", std::string(trace));
+    request_->trace().AddTo(&options.metadata);
     // Its own thread may be the one that calls.
     request_->exchange().Watch([cancellation = cancellation_] { cancellation.Cancel(); },
                                [gate = gate_, metrics = metrics_](bool behind) {

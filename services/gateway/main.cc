@@ -23,6 +23,8 @@
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
 #include "services/runtime/version.h"
+#include "services/tracing/trace_metrics.h"
+#include "services/tracing/tracer.h"
 
 namespace {
 
@@ -95,7 +97,10 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   flags.api.manager = manager.get();
   flags.api.page = folio::gateway::PageFiles();
   folio::gateway::GatewayMetrics metrics;
-  Sources sources = {metrics.registry()};
+  const auto tracer = folio::tracing::Tracer::Start(flags.traces, "folio-gateway");
+  flags.api.tracer = tracer.get();
+  Sources sources = {metrics.registry(),
+                     std::make_shared<folio::tracing::TraceMetrics>(tracer.get())};
   Sources with_process;  // filled in before the server starts
   flags.api.metrics_text = [&] { return folio::gateway::MetricsText(with_process); };
   Api api(workers->get(), &metrics, flags.api);
@@ -130,6 +135,7 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   (*workers)->AwaitAll();
   if (manager != nullptr) manager->End();
   server->reset();
+  if (tracer != nullptr) tracer->Shutdown();
   folio::log::Info("folio-gateway ended");
   return 0;
 }

@@ -15,6 +15,7 @@ void WriteAccessLine(const RequestRecord& record) {
   const std::string first_token =
       record.first_token.has_value() ? absl::FormatDuration(Shown(*record.first_token)) : "-";
   log::Info("request ended", {{"request_id", record.request_id},
+                              {"trace_id", record.trace_id},
                               {"method", record.method},
                               {"endpoint", record.endpoint},
                               {"status", record.status},

@@ -14,6 +14,7 @@ namespace folio::gateway {
 
 struct RequestRecord {
   std::string request_id;
+  std::string trace_id;  // in hexadecimal digits, or empty
   std::string endpoint;  // such as "/v1/models", or "other"
   std::string method;
   std::string peer;
