@@ -74,8 +74,8 @@ def test_a_line_has_the_trace_of_its_client(tiny_model):
         for label, text in MALFORMED.items():
             list(stub.Generate(request(label), metadata=[("traceparent", text)]))
         wait_until(lambda: len(lines(node)) == 2 + len(MALFORMED), 60, "all lines")
-        found = {line["label"]: line["traceparent"] for line in lines(node)}
-        assert found == {"traced": TRACED, "untraced": "", **dict.fromkeys(MALFORMED, "")}
+        found = {line["label"]: (line["traceparent"], line["trace_id"]) for line in lines(node)}
+        assert found == {"traced": (TRACED, TRACE), "untraced": ("", ""), **dict.fromkeys(MALFORMED, ("", ""))}
 
 
 def manager_lines(node, message):
