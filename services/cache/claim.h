@@ -25,8 +25,8 @@ struct ClaimRequest {
 // K, V and scores behind `logical_length` have no meaning.
 struct Claimed {
   SequenceId sequence;
-  LeaseEpoch lease_epoch;  // one more than the last worker's
-  policy::CacheConfig cache;
+  LeaseEpoch lease_epoch;     // one more than the last worker's
+  policy::CacheConfig cache;  // as it was opened, because it tells where the prompt stops
   SamplingRecord sampling;
   std::string label;
   std::string tenant;

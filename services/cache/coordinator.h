@@ -14,7 +14,7 @@
 // The pages of a sequence, per layer and in table order:
 //   [ full pages ... ][ newest page, partly filled ][ ahead ]
 // Between steps a layer holds at most floor(resident / page_tokens) + 2 pages, and at most
-// budget / page_tokens + 2 after its prompt is compacted.
+// budget / page_tokens + 2 after its prompt is compacted (but see shrinking.h).
 #ifndef FOLIO_SERVICES_CACHE_COORDINATOR_H_
 #define FOLIO_SERVICES_CACHE_COORDINATOR_H_
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/budgets.h"
 #include "services/cache/page_needs.h"
 
 namespace folio::cache {
@@ -34,8 +35,9 @@ TokenCount DecisionView::ScoredTokens(const BlockTable& table, TokenCount tokens
 bool DecisionView::due() const {
   if (!record_.policy().evicts || record_.plan_in_flight()) return false;
   if (record_.in_prompt()) return record_.AtCompaction();
+  if (!record_.shrinking.waits()) return Budgets(record_).over();
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
-    if (record_.OverBudget(layer)) return true;
+    if (record_.FullTokens(layer) > Budgets(record_).Allowance(layer)) return true;
   }
   return false;
 }
@@ -102,7 +104,7 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
 
 void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) const {
   const BlockTable& table = record_.layers[index];
-  const uint64_t budget = record_.cache.layer_budget(index).value();
+  const uint64_t budget = record_.cache_of_prompt.layer_budget(index).value();
   const auto kept = static_cast<uint32_t>(std::min<uint64_t>(layer.tokens.value(), budget));
   const bool ends = record_.logical_length == record_.prompt_tokens;
   const uint64_t pages = record_.geometry.pages_for(kept);
@@ -118,8 +120,10 @@ void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) cons
 }
 
 DecisionInput DecisionView::Snapshot(std::vector<policy::KeptScores> kept) const {
-  DecisionInput input = EmptyInput(record_.cache);
-  input.compact = record_.compaction_due();
+  const bool compact = record_.compaction_due();
+  const policy::CacheConfig& cache = compact ? record_.cache_of_prompt : record_.cache;
+  DecisionInput input = EmptyInput(cache);
+  input.compact = compact;
   if (!input.compact && record_.policy().needs_scores()) {
     input.kept = std::move(kept);
     input.kept.resize(record_.layers.size());
@@ -130,18 +134,20 @@ DecisionInput DecisionView::Snapshot(std::vector<policy::KeptScores> kept) const
         input.compact ? record_.layers[index].resident() : TokenCount(record_.FullTokens(index));
     const uint32_t known = input.kept.empty() ? 0 : input.kept[index].blocks(*input.policy);
     DecisionInput::Layer& layer =
-        input.layers.emplace_back(MakeLayer(record_.cache, index, tokens, input.compact, known));
+        input.layers.emplace_back(MakeLayer(cache, index, tokens, input.compact, known));
     if (input.compact) {
       AddCompaction(index, layer);
     } else {
       layer.over = record_.OverBudget(index);
     }
   }
-  AddShares(record_.cache, input);
+  AddShares(cache, input);
   return input;
 }
 
-absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& cache) const {
+absl::StatusOr<DecisionInput> DecisionView::DryRun(
+    const std::optional<policy::CacheConfig>& other) const {
+  const policy::CacheConfig& cache = other.has_value() ? *other : record_.cache;
   const policy::PolicyTraits& asked = cache.policy->traits();
   const policy::PolicyTraits& own = record_.policy();
   if (record_.in_prompt()) {
@@ -163,10 +169,11 @@ absl::StatusOr<DecisionInput> DecisionView::DryRun(const policy::CacheConfig& ca
   DecisionInput input = EmptyInput(cache);
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     const TokenCount resident = record_.layers[layer].resident();
-    // A plan in decode takes one block, so more than that is a compaction.
+    // Its own policy takes one block at a time, so more than that is a compaction by another.
     const uint32_t page_tokens = record_.geometry.page_tokens;
     const uint32_t full = resident.value() / page_tokens * page_tokens;
-    const bool compacts = full > uint64_t{cache.layer_budget(layer).value()} + page_tokens;
+    const bool compacts =
+        other.has_value() && full > uint64_t{cache.layer_budget(layer).value()} + page_tokens;
     input.layers.push_back(MakeLayer(cache, layer, resident, compacts));
   }
   AddShares(cache, input);

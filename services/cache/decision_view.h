@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,10 +32,10 @@ class DecisionView {
   // layer over its budget. `kept` is by layer, or empty if nothing is known.
   DecisionInput Snapshot(std::vector<policy::KeptScores> kept) const;
 
-  // The view of a policy with the settings `cache` if it had to decide now: all resident tokens of
-  // every layer. FAILED_PRECONDITION during the prompt, or if the board holds scores of another
-  // kind than the policy reads.
-  absl::StatusOr<DecisionInput> DryRun(const policy::CacheConfig& cache) const;
+  // The view of a policy with the settings `other` (none: the sequence's own) if it had to decide
+  // now: all resident tokens of every layer. FAILED_PRECONDITION during the prompt, or if the board
+  // holds scores of another kind than the policy reads.
+  absl::StatusOr<DecisionInput> DryRun(const std::optional<policy::CacheConfig>& other) const;
 
  private:
   // The view without its layers.

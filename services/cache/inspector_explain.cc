@@ -88,11 +88,11 @@ absl::StatusOr<Inspector::DryRunInput> Inspector::DryRun(
   const absl::StatusOr<Sequence*> found = c.Find(id);
   if (!found.ok()) return found.status();
   const SequenceRecord& record = (*found)->record();
-  const policy::CacheConfig settings = cache.value_or(record.cache);
   const ScoreBoard board = c.board();
-  auto input = DecisionView(record, board).DryRun(settings);
+  auto input = DecisionView(record, board).DryRun(cache);
   if (!input.ok()) return input.status();
-  return DryRunInput{*std::move(input), settings, record.last_plan, DescribeLayers(record)};
+  return DryRunInput{*std::move(input), cache.value_or(record.cache), record.last_plan,
+                     DescribeLayers(record)};
 }
 
 absl::StatusOr<bool> Inspector::StillThere(const DryRunInput& seen, size_t layer) const {

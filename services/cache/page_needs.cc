@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "services/cache/budgets.h"
+
 namespace folio::cache {
 
 uint64_t PageNeeds::Wanted(size_t layer) const {
@@ -9,8 +11,10 @@ uint64_t PageNeeds::Wanted(size_t layer) const {
 }
 
 uint64_t PageNeeds::Wanted(size_t layer, uint32_t resident) const {
+  if (!record_.in_prompt()) {
+    return Budgets(record_).FootprintOf(layer).TargetPages(resident, record_.remaining());
+  }
   const Footprint& footprint = record_.footprint.layer(layer);
-  if (!record_.in_prompt()) return footprint.TargetPages(resident, record_.remaining());
   const uint32_t ahead = record_.abilities.prefill_ahead.value();
   uint64_t until = record_.footprint.stops().Next(record_.logical_length);
   if (ahead > 0) until = std::min(until, uint64_t{record_.logical_length} + ahead);
@@ -52,7 +56,7 @@ uint64_t PageNeeds::ToPromise() const {
     const bool compacts = compaction_due && record_.footprint.compacts(layer);
     const uint64_t needed =
         optimistic || compacts ? record_.footprint.MostInPrompt(layer)
-                               : record_.footprint.layer(layer).MaxPages(
+                               : Budgets(record_).FootprintOf(layer).MaxPages(
                                      record_.layers[layer].resident().value(), record_.remaining());
     const uint64_t held = record_.layers[layer].pages().size();
     promised += std::max(needed, held) - held;

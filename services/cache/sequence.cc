@@ -61,6 +61,7 @@ void Sequence::Settle() const {
 
 void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now) {
   NoteSwappedIn();
+  const bool in_prompt = !quiet && record_.in_prompt();
   record_.ready_since = now;
   const TokenCount growth(request.logical_length.value() - record_.logical_length);
   unsettled_ += growth;
@@ -70,6 +71,7 @@ void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime n
   NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
   if (!quiet) Settle();
+  if (in_prompt && !record_.in_prompt()) OnPromptDone();
 }
 
 std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
@@ -77,6 +79,7 @@ std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
   const DecisionView view(record_, board);
   if (!view.due()) return std::nullopt;
   record_.deciding = true;
+  record_.shrinking.OnDecision();
   record_.starved = false;  // the plan makes room
   return view.Snapshot(std::exchange(kept_, {}));
 }
@@ -119,6 +122,7 @@ void Sequence::Park(PagePool& pool, bool swapped) {
 
 void Sequence::ForgetContents() {
   record_.plan.reset();
+  record_.shrinking = {};
   record_.history.Clear();
   record_.logical_length = record_.plans_here = 0;
   record_.compacted = record_.compacted_before = false;
@@ -186,7 +190,7 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
   Claimed claimed;
   claimed.sequence = record_.id;
   claimed.lease_epoch = record_.lease_epoch;
-  claimed.cache = record_.cache;
+  claimed.cache = record_.cache_of_prompt;  // which tells where its prompt stops
   claimed.sampling = record_.metadata.sampling;
   claimed.label = record_.metadata.label;
   claimed.tenant = record_.tenant;

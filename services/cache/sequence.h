@@ -102,6 +102,10 @@ class Sequence {
   // result false.
   bool ReserveLacking(const PagePool& pool);
   void ResizeToPromise();
+  // A prompt that was computed again may be over a budget that was lowered before.
+  void OnPromptDone();
+  // A block of each layer over its budget has gone.
+  void NoteDrop();
   // Gives all pages back, with the contents in the slots.
   void SwapOut(PagePool& pool);
   // The pages have the contents, so the slots are free.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/budgets.h"
 #include "services/cache/page_needs.h"
 
 namespace folio::cache {
@@ -92,7 +93,8 @@ absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitTokens&
   if (growth > 0 && record.compaction_due() && record.plan_in_flight()) {
     return Refuse(record, "its compaction waits: acknowledge the plan before decoding");
   }
-  if (growth > 0 && record.plan_in_flight() &&
+  // One that comes down to a lower budget decodes beside its plans in either mode.
+  if (growth > 0 && record.plan_in_flight() && !record.shrinking.active() &&
       record.cache.mode == policy::EvictionMode::kSynchronous) {
     return Refuse(record,
                   "a plan waits, and eviction_mode is synchronous: acknowledge the plan first");
@@ -108,15 +110,17 @@ absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitTokens&
 }
 
 absl::Status CheckEvictionBounds(const SequenceRecord& record, size_t layer) {
-  const uint64_t budget = record.cache.layer_budget(layer).value();
+  const uint64_t allowance = Budgets(record).Allowance(layer);
   const uint64_t held = record.layers[layer].pages().size();
-  if (held > budget / record.geometry.page_tokens + Footprint::kPagesOverBudget) {
+  if (held > allowance / record.geometry.page_tokens + Footprint::kPagesOverBudget) {
     return absl::InternalError(
-        absl::StrCat(held, " pages held with a budget of ", budget, " tokens"));
+        absl::StrCat(held, " pages held with an allowance of ", allowance, " tokens"));
   }
-  if (!record.plan_in_flight() && record.OverBudget(layer)) {
+  const bool waits = record.shrinking.waits() && record.FullTokens(layer) <= allowance;
+  if (!record.plan_in_flight() && !waits && record.OverBudget(layer)) {
     return absl::InternalError(absl::StrCat(record.layers[layer].resident().value(),
-                                            " tokens resident, budget ", budget, ", and no plan"));
+                                            " tokens resident, allowed ", allowance,
+                                            ", and no plan"));
   }
   return absl::OkStatus();
 }
@@ -199,6 +203,19 @@ absl::Status CheckQuiet(const SequenceRecord& record) {
       absl::StrCat(record.quiet_tokens, " tokens are called quiet, and ", quiet, " are"));
 }
 
+// Only a lowered budget lets a sequence have more than its budget, and only until it is reached.
+absl::Status CheckShrinking(const SequenceRecord& record) {
+  for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    if (record.cache.layer_budget(layer) > record.cache_of_prompt.layer_budget(layer)) {
+      return absl::InternalError(absl::StrCat("the budget of layer ", layer, " has grown"));
+    }
+  }
+  if (!record.shrinking.active() || (!record.in_prompt() && Budgets(record).over())) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError("it shrinks, and is not over its budget in decode");
+}
+
 absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePool& pool,
                         std::vector<bool>& seen) {
   for (PageRef page : record.layers[layer].pages()) {
@@ -247,6 +264,9 @@ absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool,
     return absl::InternalError(absl::StrCat(name, ": ", s.message()));
   }
   if (absl::Status s = CheckQuiet(record); !s.ok()) {
+    return absl::InternalError(absl::StrCat(name, ": ", s.message()));
+  }
+  if (absl::Status s = CheckShrinking(record); !s.ok()) {
     return absl::InternalError(absl::StrCat(name, ": ", s.message()));
   }
   const uint64_t promised = PageNeeds(record).Promised();

@@ -1,4 +1,5 @@
-// SequenceOrders writes an operator's orders into the record of a sequence. It moves no pages.
+// SequenceOrders writes an operator's orders into the record of a sequence. It moves no pages, but
+// a sequence with a lower budget is promised fewer.
 //
 // Thread-compatible, guarded by the coordinator's lock.
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_ORDERS_H_
@@ -26,6 +27,8 @@ class SequenceOrders {
     if (sequence_.record_.asked_back && !sequence_.record_.told) sequence_.LeaveAlone();
   }
   void Unpin() { orders_.pinned = false; }
+  // `cache` has its own settings with lower budgets. Precondition: no policy is deciding on it.
+  void LowerBudget(policy::CacheConfig cache);
   // The worker has heard of the orders.
   void NoteTold() {
     orders_.park = false;

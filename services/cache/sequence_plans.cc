@@ -2,8 +2,10 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "services/base/check.h"
+#include "services/cache/budgets.h"
 #include "services/cache/plan_history.h"
 #include "services/cache/sequence.h"
 
@@ -21,6 +23,7 @@ void Sequence::ApplyPlan(PagePool& pool, SteadyTime now) {
   past.losses.reserve(record_.layers.size());
   if (const auto* drop = std::get_if<DropAction>(&action)) {
     ApplyDrop(*drop, pool, past);
+    NoteDrop();
   } else {
     ApplyCompaction(std::get<CompactAction>(action), pool, past);
   }
@@ -45,6 +48,7 @@ void Sequence::ApplyCompaction(const CompactAction& compact, PagePool& pool, Pas
   kept_.clear();
   const bool ends = record_.logical_length == record_.prompt_tokens;
   (ends ? record_.compacted : record_.compacted_before) = true;
+  if (ends) OnPromptDone();
 }
 
 void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past) {
@@ -61,6 +65,21 @@ void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past)
   }
   pool.Release(freed);
   record_.evicted_pages += freed.size();
+}
+
+void Sequence::OnPromptDone() {
+  if (!Budgets(record_).over()) return;
+  std::vector<uint64_t> held;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    held.push_back(record_.FullTokens(layer));
+  }
+  record_.shrinking = {std::move(held), /*begun=*/false};
+  ResizeToPromise();
+}
+
+void Sequence::NoteDrop() {
+  record_.shrinking.OnPlan();
+  if (record_.shrinking.active() && !Budgets(record_).over()) record_.shrinking = {};
 }
 
 }  // namespace folio::cache

@@ -9,7 +9,7 @@ SequenceRecord::SequenceRecord(SequenceId id, const OpenRequest& request,
                                SteadyTime opened)
     : id(id),
       geometry(geometry),
-      cache(request.cache),
+      cache_of_prompt(request.cache),
       metadata(request.metadata),
       tenant(request.tenant),
       priority(request.urgency.priority),
@@ -19,11 +19,12 @@ SequenceRecord::SequenceRecord(SequenceId id, const OpenRequest& request,
       admission(admission),
       arrived(opened - request.urgency.waited),
       due(request.urgency.Due(opened)),
-      footprint(cache, geometry, prompt_tokens, max_new_tokens),
+      footprint(cache_of_prompt, geometry, prompt_tokens, max_new_tokens),
       worker(request.worker),
       abilities(request.abilities),
       tokens(request.prompt),
-      layers(geometry.num_layers, BlockTable(geometry.page_tokens)) {}
+      layers(geometry.num_layers, BlockTable(geometry.page_tokens)),
+      cache(request.cache) {}
 
 uint32_t SequenceRecord::FullTokens(size_t layer) const {
   const uint32_t resident = layers[layer].resident().value();
@@ -37,7 +38,7 @@ bool SequenceRecord::OverBudget(size_t layer) const {
 bool SequenceRecord::AtCompaction() const {
   if (!compaction_due() || !footprint.stops().IsStop(logical_length)) return false;
   for (size_t layer = 0; layer < layers.size(); ++layer) {
-    if (layers[layer].resident() > cache.layer_budget(layer)) return true;
+    if (layers[layer].resident() > cache_of_prompt.layer_budget(layer)) return true;
   }
   return false;
 }

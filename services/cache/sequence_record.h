@@ -24,23 +24,11 @@
 #include "services/cache/orders.h"
 #include "services/cache/plan_history.h"
 #include "services/cache/sequence_footprint.h"
+#include "services/cache/shrinking.h"
 #include "services/cache/swap_space.h"
 #include "services/policy/cache_config.h"
 
 namespace folio::cache {
-
-// SwapUse says what a sequence's slots of the swap memory are for.
-enum class SwapUse : uint8_t {
-  kNone,     // there are none
-  kOffered,  // its worker may copy its pages to them, before it parks the sequence
-  kOut,      // it is parked, and they have its contents
-  kIn,       // its worker copies them into new pages, which do not count before that is done
-};
-
-struct SequenceSwap {
-  SwapUse use = SwapUse::kNone;
-  SwapSlots slots;  // from kOut on one for each page with tokens, in the order of layers and tables
-};
 
 // Progress is how far a sequence has come. A longer sequence is further, and of two equally long
 // ones the one that has carried out more plans since it became so long. Both numbers are bounded,
@@ -59,7 +47,7 @@ struct SequenceRecord {
   // Fixed when the sequence is opened.
   const SequenceId id;
   const CacheGeometry geometry;
-  const policy::CacheConfig cache;
+  const policy::CacheConfig cache_of_prompt;  // also of a prompt that is computed again
   const SequenceMetadata metadata;
   const std::string tenant;
   const int32_t priority;
@@ -106,6 +94,8 @@ struct SequenceRecord {
   Orders orders;
 
   // The next eviction.
+  policy::CacheConfig cache;  // as that of the prompt, or with lower budgets
+  Shrinking shrinking;
   bool deciding = false;  // a policy reads the sequence's scores, so its pages must stay in place
   std::optional<Plan> plan;
   PlanEpoch last_plan;

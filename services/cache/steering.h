@@ -1,8 +1,8 @@
 // Steering carries out the orders of an operator for one sequence: to end it, to have it give its
-// pages back, or to keep it from having to. It takes no page itself. The manager cannot call a
-// worker, so it notes an order in the sequence's record, and the worker hears of it with the reply
-// to its next message (Parking::Attend). The pages then come back on the usual ways
-// (Coordinator::Close, Parking::Park), when no step can touch them.
+// pages back, to keep it from having to, or to lower its budget. It takes no page itself. The
+// manager cannot call a worker, so it notes an order in the sequence's record, and the worker hears
+// of it with the reply to its next message (Parking::Attend), or gets plans. The pages then come
+// back on the usual ways (Coordinator::Close and Step, Parking::Park), when no step can touch them.
 //
 // Thread-safe. Each call takes the coordinator's lock. NOT_FOUND: no such sequence is open.
 #ifndef FOLIO_SERVICES_CACHE_STEERING_H_
@@ -13,8 +13,16 @@
 #include "absl/status/statusor.h"
 #include "services/base/ids.h"
 #include "services/cache/coordinator.h"
+#include "services/policy/cache_config.h"
 
 namespace folio::cache {
+
+// LoweredBudget is what an order to lower a budget has made of it.
+struct LoweredBudget {
+  WorkerId worker;
+  policy::CacheConfig cache;  // from now on
+  PageCount over;             // pages of all layers that are to go
+};
 
 class Steering {
  public:
@@ -40,6 +48,14 @@ class Steering {
   // pinned ones can always be finished.
   absl::StatusOr<WorkerId> Pin(SequenceId id);
   absl::StatusOr<WorkerId> Unpin(SequenceId id);
+
+  // Lowers the budget of each layer to `budget`, rounded up to whole pages, unless it is lower
+  // already. The sequence comes down to it with its own steps, beginning when its next page is full
+  // (shrinking.h). A sequence that is computed again does so from the end of its prompt on, which
+  // is compacted as it was before. A parked sequence and an orphan keep the order.
+  // FAILED_PRECONDITION: its policy evicts nothing, its prompt is in prefill, or it is about to
+  // end. INVALID_ARGUMENT names the field: no layer has more, or the policy protects more.
+  absl::StatusOr<LoweredBudget> LowerBudget(SequenceId id, TokenCount budget);
 
  private:
   Coordinator& coordinator_;

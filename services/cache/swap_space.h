@@ -47,6 +47,19 @@ class SwapSlots {
   std::vector<SwapSlot> slots_;
 };
 
+// SwapUse says what a sequence's slots of the swap memory are for.
+enum class SwapUse : uint8_t {
+  kNone,     // there are none
+  kOffered,  // its worker may copy its pages to them, before it parks the sequence
+  kOut,      // it is parked, and they have its contents
+  kIn,       // its worker copies them into new pages, which do not count before that is done
+};
+
+struct SequenceSwap {
+  SwapUse use = SwapUse::kNone;
+  SwapSlots slots;  // from kOut on one for each page with tokens, in the order of layers and tables
+};
+
 class SwapSpace {
  public:
   explicit SwapSpace(uint32_t slots);

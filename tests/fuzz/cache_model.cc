@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/fuzz/model_budgets.h"
 
 namespace folio::cache {
 namespace {
@@ -32,7 +33,8 @@ uint64_t CacheModel::PagesFor(uint64_t tokens) const {
 uint64_t CacheModel::OpenPages(const ModelSequence& s, size_t layer) const {
   uint64_t most = s.prompt;
   if (s.streams()) {
-    most = std::min(most, s.budget(layer) + s.cache.compaction_stride.value() + s.window() - 1);
+    most =
+        std::min(most, s.first_budget(layer) + s.cache.compaction_stride.value() + s.window() - 1);
   }
   return std::min(PagesFor(most) + 1, PagesFor(s.prompt + s.max_new));
 }
@@ -40,7 +42,7 @@ uint64_t CacheModel::OpenPages(const ModelSequence& s, size_t layer) const {
 // Pages per layer that the rest of the life can fill, within the budget and two.
 uint64_t CacheModel::Most(const ModelSequence& s, size_t layer, uint64_t resident) const {
   const uint64_t rest = PagesFor(resident + s.prompt + s.max_new - s.logical);
-  const uint64_t cap = s.budget(layer) / geometry_.page_tokens + 2;
+  const uint64_t cap = Allowed(s, layer, geometry_) / geometry_.page_tokens + 2;
   return s.evicts() ? std::min(rest, cap) : rest;
 }
 
@@ -101,7 +103,8 @@ absl::StatusCode CacheModel::ExpectCommit(const CommitRequest& request) const {
 
 bool CacheModel::DecodeCommitFits(const ModelSequence& s, const CommitRequest& request) const {
   const uint64_t tokens = request.logical_length.value() - s.logical;
-  if (tokens > 0 && s.plan.has_value() && (s.plan->compact || s.synchronous())) return false;
+  const bool waits = s.synchronous() && !s.fall.active();
+  if (tokens > 0 && s.plan.has_value() && (s.plan->compact || waits)) return false;
   if (request.logical_length.value() > s.prompt + s.max_new) return false;
   return tokens <= Room(s) && request.filled == Filled(s, tokens);
 }
@@ -168,6 +171,7 @@ std::string CacheModel::DidCommit(const CommitRequest& request, const Outcome& o
   ModelSequence& s = sequences.at(request.sequence);
   s.NoteSwappedIn();
   const uint64_t promised = Promised(s);
+  const bool in_prompt = s.in_prompt(geometry_);
   for (ModelLayer& layer : s.layers) {
     for (uint64_t p = s.logical; p < request.logical_length.value(); ++p) {
       layer.positions.push_back(static_cast<uint32_t>(p));
@@ -177,6 +181,7 @@ std::string CacheModel::DidCommit(const CommitRequest& request, const Outcome& o
   line_.OnCommit(request.worker, s.tenant, grown, now_);
   if (grown > 0) s.Advance(request.logical_length.value());
   s.known += request.sampled.size();
+  if (in_prompt && !s.in_prompt(geometry_)) BeginFall(s, geometry_);
   std::string wrong = TakePlan(request.sequence, s, outcome);
   return wrong.empty() ? TakeGrant(s, outcome.granted, promised) : wrong;
 }
@@ -205,6 +210,8 @@ std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {
       layer.positions.erase(token, token + geometry_.page_tokens);
     }
   }
+  if (!plan.compact) NoteDrop(s, geometry_.page_tokens);
+  if (plan.compact && s.compacted) BeginFall(s, geometry_);
   std::string wrong = TakeGrant(s, outcome.granted, Promised(s));
   return wrong.empty() ? TakePlan(id, s, outcome) : wrong;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_budgets.h"
 #include "tests/fuzz/model_shares.h"
 
 namespace folio::cache {
@@ -52,9 +53,15 @@ uint64_t CacheModel::Lacking(const ModelSequence& s) const {
 }
 
 uint64_t CacheModel::WorstCase(const ModelSequence& s) const {
-  ModelSequence reserved = s;
-  reserved.optimistic = false;
-  return ToPromise(reserved);
+  const uint64_t page = geometry_.page_tokens;
+  uint64_t pages = 0;
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    const uint64_t most = std::max(AllowedInPrompt(s, i, page), Allowed(s, i, geometry_));
+    const uint64_t all = PagesFor(s.prompt + s.max_new);
+    const bool compacts = s.evicts() && s.prompt > s.first_budget(i);
+    pages += compacts ? OpenPages(s, i) : s.evicts() ? std::min(all, most / page + 2) : all;
+  }
+  return pages;
 }
 
 uint64_t CacheModel::FreeOfPromises() const {
@@ -133,6 +140,7 @@ ModelSequence CacheModel::Opening(const OpenRequest& request) const {
   s.token = request.metadata.resume_token;
   s.cache = request.cache;
   s.cache.compaction = Chosen(request);
+  s.first_cache = s.cache;
   s.prompt = request.prompt.size();
   s.max_new = request.max_new_tokens.value();
   s.optimistic = admission_ == Admission::kOptimistic && request.abilities.parks;
@@ -170,7 +178,7 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   for (size_t layer = 0; budget_fits && layer < geometry_.num_layers; ++layer) {
     const uint64_t budget = s.budget(layer);
     budget_fits = s.evicts() ? budget > 0 && budget % page == 0 &&
-                                   Protected(s, layer, window, geometry_.page_tokens) +
+                                   Protected(s, budget, window, geometry_.page_tokens) +
                                            Represented(s, budget) <=
                                        budget
                              : budget == 0;

@@ -106,6 +106,11 @@ std::string CacheModel::CompareClaim(const ModelSequence& s, const Claimed& clai
       claimed.max_new_tokens.value() != s.max_new) {
     return "a claim gives another record";
   }
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    if (claimed.cache.layer_budget(layer).value() != s.first_budget(layer)) {
+      return "a claim gives other budgets for the prompt";
+    }
+  }
   if (claimed.plan.has_value() != s.plan.has_value()) return "a claim forgets a plan";
   if (s.plan.has_value()) {
     const auto* drop = std::get_if<DropAction>(&claimed.plan->action);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_budgets.h"
 #include "tests/fuzz/model_shares.h"
 
 namespace folio::cache {
@@ -31,13 +32,13 @@ bool IsExact(const ModelSequence& s) {
 std::string Contract(const ModelSequence& s, size_t layer, const std::vector<uint32_t>& keep,
                      uint32_t page) {
   const auto tokens = static_cast<uint32_t>(s.layers[layer].positions.size());
-  if (keep.size() != s.budget(layer)) return " does not keep its budget";
+  if (keep.size() != s.first_budget(layer)) return " does not keep its budget";
   std::vector<bool> kept(tokens, false);
   for (size_t i = 0; i < keep.size(); ++i) {
     if (keep[i] >= tokens || (i > 0 && keep[i - 1] >= keep[i])) return " keeps no ascending slots";
     kept[keep[i]] = true;
   }
-  const uint64_t end = ShareTokens(s, layer, s.cache.shares.ends, page);
+  const uint64_t end = ShareTokens(s.first_budget(layer), s.cache.shares.ends, page);
   const uint64_t first = std::max<uint64_t>(s.cache.sink.value(), end);
   const uint64_t last = std::max<uint64_t>(s.cache.recent.value(), end);
   for (uint32_t slot = 0; slot < tokens; ++slot) {
@@ -74,7 +75,7 @@ std::vector<uint32_t> CacheModel::KeepInPrefill(const ModelSequence& s, size_t a
     }
   }
   std::sort(middle.rbegin(), middle.rend());  // the highest first, of equal ones the newer
-  for (size_t i = 0; keep.size() < s.budget(at); ++i) keep.push_back(middle[i].second);
+  for (size_t i = 0; keep.size() < s.first_budget(at); ++i) keep.push_back(middle[i].second);
   std::sort(keep.begin(), keep.end());
   return keep;
 }
@@ -144,7 +145,7 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
     const ModelLayer& layer = s.layers[i];
     std::vector<uint32_t> keep;
     for (const TokenSlot slot : action.keep[i]) keep.push_back(slot.value());
-    if (layer.positions.size() <= s.budget(i)) {
+    if (layer.positions.size() <= s.first_budget(i)) {
       std::vector<uint32_t> all(layer.positions.size());
       for (uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = slot;
       if (keep != all) return absl::StrCat("layer ", i, " is within its budget and loses tokens");
@@ -192,14 +193,8 @@ std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& actio
 }
 
 std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome& outcome) {
-  const uint64_t page = geometry_.page_tokens;
   const bool compact = s.stands() || (s.logical == s.prompt && s.must_compact(geometry_));
-  bool drop = false;
-  for (size_t i = 0; i < s.layers.size(); ++i) {
-    drop |= s.evicts() && s.logical >= s.prompt &&
-            s.layers[i].positions.size() / page * page > s.budget(i);
-  }
-  const bool due = !s.plan.has_value() && (compact || drop);
+  const bool due = !s.plan.has_value() && (compact || DropIsDue(s, geometry_));
   if (due != outcome.plan.has_value()) return due ? "a plan is missing" : "a plan is not due";
   if (!due) return "";
   ModelPlan plan;
@@ -216,6 +211,7 @@ std::string CacheModel::TakePlan(SequenceId id, ModelSequence& s, const Outcome&
   if (!wrong.empty()) return wrong;
   s.plan = plan;
   s.starved = false;  // it will make room
+  s.fall.begun = true;
   return "";
 }
 
@@ -280,6 +276,7 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
     held += s.layers[i].pages.size();
     most = std::max<uint64_t>(most, s.layers[i].positions.size());
     least = std::min<uint64_t>(least, s.layers[i].positions.size());
+    if (detail.info.cache.layer_budget(i).value() != s.budget(i)) return "another budget";
   }
   const SequenceInfo& info = detail.info;
   const SequenceState state = s.orphaned.has_value() ? SequenceState::kOrphaned

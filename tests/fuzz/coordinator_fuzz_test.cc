@@ -62,7 +62,13 @@ std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
           {"swaps_in", c.swaps_in},
           {"ordered_closes", c.ordered_closes},
           {"ordered_parks", c.ordered_parks},
-          {"pins", c.pins}};
+          {"pins", c.pins},
+          {"lowered", c.lowered},
+          {"lowered_away", c.lowered_away},
+          {"lowered_beside_a_plan", c.lowered_beside_a_plan},
+          {"fallen", c.fallen},
+          {"falls_in_steps", c.falls_in_steps},
+          {"decodes_in_a_fall", c.decodes_in_a_fall}};
 }
 
 bool EverythingHappened(const Coverage& coverage) {
@@ -79,12 +85,14 @@ void ExpectEverythingHappened(const Coverage& c) {
       "pool full %lu, expiries %lu, claims %lu, orphans expired %lu, in the way %lu, "
       "given up %lu (%lu computed again), parked %lu and again %lu, asked back %lu, relieved %lu, "
       "claimed parked %lu, offered slots %lu, swapped out %lu (%lu with a plan) and in %lu, "
-      "claimed swapped %lu, let in by turn %lu, asked back idle %lu\n",
+      "claimed swapped %lu, let in by turn %lu, asked back idle %lu, budgets lowered %lu (%lu of "
+      "parked ones and orphans, %lu beside a plan) and reached %lu\n",
       code(absl::StatusCode::kOk), c.compactions, c.streamed, c.drops, c.plans_upon_ack,
       c.commits_beside_a_plan, code(absl::StatusCode::kResourceExhausted), c.expiries, c.claims,
       c.orphans_expired, c.orphans_in_the_way, c.given_up, c.regained, c.parks, c.unparks,
       c.asked_back, c.relieved, c.parked_claims, c.offers, c.swaps_out, c.swaps_with_a_plan,
-      c.swaps_in, c.swapped_claims, c.turns, c.idle);
+      c.swaps_in, c.swapped_claims, c.turns, c.idle, c.lowered, c.lowered_away,
+      c.lowered_beside_a_plan, c.fallen);
 }
 
 class CoordinatorFuzz : public ::testing::TestWithParam<uint64_t> {};

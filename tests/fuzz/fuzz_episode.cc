@@ -24,7 +24,7 @@ std::string Episode::Step() {
   if (kind < 6) return EndWorker();
   if (kind < 8) return LetTimePass();
   if (kind < 20) return Renew();
-  if (kind >= 996) return Steer();
+  if (kind >= 992) return Steer();
   if (kind < 24 && !model_.sequences.empty()) return Claim();
   if (kind < 80 || model_.sequences.empty()) return Open();
   if (kind < 90) return Close();
@@ -217,6 +217,9 @@ std::string Episode::Commit() {
     WriteScores(commit);
     if (model_.sequences.at(commit.sequence).plan.has_value()) {
       ++coverage_.commits_beside_a_plan;
+      const ModelSequence& s = model_.sequences.at(commit.sequence);
+      const bool grows = commit.logical_length.value() > s.logical;
+      coverage_.decodes_in_a_fall += grows && s.synchronous() ? 1 : 0;
     }
   }
   model_.Heard(commit.worker);
@@ -243,9 +246,13 @@ std::string Episode::Ack() {
   std::string wrong = Expect(expected, outcome.status(), "Ack");
   if (!wrong.empty() || !outcome.ok()) return wrong;
   ++coverage_.acks;
+  const ModelFall before = it->second.fall;
   coverage_.plans_upon_ack += outcome->plan.has_value() ? 1 : 0;
   Note(*outcome);
-  return model_.DidAck(id, *outcome);
+  wrong = model_.DidAck(id, *outcome);
+  if (before.active() && !it->second.fall.active()) ++coverage_.fallen;
+  coverage_.falls_in_steps += before.plans > 0 && it->second.fall.active() ? 1 : 0;
+  return wrong;
 }
 
 std::string Episode::Close() {

@@ -21,7 +21,8 @@ struct Coverage {
            given_up = 0, regained = 0, parks = 0, unparks = 0, asked_back = 0, relieved = 0,
            waits = 0, parked_claims = 0, offers = 0, swaps_out = 0, swaps_in = 0,
            swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0, ordered_closes = 0,
-           ordered_parks = 0, pins = 0;
+           ordered_parks = 0, pins = 0, lowered = 0, lowered_away = 0, lowered_beside_a_plan = 0,
+           fallen = 0, falls_in_steps = 0, decodes_in_a_fall = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -100,6 +101,8 @@ class Episode {
   std::string Unpark();
   std::string Attend(WorkerId worker);
   std::string Steer();
+  // Mostly of another sequence than `id`, which decodes.
+  std::string LowerBudget(SequenceId id);
   WorkerAbilities RandomAbilities();
 
   std::mt19937_64 random_;

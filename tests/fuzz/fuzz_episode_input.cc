@@ -60,6 +60,7 @@ OpenRequest Episode::RandomOpen() {
   request.cache =
       Cache(specs[spec], spec == 0 && !OneIn(30) ? 0 : budget * p, sink * p, recent * p,
             OneIn(3) ? policy::EvictionMode::kSynchronous : policy::EvictionMode::kPipelined);
+  if (spec != 0 && OneIn(3)) request.cache.budget += TokenCount(Pick(16) * p);  // to be lowered
   const bool shared = OneIn(3) && (spec != 0 || OneIn(20));
   if (shared) request.cache.layers = policy::Layers::kShared;
   if (spec != 0 && OneIn(shared ? 20 : 3)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "services/cache/inspector.h"
+#include "tests/fuzz/model_fall.h"
 
 namespace folio::cache {
 
@@ -36,6 +37,8 @@ struct ModelSequence {
   uint64_t longest = 0, acks_at_longest = 0;
   bool regained = false;  // after a claim it grew or lost tokens, but went no further than ever
   policy::CacheConfig cache;
+  policy::CacheConfig first_cache;  // when it was opened
+  ModelFall fall;
   uint64_t prompt = 0, max_new = 0;
   bool optimistic = false;
   WorkerAbilities abilities;
@@ -64,6 +67,7 @@ struct ModelSequence {
     for (ModelLayer& layer : layers) layer = {};
     plan.reset();
     logical = acks = 0;
+    fall = {};
     compacted = false;
     NoSlots();
   }
@@ -87,11 +91,14 @@ struct ModelSequence {
   bool evicts() const { return cache.policy.spec().index() != 0; }
   bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
   uint64_t budget(size_t layer) const { return cache.layer_budget(layer).value(); }
-  bool must_compact(size_t layer) const { return evicts() && prompt > budget(layer) && !compacted; }
+  uint64_t first_budget(size_t layer) const { return first_cache.layer_budget(layer).value(); }
+  bool must_compact(size_t layer) const {
+    return evicts() && prompt > first_budget(layer) && !compacted;
+  }
   // Its prompt is compacted while it is prefilled.
   bool streams() const {
     bool over = false;
-    for (size_t layer = 0; layer < layers.size(); ++layer) over |= prompt > budget(layer);
+    for (size_t layer = 0; layer < layers.size(); ++layer) over |= prompt > first_budget(layer);
     return evicts() && over && cache.compaction == policy::Compaction::kStreamed;
   }
   // The queries at the prompt's end that come in one chunk.
@@ -110,7 +117,7 @@ struct ModelSequence {
   bool stands() const {
     bool over = false;
     for (size_t layer = 0; layer < layers.size(); ++layer) {
-      over |= layers[layer].positions.size() > budget(layer);
+      over |= layers[layer].positions.size() > first_budget(layer);
     }
     return streams() && over && logical > 0 && logical < prompt &&
            StopBehind(logical - 1) == logical;

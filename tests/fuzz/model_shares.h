@@ -14,10 +14,10 @@
 
 namespace folio::cache {
 
-// Tokens of a share of a layer's budget.
-inline uint64_t ShareTokens(const ModelSequence& s, size_t at, float share, uint32_t page) {
+// Tokens of a share of a budget.
+inline uint64_t ShareTokens(uint64_t budget, float share, uint32_t page) {
   if (share == 0) return 0;
-  const auto pages = static_cast<uint64_t>(std::lround(double{share} * s.budget(at) / page));
+  const auto pages = static_cast<uint64_t>(std::lround(double{share} * budget / page));
   return std::max<uint64_t>(pages, 1) * page;
 }
 
@@ -35,14 +35,14 @@ inline bool TakesShares(const ModelSequence& s, float represented) {
          (!asks || std::max(shares.prompt, 2 * shares.ends) + represented <= 0.95F);
 }
 
-// The tokens of a layer's budget that are protected, in a compaction with `recent_of_policy` at its
-// end or in decode.
-inline uint64_t Protected(const ModelSequence& s, size_t at, uint64_t recent_of_policy,
+// The tokens of a budget that are protected, in a compaction with `recent_of_policy` at its end or
+// in decode.
+inline uint64_t Protected(const ModelSequence& s, uint64_t budget, uint64_t recent_of_policy,
                           uint32_t page) {
   const uint64_t sink = s.cache.sink.value();
   const uint64_t recent = s.cache.recent.value();
-  const uint64_t end = ShareTokens(s, at, s.cache.shares.ends, page);
-  const uint64_t prompt = ShareTokens(s, at, s.cache.shares.prompt, page);
+  const uint64_t end = ShareTokens(budget, s.cache.shares.ends, page);
+  const uint64_t prompt = ShareTokens(budget, s.cache.shares.prompt, page);
   const uint64_t first = std::max(sink, end);
   const uint64_t compaction = first + std::max({recent, recent_of_policy, end});
   const uint64_t decode = std::max({sink, prompt, end > 0 ? first + end : 0}) + recent;
@@ -55,8 +55,9 @@ inline bool IsShared(const ModelSequence& s, size_t at, uint64_t block, uint32_t
   uint64_t blocks = 0;
   while (blocks * page < positions.size() && positions[blocks * page] < s.prompt) ++blocks;
   if (block >= blocks) return false;
-  if (blocks * page <= ShareTokens(s, at, s.cache.shares.prompt, page)) return true;
-  const uint64_t end = ShareTokens(s, at, s.cache.shares.ends, page) / page;
+  const uint64_t budget = s.budget(at);
+  if (blocks * page <= ShareTokens(budget, s.cache.shares.prompt, page)) return true;
+  const uint64_t end = ShareTokens(budget, s.cache.shares.ends, page) / page;
   return block < end || block + end >= blocks;
 }
 

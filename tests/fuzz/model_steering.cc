@@ -1,6 +1,10 @@
 // The model's rules of what an operator may order.
 #include "tests/fuzz/model_steering.h"
 
+#include <algorithm>
+
+#include "tests/fuzz/model_budgets.h"
+
 namespace folio::cache {
 
 absl::StatusCode ModelSteering::ExpectPark(SequenceId id) const {
@@ -16,12 +20,51 @@ absl::StatusCode ModelSteering::ExpectPin(SequenceId id) const {
   uint64_t needed = 0;
   for (const auto& [other, s] : model_.sequences) {
     if (other != id && !s.pinned && s.abilities.parks) continue;
-    ModelSequence from_the_start = s;
-    from_the_start.Forget();
-    needed += model_.WorstCase(from_the_start);
+    needed += model_.WorstCase(s);
   }
   return needed <= model_.pages_.size() ? absl::StatusCode::kOk
                                         : absl::StatusCode::kResourceExhausted;
+}
+
+absl::StatusCode ModelSteering::ExpectLower(SequenceId id, uint64_t budget) const {
+  const auto it = model_.sequences.find(id);
+  if (it == model_.sequences.end()) return absl::StatusCode::kNotFound;
+  const ModelSequence& s = it->second;
+  const bool computes_prompt = !s.parked && s.in_prompt(model_.geometry_);
+  if (s.close_order || !s.evicts() || computes_prompt) return absl::StatusCode::kFailedPrecondition;
+  const uint32_t page = model_.geometry_.page_tokens;
+  uint64_t largest = 0;
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    largest = std::max(largest, s.budget(layer));
+  }
+  const uint64_t rounded = (budget + page - 1) / page * page;
+  const policy::PolicyTraits& traits = s.cache.policy->traits();
+  const uint64_t least =
+      LeastBudget(s, traits.own_recent.value(), traits.representative_share, page);
+  return rounded < least || rounded >= largest ? absl::StatusCode::kInvalidArgument
+                                               : absl::StatusCode::kOk;
+}
+
+std::string ModelSteering::DidLower(SequenceId id, uint64_t budget, const LoweredBudget& lowered) {
+  ModelSequence& s = model_.sequences.at(id);
+  const uint64_t page = model_.geometry_.page_tokens;
+  const TokenCount rounded(static_cast<uint32_t>((budget + page - 1) / page * page));
+  std::vector<uint64_t> before;
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    before.push_back(Allowed(s, layer, model_.geometry_));
+  }
+  s.cache.budget = std::min(s.cache.budget, rounded);
+  for (TokenCount& one : s.cache.layer_budgets) one = std::min(one, rounded);
+  s.fall = {};
+  if (s.in_prompt(model_.geometry_)) return lowered.over == PageCount(0) ? "" : "pages are to go";
+  BeginFall(s, model_.geometry_);
+  uint64_t over = 0;
+  for (size_t layer = 0; layer < s.layers.size(); ++layer) {
+    const uint64_t full = FullTokens(s.layers[layer], page);
+    over += full > s.budget(layer) ? (full - s.budget(layer)) / page : 0;
+    if (s.fall.active()) s.fall.held[layer] = std::min(full, before[layer]);
+  }
+  return lowered.over.value() == over ? "" : "another number of pages is to go";
 }
 
 void ModelSteering::DidClose(SequenceId id) {
