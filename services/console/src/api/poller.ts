@@ -60,8 +60,10 @@ export class Poller<T> {
     window.clearTimeout(late);
     if (this.running !== running) return; // stopped meanwhile
     this.running = null;
-    // The next one is planned first, because the outcome may stop it.
-    this.again(Math.max(50, delay - (performance.now() - began)));
+    // The next one is planned first, because the outcome may stop it. It waits for as long as this one took, so that a slow
+    // manager or network is never asked without a break.
+    const took = performance.now() - began;
+    this.again(Math.max(50, delay - took, took));
     outcome();
   }
 }
