@@ -3,7 +3,10 @@
 #ifndef FOLIO_SERVICES_GATEWAY_OPENAI_JSON_MAP_H_
 #define FOLIO_SERVICES_GATEWAY_OPENAI_JSON_MAP_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +32,7 @@ class JsonMap : public nlohmann::ordered_map<Key, T, Ignored, Allocator> {
   template <class Name>
   std::pair<iterator, bool> emplace(Name&& name, T&& value) {
     if (const iterator found = find(name); found != this->end()) return {found, false};
+    if (this->size() == this->capacity()) Grow();
     Vector::emplace_back(std::forward<Name>(name), std::move(value));
     const iterator added = std::prev(this->end());
     if (this->size() == kFew + 1) {
@@ -60,6 +64,14 @@ class JsonMap : public nlohmann::ordered_map<Key, T, Ignored, Allocator> {
 
  private:
   static constexpr size_t kFew = 16;  // are compared one by one
+
+  // A vector would copy the values, because names are constant, and values may be large.
+  void Grow() {
+    Vector grown;
+    grown.reserve(std::max<size_t>(2 * this->size(), 2));
+    for (auto& [name, value] : *this) grown.emplace_back(name, std::move(value));
+    Vector::swap(grown);
+  }
 
   // Their number if the name is not among them.
   template <class Name>
