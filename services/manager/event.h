@@ -46,8 +46,9 @@ enum class EventKind : uint8_t {
   kDrainOrdered,
   kDrainUndone,
   kQuarantineReleased,
+  kBudgetLowered,
 };
-inline constexpr size_t kEventKinds = 28;
+inline constexpr size_t kEventKinds = 29;
 
 // By the number of the kind.
 using EventKindSet = std::bitset<kEventKinds>;
