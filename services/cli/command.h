@@ -68,6 +68,7 @@ void AddTenants(CLI::App& root, Context& context);
 void AddClose(CLI::App& root, Context& context);
 void AddPark(CLI::App& root, Context& context);
 void AddPin(CLI::App& root, Context& context);  // and unpin
+void AddEvict(CLI::App& root, Context& context);
 void AddDrain(CLI::App& root, Context& context);
 void AddExplain(CLI::App& root, Context& context);
 void AddWorkers(CLI::App& root, Context& context);

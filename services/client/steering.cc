@@ -32,6 +32,17 @@ absl::Status Steering::Pin(uint64_t sequence_id, bool undo, const std::string& r
       .status();
 }
 
+absl::StatusOr<folio::v1::LowerBudgetResponse> Steering::LowerBudget(uint64_t sequence_id,
+                                                                     uint32_t budget_tokens,
+                                                                     const std::string& reason,
+                                                                     const CallOptions& options) {
+  folio::v1::LowerBudgetRequest request;
+  request.set_sequence_id(sequence_id);
+  request.set_budget_tokens(budget_tokens);
+  request.set_reason(reason);
+  return client_.state_->Call(&AdminClient::State::Callbacks::LowerBudget, request, options);
+}
+
 absl::StatusOr<uint32_t> Steering::Drain(const std::string& worker_id, bool undo,
                                          const std::string& reason, const CallOptions& options) {
   folio::v1::DrainRequest request;

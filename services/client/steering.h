@@ -32,6 +32,14 @@ class Steering {
   // RESOURCE_EXHAUSTED: the pool is too small for all pinned sequences.
   absl::Status Pin(uint64_t sequence_id, bool undo, const std::string& reason,
                    const CallOptions& options = {});
+  // Lowers the budget of each layer to so many tokens, rounded up to whole pages, unless it is
+  // lower already, and returns the budgets from now on. The sequence comes down to them while it
+  // decodes. NOT_FOUND. FAILED_PRECONDITION: its policy evicts nothing, or its prompt is in
+  // prefill. INVALID_ARGUMENT: no layer has more, or the policy protects more.
+  absl::StatusOr<folio::v1::LowerBudgetResponse> LowerBudget(uint64_t sequence_id,
+                                                             uint32_t budget_tokens,
+                                                             const std::string& reason,
+                                                             const CallOptions& options = {});
   // Has a worker take no new sequences, or all workers if the id is empty, or with `undo` ends
   // that. Returns how many sequences run there. NOT_FOUND. FAILED_PRECONDITION: it is fenced.
   absl::StatusOr<uint32_t> Drain(const std::string& worker_id, bool undo, const std::string& reason,

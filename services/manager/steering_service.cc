@@ -8,6 +8,7 @@
 #include "services/base/protocol.h"
 #include "services/cache/steering.h"
 #include "services/grpc/grpc_status.h"
+#include "services/manager/cache_options.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 
@@ -92,6 +93,26 @@ grpc::Status SteeringService::PinSequence(grpc::ServerContext* context,
   Note({.kind = kind, .worker = *worker, .sequence = id},
        request->undo() ? "an operator unpins a sequence" : "an operator pins a sequence",
        request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
+                                          const v1::LowerBudgetRequest* request,
+                                          v1::LowerBudgetResponse* response) {
+  const auto pool = PoolFor(request->sequence_id(), request->reason());
+  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const SequenceId id(request->sequence_id());
+  const auto lowered =
+      cache::Steering((*pool)->coordinator()).LowerBudget(id, TokenCount(request->budget_tokens()));
+  if (!lowered.ok()) return ToGrpcStatus(lowered.status());
+  *response->mutable_cache() = CacheConfigToProto(lowered->cache);
+  response->set_pages_over_budget(lowered->over.value());
+  Note({.kind = EventKind::kBudgetLowered,
+        .worker = lowered->worker,
+        .sequence = id,
+        .pages = lowered->over,
+        .tokens = lowered->cache.budget},
+       "an operator lowers the budget of a sequence", request->reason(), *context);
   return grpc::Status::OK;
 }
 

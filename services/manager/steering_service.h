@@ -1,6 +1,6 @@
 // SteeringService is the part of the Admin service that changes something: it ends, parks and pins
-// sequences, drains, and gives quarantined pages back. Each call that did something leaves an event
-// and a line in the log, with the operator's reason and address.
+// sequences, lowers their budgets, drains, and gives quarantined pages back. Each call that did
+// something leaves an event and a line in the log, with the operator's reason and address.
 //
 // Thread-safe. The errors are those of proto/folio/v1/admin.proto, which name the field.
 #ifndef FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
@@ -30,6 +30,8 @@ class SteeringService : public v1::Admin::Service {
                             v1::ParkSequenceResponse* response) override;
   grpc::Status PinSequence(grpc::ServerContext* context, const v1::PinSequenceRequest* request,
                            v1::PinSequenceResponse* response) override;
+  grpc::Status LowerBudget(grpc::ServerContext* context, const v1::LowerBudgetRequest* request,
+                           v1::LowerBudgetResponse* response) override;
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                      v1::DrainResponse* response) override;
   grpc::Status ReleaseQuarantine(grpc::ServerContext* context,

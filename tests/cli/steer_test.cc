@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/cli/run_cli.h"
 #include "tests/client/scripted_admin.h"
@@ -40,6 +41,60 @@ TEST(Steer, JsonListsWhatWasOrdered) {
   const CliResult result =
       Folioctl({"park", "7", "--output", "yaml", "--address", admin.address()});
   EXPECT_EQ(result.out, "- sequence_id: \"7\"\n  order: park\n");
+}
+
+TEST(Steer, ABudgetIsLoweredAndTheAnswerTellsWhatGoes) {
+  ScriptedAdmin admin;
+  const CliResult lowered = Folioctl({"evict", "7", "8", "--budget", "2048", "--reason",
+                                      "a long day", "--address", admin.address()});
+  EXPECT_EQ(lowered.code, 0) << lowered.err;
+  EXPECT_EQ(
+      lowered.out,
+      "Sequence 7 may keep 2,048 tokens in each layer. 1,234 pages go with its next steps.\n"
+      "Sequence 8 may keep 2,048 tokens in each layer. 1,234 pages go with its next steps.\n");
+  EXPECT_THAT(admin.orders(),
+              ElementsAre("LowerBudgetRequest sequence_id: 7 budget_tokens: 2048 reason: \"a long "
+                          "day\"",
+                          "LowerBudgetRequest sequence_id: 8 budget_tokens: 2048 reason: \"a long "
+                          "day\""));
+  admin.pages_over_budget = 1;
+  EXPECT_EQ(Folioctl({"evict", "7", "--budget=64", "--address", admin.address()}).out,
+            "Sequence 7 may keep 64 tokens in each layer. 1 page goes with its next steps.\n");
+  admin.pages_over_budget = 0;
+  EXPECT_EQ(Folioctl({"evict", "7", "--budget=64", "--address", admin.address()}).out,
+            "Sequence 7 may keep 64 tokens in each layer. It has no more now.\n");
+}
+
+TEST(Steer, TheAnswerToEvictIsForProgramsToo) {
+  ScriptedAdmin admin;
+  const std::vector<std::string> order = {"evict", "7",         "--budget",
+                                          "64",    "--address", admin.address()};
+  std::vector<std::string> yaml = order;
+  yaml.insert(yaml.end(), {"--output", "yaml"});
+  EXPECT_EQ(Folioctl(yaml).out,
+            "- sequence_id: \"7\"\n  order: evict\n  budget_tokens: 64\n"
+            "  pages_over_budget: 1234\n");
+  std::vector<std::string> json = order;
+  json.insert(json.end(), {"--output", "json"});
+  EXPECT_THAT(Folioctl(json).out, HasSubstr("\"pages_over_budget\": 1234"));
+}
+
+TEST(Steer, EvictNeedsABudgetThatIsANumber) {
+  ScriptedAdmin admin;
+  const CliResult missing = Folioctl({"evict", "7", "--address", admin.address()});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("--budget is required"));
+  for (const char* budget : {"-1", "half", "25%", "4294967296"}) {
+    const CliResult wrong =
+        Folioctl({"evict", "7", "--budget", budget, "--address", admin.address()});
+    EXPECT_EQ(wrong.code, 2) << budget;
+    EXPECT_THAT(wrong.err, HasSubstr("--budget")) << budget;
+  }
+  EXPECT_THAT(admin.orders(), IsEmpty());
+  admin.steering = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "budget_tokens 8 is too low");
+  const CliResult low = Folioctl({"evict", "7", "--budget", "8", "--address", admin.address()});
+  EXPECT_EQ(low.code, 5);
+  EXPECT_THAT(low.err, HasSubstr("budget_tokens 8 is too low"));
 }
 
 TEST(Steer, ARefusalHasItsExitCode) {

@@ -34,6 +34,7 @@ class ScriptedAdmin : private folio::v1::Admin::Service {
 
   // Set these before calls are made.
   grpc::Status steering = grpc::Status::OK;  // of orders
+  uint32_t pages_over_budget = 1234;
   folio::v1::GetManagerResponse manager;
   folio::v1::ListPoolsResponse pools;
   folio::v1::ListSequencesResponse sequences;
@@ -113,6 +114,12 @@ class ScriptedAdmin : private folio::v1::Admin::Service {
   }
   grpc::Status PinSequence(Context*, const folio::v1::PinSequenceRequest* request,
                            folio::v1::PinSequenceResponse*) override {
+    return Take(*request);
+  }
+  grpc::Status LowerBudget(Context*, const folio::v1::LowerBudgetRequest* request,
+                           folio::v1::LowerBudgetResponse* response) override {
+    response->mutable_cache()->set_budget_tokens(request->budget_tokens());
+    response->set_pages_over_budget(pages_over_budget);
     return Take(*request);
   }
   grpc::Status Drain(Context*, const folio::v1::DrainRequest* request,

@@ -76,6 +76,49 @@ TEST_F(SteeringCalls, APinIsShownAndEnds) {
   EXPECT_FALSE(client_->ListSequences()->sequences(0).pinned());
 }
 
+TEST_F(SteeringCalls, ALowerBudgetIsShownAndLeavesAnEvent) {
+  const auto opened = worker_.Open(SmallOpen(48, 64, 64));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const uint64_t id = opened->sequence_id();
+  const absl::Status prefill = steering_.LowerBudget(id, 32, "").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(prefill));
+  EXPECT_THAT(prefill.message(), HasSubstr("its prompt is in prefill"));
+  v1::SessionRequest step;
+  v1::CommitTokens* commit = step.add_commit();
+  commit->set_sequence_id(id);
+  commit->set_lease_epoch(opened->lease_epoch());
+  commit->set_logical_length(48);
+  commit->add_sampled_tokens(7);
+  ASSERT_EQ(worker_.Call(step)->failed_size(), 0);
+  const auto lowered = steering_.LowerBudget(id, 31, "the pool is needed");
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_EQ(lowered->cache().budget_tokens(), 32U);
+  EXPECT_TRUE(lowered->cache().policy().has_paged_eviction());
+  EXPECT_EQ(lowered->pages_over_budget(), 2U);  // one of each layer
+  EXPECT_EQ(client_->GetSequence(id)->sequence().cache().budget_tokens(), 32U);
+  client::EventStream events = client_->WatchEvents({});
+  v1::Event event;
+  while (const auto next = events.Next()) event = next->event();
+  EXPECT_EQ(event.kind(), v1::EVENT_KIND_BUDGET_LOWERED);
+  EXPECT_EQ(event.sequence_id(), id);
+  EXPECT_EQ(event.worker_id(), worker_.attached().worker_id());
+  EXPECT_EQ(event.tokens(), 32U);
+  EXPECT_EQ(event.pages(), 2U);
+  EXPECT_EQ(event.text(), "the pool is needed");
+}
+
+TEST_F(SteeringCalls, WhatABudgetCannotBeLoweredTo) {
+  const auto refusal = [&](uint64_t id, uint32_t budget, const std::string& reason = "") {
+    return steering_.LowerBudget(id, budget, reason).status();
+  };
+  EXPECT_TRUE(absl::IsNotFound(refusal(99, 32)));
+  EXPECT_TRUE(absl::IsInvalidArgument(refusal(opened_.sequence_id(), 32, std::string(257, 'x'))));
+  const absl::Status full = refusal(opened_.sequence_id(), 32);
+  EXPECT_TRUE(absl::IsFailedPrecondition(full));
+  EXPECT_THAT(full.message(), HasSubstr("policy full evicts nothing"));
+  EXPECT_THAT(Kinds(), ::testing::Not(Contains(v1::EVENT_KIND_BUDGET_LOWERED)));
+}
+
 TEST_F(SteeringCalls, ADrainedWorkerOpensNothing) {
   const std::string id = worker_.attached().worker_id();
   EXPECT_EQ(steering_.Drain(id, /*undo=*/false, "").value(), 1U);

@@ -43,6 +43,20 @@ class SteeringCalls:
         request = admin_pb2.PinSequenceRequest(sequence_id=_id(sequence_id), undo=True, reason=reason)
         self._manager.call("PinSequence", request, self._seconds(timeout))
 
+    def lower_budget(
+        self, sequence_id: int, budget_tokens: int, reason: str = "", *, timeout: float | None = None
+    ) -> int:
+        """Lowers the budget of each layer of a sequence to so many tokens, rounded up to whole pages, unless it is lower
+        already. Its policy evicts down to that while it decodes. Returns how many pages are to go. Raises `NotFound`,
+        `FailedPrecondition` if its policy evicts nothing or its prompt is in prefill, and `InvalidArgument` if no layer
+        has more, or the policy protects more."""
+        request = admin_pb2.LowerBudgetRequest(
+            sequence_id=_id(sequence_id),
+            budget_tokens=checks.integer("budget_tokens", budget_tokens, most=checks.UINT32),
+            reason=reason,
+        )
+        return int(self._manager.call("LowerBudget", request, self._seconds(timeout)).pages_over_budget)
+
     def drain(
         self, worker_id: str = "", reason: str = "", *, undo: bool = False, timeout: float | None = None
     ) -> int:
