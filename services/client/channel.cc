@@ -111,6 +111,9 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // A server on this node is never behind a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A server that has come back is found within a second. By default it takes up to two minutes.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Channels are not shared, because a channel that another client left in back-off would make this
   // one fail too.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -173,6 +173,7 @@ void Generation::TakeFound(size_t index, ToolCallReader::Found found, const v1::
     SendText(index, found.text, chunk);
   }
   for (ToolCall& call : found.calls) {
+    if (!call_.parallel_tools && !running.choice.tool_calls.empty()) return;
     const ToolCallPiece piece = {.index = running.choice.tool_calls.size(),
                                  .id = call.id,
                                  .name = call.name,

@@ -104,6 +104,15 @@ TEST(AnswerWriter, WritesToolCalls) {
   EXPECT_EQ(call["function"]["arguments"], "{\"a");
 }
 
+TEST(AnswerWriter, ACallThatTheClientNamedIsNoReasonToEnd) {
+  Call call = ACall(true);
+  call.forced_tool = "f";
+  Choice choice = AChoice();
+  choice.tool_calls.push_back({"call_1", "f", "{}"});
+  const Json whole = *ParseJson(AnswerWriter(call, "id", 5, "m").Whole({choice}, {}));
+  EXPECT_EQ(whole["choices"][0]["finish_reason"], "stop");
+}
+
 TEST(AnswerWriter, ShowsTheCacheToThoseWhoAsk) {
   Call call = ACall(false);
   call.show_cache = true;

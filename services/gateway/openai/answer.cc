@@ -110,6 +110,7 @@ AnswerWriter::AnswerWriter(const Call& call, absl::string_view id, int64_t creat
                            absl::string_view model)
     : chat_(call.chat),
       show_cache_(call.show_cache),
+      named_tool_(!call.forced_tool.empty()),
       usage_later_(call.include_usage && !call.continuous_usage),
       top_logprobs_(call.top_logprobs) {
   const auto head = [&](absl::string_view object, std::string* out) {
@@ -147,7 +148,8 @@ void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string*
 void AnswerWriter::AppendEnd(const Choice& choice, std::string* out) const {
   const v1::Finished& finished = choice.finished;
   absl::StrAppend(out, ",\"finish_reason\":\"",
-                  FinishReasonText(finished, !choice.tool_calls.empty()), "\",\"stop_reason\":");
+                  FinishReasonText(finished, !named_tool_ && !choice.tool_calls.empty()),
+                  "\",\"stop_reason\":");
   AppendStopReason(finished, out);
   if (!show_cache_) return;
   *out += ",\"cache\":";

@@ -39,7 +39,8 @@ struct Call {
   bool report_kept = false;  // and which positions stayed
   std::string session;       // requests of one session go to one worker; empty for none
   ToolParsing tools = ToolParsing::kNone;
-  std::string forced_tool;  // of kForced
+  std::string forced_tool;     // of kForced
+  bool parallel_tools = true;  // an answer may have several calls
 };
 
 // Errors name the field. Limits that only a worker knows, such as the size of the vocabulary, are

@@ -132,6 +132,7 @@ void SetSchema(FieldReader& fields, const Json& schema, v1::GenerateRequest* req
 void ReadTools(FieldReader& fields, Call* call, v1::GenerateRequest* request) {
   const Json* tools = fields.Find("tools");
   const Json* choice = fields.Find("tool_choice");
+  call->parallel_tools = fields.Bool("parallel_tool_calls").value_or(true);
   if (tools == nullptr || (tools->is_array() && tools->empty())) {
     if (choice != nullptr && *choice != Json("none") && *choice != Json("auto")) {
       fields.Fail("tool_choice", "is allowed only with 'tools'");
