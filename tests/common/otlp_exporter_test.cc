@@ -96,7 +96,7 @@ TEST_F(OtlpExporterTest, SendsAllOfASpan) {
                          "key: \"truth\" value { bool_value: true }\n"
                          "key: \"list\" value { array_value { values { string_value: \"a\" } "
                          "values { string_value: \"b\" } } }\n"));
-  EXPECT_EQ(exporter->counts().exported, 1U);
+  AwaitTrue([&] { return exporter->counts().exported == 1; });
 }
 
 TEST_F(OtlpExporterTest, FullBatchesDoNotWait) {
