@@ -46,8 +46,8 @@ class SteeringCalls:
     def lower_budget(
         self, sequence_id: int, budget_tokens: int, reason: str = "", *, timeout: float | None = None
     ) -> int:
-        """Lowers the budget of each layer of a sequence to so many tokens, rounded up to whole pages, unless it is lower
-        already. Its policy evicts down to that while it decodes. Returns how many pages are to go. Raises `NotFound`,
+        """Lowers the budget of each layer of a sequence to so many tokens, rounded up to whole pages. Its
+        policy evicts down to that while it decodes. Returns how many pages are to go. Raises `NotFound`,
         `FailedPrecondition` if its policy evicts nothing or its prompt is in prefill, and `InvalidArgument` if no layer
         has more, or the policy protects more."""
         request = admin_pb2.LowerBudgetRequest(
