@@ -8,8 +8,8 @@ FOLIO_BUILD_PACKAGES=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake configuration asks for OpenCL, its package does not
   python3 python3-pip python3-venv
 )
-# tests/gpu/bundle.sh packs with xz, and chromium shows the console to tests/console.
-FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils curl chromium)
+FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils curl)  # tests/gpu/bundle.sh packs with xz
+FOLIO_BROWSER_PACKAGE=chromium  # for tests/console; Ubuntu has none that is no snap
 FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
 # With npm, for the console's page.
 FOLIO_NODE_MINIMUM=18.19

@@ -7,9 +7,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/packages.sh"
 
 packages=("${FOLIO_BUILD_PACKAGES[@]}")
+browser=
 for arg in "$@"; do
   case $arg in
-    --tests) packages+=("${FOLIO_TEST_PACKAGES[@]}") ;;
+    --tests) packages+=("${FOLIO_TEST_PACKAGES[@]}") browser=$FOLIO_BROWSER_PACKAGE ;;
     --lint) packages+=("${FOLIO_LINT_PACKAGES[@]}") ;;
     *) echo "setup: unknown option $arg (known: --tests, --lint)" >&2; exit 2 ;;
   esac
@@ -87,6 +88,15 @@ for package in "${packages[@]}"; do
   installed "$package" || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
+
+if [ -n "$browser" ] && ! installed "$browser"; then
+  refresh
+  if [ -n "$(candidate "$browser")" ]; then
+    install "$browser"
+  else
+    say "this system has no package $browser, so the tests of the console in a browser are skipped"
+  fi
+fi
 
 if ! recent_cargo; then
   refresh
