@@ -16,8 +16,7 @@ from test_admission import asking as asking_tokens
 from watching import folioctl
 
 LAYERS, PAGE = 30, 16
-# A page that fills beside a plan, and the newest one.
-SLACK = 2 * PAGE
+SLACK = 2 * PAGE  # a page that fills beside a plan, and the newest one
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ class AnswerWriter {
 
   const bool chat_;
   const bool show_cache_;
-  const bool named_tool_;   // its calls are no reason to end, as in OpenAI's API
+  const bool named_tool_;   // its calls do not count as the reason of the end
   const bool usage_later_;  // chunks before the last say that they have none
   const std::optional<uint32_t> top_logprobs_;
   std::string whole_;  // the beginning of a whole answer, up to its choices
