@@ -167,7 +167,7 @@ std::string RenderLogprobs(absl::Span<const folio::v1::TokenLogprob> tokens,
 absl::StatusOr<std::vector<Ranges>> KeptAtEnd(const Answer& answer,
                                               const folio::v1::ModelLayout& layout) {
   client::KeptPositions kept(layout.num_layers(), layout.page_tokens(),
-                     answer.finished.usage().prompt_tokens());
+                             answer.finished.usage().prompt_tokens());
   for (const auto& event : answer.evictions) {
     if (absl::Status status = kept.Apply(event); !status.ok()) return status;
   }

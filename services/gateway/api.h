@@ -39,8 +39,8 @@ struct ApiOptions {
   Affinity affinity = Affinity::kSession;
   absl::Duration resume = absl::Seconds(30);  // see CallOptions::resume
   bool access_log = true;
-  absl::Span<const PageFile> page;  // the console's; empty if it was not built
-  ManagerView* manager = nullptr;   // borrowed; null for no console
+  absl::Span<const PageFile> page;    // the console's; empty if it was not built
+  ManagerView* manager = nullptr;     // borrowed; null for no console
   tracing::Tracer* tracer = nullptr;  // borrowed; null if nothing is traced
   std::function<std::string()> metrics_text;
 };

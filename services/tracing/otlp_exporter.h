@@ -59,7 +59,8 @@ class OtlpExporter {
 
   // Takes the spans of one request. Never waits.
   void Push(std::vector<Span> spans) { queue_.Push(std::move(spans)); }
-  // Sends what waits, within that time. Spans that are left then are dropped, and so are those that come later.
+  // Sends what waits, within that time. Spans that are left then are dropped, and so are those that
+  // come later.
   void Shutdown(absl::Duration within) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ExportCounts counts() const;
