@@ -99,7 +99,7 @@ void AddVerb(CLI::App& root, Context& context, const std::string& name, const Pl
   const Order ordered = [order, done](client::Steering& steering, uint64_t id,
                                       const SteerFlags& flags,
                                       const client::CallOptions& call) -> absl::StatusOr<Done> {
-    const absl::Status status = order(steering, id, flags.reason.text, call);
+    absl::Status status = order(steering, id, flags.reason.text, call);
     if (!status.ok()) return status;
     return Done{done};
   };

@@ -35,7 +35,7 @@ absl::string_view Parameter(absl::string_view query, absl::string_view name) {
   return "";
 }
 
-absl::StatusOr<std::string> Json(const auto& message) {
+absl::StatusOr<std::string> AsJson(const auto& message) {
   if (!message.ok()) return message.status();
   return client::MessageJson(*message);
 }
@@ -107,17 +107,17 @@ void ManagerView::Run() {
 
 absl::StatusOr<std::string> ManagerView::Find(const Question& question) {
   const absl::string_view what = question.what;
-  if (what == "manager") return Json(client_->GetManager(InTime()));
-  if (what == "pools") return Json(client_->ListPools(InTime()));
-  if (what == "sequences") return Json(client_->ListSequences(InTime()));
-  if (what == "workers") return Json(client_->ListWorkers(InTime()));
-  if (what == "tenants") return Json(client_->ListTenants(InTime()));
+  if (what == "manager") return AsJson(client_->GetManager(InTime()));
+  if (what == "pools") return AsJson(client_->ListPools(InTime()));
+  if (what == "sequences") return AsJson(client_->ListSequences(InTime()));
+  if (what == "workers") return AsJson(client_->ListWorkers(InTime()));
+  if (what == "tenants") return AsJson(client_->ListTenants(InTime()));
   if (what == "pages") return Pages(question.query);
   if (what == "events") return Events(question.query);
   absl::string_view id = what;
   uint64_t number = 0;
   if (absl::ConsumePrefix(&id, "sequences/") && absl::SimpleAtoi(id, &number)) {
-    return Json(client_->GetSequence(number, InTime()));
+    return AsJson(client_->GetSequence(number, InTime()));
   }
   return absl::NotFoundError(
       absl::StrCat("There is no state of that name; ask for manager, pools, "
