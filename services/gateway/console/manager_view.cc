@@ -155,7 +155,7 @@ absl::StatusOr<std::string> ManagerView::Events(const std::string& query) {
     events.pop_front();
     ++lost;
   }
-  if (const absl::Status status = stream.status(); !status.ok()) return status;
+  if (absl::Status status = stream.status(); !status.ok()) return status;
   std::string json = "{\"events\":[";
   for (const std::string& event : events) {
     absl::StrAppend(&json, json.back() == '[' ? "" : ",", event);
