@@ -25,7 +25,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"no {CHROMIUM}: THE CONSOLE WAS NOT TESTED"))
 
 
-@pytest.fixture(scope="session")
+# Playwright's event loop runs in this thread for as long, and tests of other folders have loops of their own.
+@pytest.fixture(scope="module")
 def browser():
     with sync_playwright() as playwright:
         # Chromium's sandbox refuses to run as root.
@@ -35,7 +36,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def node():
     assert (BIN / "folio-gateway").exists(), f"{BIN} lacks folio-gateway: build first, or set FOLIO_BIN"
     with Node(pool="96MiB") as node:
@@ -45,7 +46,7 @@ def node():
         node.assert_all_free()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def gateway(node):
     with Gateway(node, flags=[f"--manager={node.manager_address}"]) as gateway:
         yield gateway

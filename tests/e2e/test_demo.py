@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 
 import pytest
 from node import BIN, wait_until
@@ -129,8 +130,10 @@ def test_keep_leaves_daemons_that_the_printed_commands_reach_and_stop(demo):
     assert_compared(run.words())
     left = sorted(pathlib.Path(command.split()[0]).name for command in alive(run.temporary).values())
     assert left == ["folio-gateway", "folio-manager", "folio-worker"]
-    commands = re.findall(r"^  (\S.*)$", run.words()[run.words().index("stay up. Try:") :], re.M)
+    commands = re.findall(r"^  (\S.*)$", run.words()[run.words().index("\nTry:\n") :], re.M)
     *tries, stop = commands
+    console = re.search(r"^  (http://127\.0\.0\.1:\d+/console/)$", run.words(), re.M)[1]
+    assert "<script" in urllib.request.urlopen(console, timeout=60).read().decode()
     reading = [line for line in tries if " chat " not in line]
     assert len(reading) >= 5 and any(line.startswith("curl ") and "/v1/completions " in line for line in reading)
     for line in reading:
