@@ -167,14 +167,15 @@ def test_a_sequence_shows_what_each_layer_keeps(console, gateway, node):
         there = any(part.begin <= 64 < part.end for part in detail.layers[2].kept)
         said = f"Layer 2, position 64 of the prompt: {'kept' if there else 'evicted'}."
         expect(console.page.locator("[aria-live]").filter(has_text=said)).to_have_count(1)
-        compaction = console.row("Plans", "compaction")
-        expect(compaction).to_contain_text(str(detail.plans[0].freed_pages))
+        # Whether its compaction is still among the newest plans depends on the speed of the machine.
+        plan = console.page.get_by_role("group", name="Plans", exact=True).get_by_role("row").nth(1)
+        expect(plan).to_contain_text(str(detail.plans[-1].freed_pages))
         canvas = kept.locator("canvas")
         before = canvas.evaluate("(one) => one.toDataURL()")
-        compaction.get_by_role("button").click()
+        plan.get_by_role("button").click()
         wait_until(lambda: canvas.evaluate("(one) => one.toDataURL()") != before, PATIENCE, "the losses are shown")
     expect(console.page.get_by_text("ended; this is its last state")).to_be_visible()
-    expect(console.page.get_by_text("compaction", exact=True)).to_be_visible()
+    expect(console.page.get_by_text("drop of pages", exact=True).first).to_be_visible()
 
 
 def test_sequences_are_listed_filtered_and_sorted(console, gateway, node):
