@@ -12,6 +12,7 @@
 #include "services/gateway/openai/json_text.h"
 #include "services/gateway/openai/messages.h"
 #include "services/runtime/version.h"
+#include "services/text/utf8.h"
 
 namespace folio::gateway {
 namespace {

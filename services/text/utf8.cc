@@ -87,4 +87,10 @@ std::string Utf8Assembler::Flush() {
   return std::string(kReplacement);
 }
 
+std::string LossyUtf8(absl::string_view bytes) {
+  Utf8Assembler utf8;
+  std::string text = utf8.Feed(bytes);
+  return text + utf8.Flush();
+}
+
 }  // namespace folio

@@ -16,6 +16,9 @@ namespace folio {
 // 3629).
 std::optional<size_t> FirstInvalidUtf8(absl::string_view text);
 
+// The bytes as text, with U+FFFD for what is not UTF-8, as Utf8Assembler has it.
+std::string LossyUtf8(absl::string_view bytes);
+
 // Puts characters together from bytes that come in pieces. Its output is always well-formed and
 // does not depend on where the pieces were cut. An ill-formed sequence becomes U+FFFD, one for each
 // maximal start of a character (Unicode 15, section 3.9, the practice of web browsers and Python).

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/runtime/version.h"
+#include "services/text/utf8.h"
 
 namespace folio::tracing {
 
@@ -26,13 +27,14 @@ std::string Bytes(const std::array<uint8_t, kBytes>& id) {
   return {id.begin(), id.end()};
 }
 
+// A collector refuses a whole batch for one text that is not UTF-8, and clients send any bytes.
 otlp::common::v1::AnyValue ToValue(const AttributeValue& value) {
   otlp::common::v1::AnyValue made;
   std::visit(
       [&made](const auto& held) {
         using Held = std::decay_t<decltype(held)>;
         if constexpr (std::is_same_v<Held, std::string>) {
-          made.set_string_value(held);
+          made.set_string_value(LossyUtf8(held));
         } else if constexpr (std::is_same_v<Held, int64_t>) {
           made.set_int_value(held);
         } else if constexpr (std::is_same_v<Held, double>) {
@@ -41,7 +43,7 @@ otlp::common::v1::AnyValue ToValue(const AttributeValue& value) {
           made.set_bool_value(held);
         } else {
           for (const std::string& one : held) {
-            made.mutable_array_value()->add_values()->set_string_value(one);
+            made.mutable_array_value()->add_values()->set_string_value(LossyUtf8(one));
           }
         }
       },
@@ -83,7 +85,7 @@ void Fill(const Span& span, const WallTime& clock, otlp::trace::v1::Span* messag
   message->set_dropped_events_count(span.dropped_events);
   if (!span.error.has_value()) return;
   message->mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
-  message->mutable_status()->set_message(*span.error);
+  message->mutable_status()->set_message(LossyUtf8(*span.error));
 }
 
 }  // namespace

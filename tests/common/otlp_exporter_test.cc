@@ -61,7 +61,8 @@ TEST_F(OtlpExporterTest, SendsAllOfASpan) {
   span.Add("list", std::vector<std::string>{"a", "b"});
   span.events.push_back({span.start + absl::Milliseconds(1), "event"});
   span.dropped_events = 3;
-  span.error = "why";
+  span.AddText("path", "/\xff");
+  span.error = "why\xc3";
   exporter->Push({span});
   AwaitTrue([&] { return !collector.requests().empty(); });
 
@@ -87,7 +88,7 @@ TEST_F(OtlpExporterTest, SendsAllOfASpan) {
   EXPECT_EQ(sent.events(0).time_unix_nano() - sent.start_time_unix_nano(), 1'000'000U);
   EXPECT_EQ(sent.dropped_events_count(), 3U);
   EXPECT_EQ(sent.status().code(), otlp::trace::v1::Status::STATUS_CODE_ERROR);
-  EXPECT_EQ(sent.status().message(), "why");
+  EXPECT_EQ(sent.status().message(), "why\xEF\xBF\xBD");
   EXPECT_EQ(TextOf(sent.attributes()),
             absl::StrCat("key: \"text\" value { string_value: \"", std::string(kMostText, 'x'),
                          "\" }\n"
@@ -95,7 +96,8 @@ TEST_F(OtlpExporterTest, SendsAllOfASpan) {
                          "key: \"real\" value { double_value: 2.5 }\n"
                          "key: \"truth\" value { bool_value: true }\n"
                          "key: \"list\" value { array_value { values { string_value: \"a\" } "
-                         "values { string_value: \"b\" } } }\n"));
+                         "values { string_value: \"b\" } } }\n"
+                         "key: \"path\" value { string_value: \"/\\357\\277\\275\" }\n"));
   AwaitTrue([&] { return exporter->counts().exported == 1; });
 }
 

@@ -9,6 +9,7 @@
 #include "services/gateway/openai/api_error.h"
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/json_text.h"
+#include "services/text/utf8.h"
 
 namespace folio::gateway {
 namespace {

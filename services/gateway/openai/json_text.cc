@@ -107,10 +107,4 @@ std::string JsonText(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string LossyUtf8(absl::string_view bytes) {
-  Utf8Assembler utf8;
-  std::string text = utf8.Feed(bytes);
-  return text + utf8.Flush();
-}
-
 }  // namespace folio::gateway

@@ -25,9 +25,6 @@ void AppendJsonString(absl::string_view text, std::string* out);
 // The value as JSON in one line.
 std::string JsonText(const Json& value);
 
-// The bytes as text, with U+FFFD for what is not UTF-8.
-std::string LossyUtf8(absl::string_view bytes);
-
 }  // namespace folio::gateway
 
 #endif  // FOLIO_SERVICES_GATEWAY_OPENAI_JSON_TEXT_H_

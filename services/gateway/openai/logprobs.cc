@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/gateway/openai/json_text.h"
+#include "services/text/utf8.h"
 
 namespace folio::gateway {
 namespace {
