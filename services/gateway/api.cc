@@ -10,6 +10,7 @@
 #include "services/gateway/openai/call.h"
 #include "services/gateway/openai/ids.h"
 #include "services/gateway/openai/json_text.h"
+#include "services/text/utf8.h"
 
 namespace folio::gateway {
 namespace {
@@ -31,13 +32,6 @@ bool IsRequestId(absl::string_view id) {
     }
   }
   return true;
-}
-
-// Probes, scrapes and questions of the console that succeed come every few seconds and say nothing
-// new.
-bool IsProbe(const RequestRecord& record) {
-  return record.status == 200 && (record.endpoint == "/health" || record.endpoint == "/metrics" ||
-                                  record.endpoint == "/console/api");
 }
 
 ApiError NoKey(absl::string_view message) {
@@ -98,13 +92,14 @@ Api::Request Api::Admit(const std::shared_ptr<Exchange>& exchange) {
   const std::string id = IsRequestId(given) ? std::string(given) : NewId("");
   HttpFields fields = BrowserFields(exchange->request());
   fields.emplace_back("x-request-id", id);
-  auto request = std::make_unique<ApiRequest>(exchange, std::move(fields), options_.tracer,
-                                              [this](const RequestRecord& record) {
-                                                metrics_->OnEnd(record);
-                                                if (options_.access_log && !IsProbe(record)) {
-                                                  WriteAccessLine(record);
-                                                }
-                                              });
+  auto request = std::make_unique<ApiRequest>(
+      exchange, std::move(fields), options_.tracer, [this](const RequestRecord& record) {
+        metrics_->OnEnd(record);
+        const bool quiet = record.status == 200 && IsProbe(record);
+        if (options_.access_log && !quiet) {
+          WriteAccessLine(record);
+        }
+      });
   request->record.request_id = id;
   request->record.endpoint = "other";
   return request;
@@ -173,9 +168,7 @@ void Api::Handle(const std::shared_ptr<Exchange>& exchange) {
     error.code = "unsupported_endpoint";
     return request->Fail(error);
   }
-  ApiError error = HttpError(404, absl::StrCat("There is nothing at ", LossyUtf8(http.path), "."));
-  error.code = "not_found";
-  request->Fail(error);
+  request->Fail(NothingThere(absl::StrCat("There is nothing at ", LossyUtf8(http.path), ".")));
 }
 
 void Api::CancelAll(const absl::Status& why) {

@@ -37,21 +37,15 @@ absl::string_view TypeOf(absl::string_view path) {
   return "application/octet-stream";
 }
 
-ApiError NotThere(absl::string_view message) {
-  ApiError error = HttpError(404, message);
-  error.code = "not_found";
-  return error;
-}
-
 }  // namespace
 
 void Api::ConsolePage(Request request) {
   if (options_.manager == nullptr) {
-    return request->Fail(NotThere("The console is switched off: --manager is empty."));
+    return request->Fail(NothingThere("The console is switched off: --manager is empty."));
   }
   if (options_.page.empty()) {
-    return request->Fail(
-        NotThere("This gateway was built without its console; build it with FOLIO_CONSOLE=ON."));
+    return request->Fail(NothingThere(
+        "This gateway was built without its console; build it with FOLIO_CONSOLE=ON."));
   }
   absl::string_view path = request->http().path;
   absl::ConsumePrefix(&path, kPage);
@@ -70,12 +64,12 @@ void Api::ConsolePage(Request request) {
          {"X-Content-Type-Options", "nosniff"},
          {"Referrer-Policy", "no-referrer"}});
   }
-  request->Fail(NotThere("The console has no such file."));
+  request->Fail(NothingThere("The console has no such file."));
 }
 
 void Api::ConsoleState(Request request) {
   if (options_.manager == nullptr) {
-    return request->Fail(NotThere("The console is switched off: --manager is empty."));
+    return request->Fail(NothingThere("The console is switched off: --manager is empty."));
   }
   absl::string_view question = request->http().path;
   absl::ConsumePrefix(&question, kState);

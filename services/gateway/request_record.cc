@@ -10,6 +10,11 @@ absl::Duration Shown(absl::Duration time) { return absl::Trunc(time, absl::Micro
 
 }  // namespace
 
+bool IsProbe(const RequestRecord& record) {
+  return record.endpoint == "/health" || record.endpoint == "/metrics" ||
+         record.endpoint == "/console/api";
+}
+
 // The names of the fields are always the same, so that a program can read a line by its columns.
 void WriteAccessLine(const RequestRecord& record) {
   const std::string first_token =

@@ -32,6 +32,9 @@ struct RequestRecord {
   std::string reason;  // of an answer that is an error
 };
 
+// Probes, scrapes and questions of the console come every few seconds and say nothing new.
+bool IsProbe(const RequestRecord& record);
+
 // Any thread. Like every line it waits for no reader of the log.
 void WriteAccessLine(const RequestRecord& record);
 

@@ -29,11 +29,6 @@ std::optional<tracing::TraceContext> ReadContext(const HttpRequest& http) {
   return tracing::ParseTraceContext(parent, state);
 }
 
-// Probes and scrapes come every few seconds, and none of them is worth a trace of its own.
-bool IsProbe(const RequestRecord& record) {
-  return record.endpoint == "/health" || record.endpoint == "/metrics";
-}
-
 const char* OperationOf(const RequestRecord& record) {
   if (record.endpoint == "/v1/chat/completions") return "chat";
   return record.endpoint == "/v1/completions" ? "text_completion" : "";
@@ -96,6 +91,7 @@ void RequestTrace::AddTo(std::vector<std::pair<std::string, std::string>>* metad
 void RequestTrace::End(const HttpRequest& http, const RequestRecord& record,
                        SteadyTime arrival) const {
   if (tracer_ == nullptr || !context_.own.sampled) return;
+  // None of them is worth a trace of its own.
   if (IsProbe(record) && !context_.parent.has_value()) return;
   std::vector<tracing::Span> spans(1);
   tracing::Span& span = spans.front();

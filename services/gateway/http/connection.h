@@ -77,8 +77,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Answer Send(std::string bytes);
   // Waits for Wake, or for the deadline, and then returns false.
   Answer Wait(SteadyTime deadline);
-  // Lets the client read the last answer before the connection is reset.
   Task EndOutput();
+  // Lets the client read the last answer before the connection is reset.
   Task Linger();
   // There is something to send, which needs no turn of the coroutine if the system takes it.
   void OnOutput();

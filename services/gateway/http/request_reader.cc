@@ -4,8 +4,8 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/rfc7230.hpp>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,9 +28,8 @@ void ReadTarget(absl::string_view target, HttpRequest* request) {
     break;
   }
   target = target.substr(0, target.find('#'));
-  const std::vector<absl::string_view> parts = absl::StrSplit(target, absl::MaxSplits('?', 1));
-  request->path = std::string(parts.front());
-  if (parts.size() > 1) request->query = std::string(parts.back());
+  std::pair<std::string, std::string> parts = absl::StrSplit(target, absl::MaxSplits('?', 1));
+  std::tie(request->path, request->query) = std::move(parts);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/gateway/openai/json_text.h"
+#include "services/text/utf8.h"
 
 namespace folio::gateway {
 namespace {
@@ -124,6 +125,12 @@ ApiError HttpError(int http, absl::string_view message) {
   error.http = http;
   error.type = http >= 500 ? "server_error" : "invalid_request_error";
   error.message = std::string(message);
+  return error;
+}
+
+ApiError NothingThere(absl::string_view message) {
+  ApiError error = HttpError(404, message);
+  error.code = "not_found";
   return error;
 }
 

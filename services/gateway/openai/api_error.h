@@ -42,6 +42,8 @@ ApiError ModelError(const absl::Status& status);
 
 // An error that has no status of a call, such as 405.
 ApiError HttpError(int http, absl::string_view message);
+// 404 for a path.
+ApiError NothingThere(absl::string_view message);
 
 // {"error": {"message", "type", "param", "code"}}
 std::string ErrorBody(const ApiError& error);
