@@ -10,13 +10,12 @@ out=${1:?usage: deploy/console.sh OUT}
 cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}/console
 source=$root/services/console
 
-version=$(node --version 2>/dev/null | tr -d v || true)
-if [ -z "$version" ] || ! command -v npm >/dev/null ||
-  ! printf '%s\n%s\n' "$FOLIO_NODE_MINIMUM" "$version" | sort -V -C; then
-  echo "console: the console's page needs Node.js $FOLIO_NODE_MINIMUM or newer with npm, and here is ${version:-none}:" \
+version=$(node --version 2>/dev/null || echo none)
+recent_node || {
+  echo "console: the console's page needs Node.js $FOLIO_NODE_MINIMUM or newer with npm, and here is $version:" \
     "run deploy/setup.sh, or configure with -DFOLIO_CONSOLE=OFF" >&2
   exit 1
-fi
+}
 
 inputs() { find "$source" -name node_modules -prune -o -name dist -prune -o -type f ! -name '*.md' -print | LC_ALL=C sort; }
 key=$( (inputs | while read -r file; do echo "${file#"$source"}"; cat "$file"; done; echo "$version"; cat "$root/deploy/console.sh") | sha256sum | cut -c1-16)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The packages Folio is built with, by purpose; sourced by the set-up scripts. Debian 12, Ubuntu 24.04.
+# The packages Folio is built with, by purpose; sourced by the set-up scripts, with what they ask of a machine. Debian 12, Ubuntu 24.04.
 FOLIO_BUILD_PACKAGES=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
@@ -21,3 +21,11 @@ FOLIO_CARGO_NAMES=(
 # If none of them is recent enough, the first of these that the machine's package lists offer is installed.
 # Debian's is installed beside its release's older one, and Ubuntu's carry their version.
 FOLIO_RUST_PACKAGES=(cargo cargo-web "cargo-1.82 rustc-1.82")
+
+recent_enough() {  # version, minimum
+  [ -n "$1" ] && printf '%s\n%s\n' "$2" "$1" | sort -V -C
+}
+# Whether this machine can build the console's page.
+recent_node() {
+  command -v npm >/dev/null && recent_enough "$(node --version 2>/dev/null | tr -d v)" "$FOLIO_NODE_MINIMUM"
+}

@@ -45,9 +45,6 @@ install() {
   quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
 
-recent_enough() {  # version, minimum
-  [ -n "$1" ] && printf '%s\n%s\n' "$2" "$1" | sort -V -C
-}
 recent_cargo() {
   local name cargo
   for name in "${FOLIO_CARGO_NAMES[@]}"; do
@@ -58,10 +55,6 @@ recent_cargo() {
     done
   done
   return 1
-}
-
-recent_node() {
-  command -v npm >/dev/null && recent_enough "$(node --version 2>/dev/null | tr -d v)" "$FOLIO_NODE_MINIMUM"
 }
 
 # The version that the package lists offer, if any.
