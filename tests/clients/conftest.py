@@ -4,13 +4,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 
 import pytest
 from installed import CACHE, HERE, environment, run
 
 from gateway import Gateway
-from node import BIN, MODEL, Node
+from node import MODEL, pair, write_model
 
 
 def pytest_collection_modifyitems(items):
@@ -57,23 +56,16 @@ def node_modules(node_js):
 @pytest.fixture(scope="session")
 def reference():
     """A pair on the reference model."""
-    with Node() as node:
-        node.start_worker()
+    with pair() as node:
         yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 @pytest.fixture(scope="session")
 def crowded(tmp_path_factory):
     """A pair on a tiny model of a long context. One request runs there and one may wait."""
-    directory = tmp_path_factory.mktemp("model") / "long"
-    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(1 << 16)], check=True)
-    with Node() as node:
-        node.start_worker(model=directory, flags=["--max_batch=1", "--max_queue=1"])
+    model = write_model(tmp_path_factory.mktemp("model") / "long", "llama", 1 << 16)
+    with pair(model=model, flags=["--max_batch=1", "--max_queue=1"]) as node:
         yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from console import CHROMIUM, Console  # noqa: E402
 from gateway import Gateway  # noqa: E402
-from node import BIN, MODEL, Node  # noqa: E402
+from node import BIN, MODEL, pair, write_model  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 
@@ -39,11 +38,8 @@ def browser():
 @pytest.fixture(scope="module")
 def node():
     assert (BIN / "folio-gateway").exists(), f"{BIN} lacks folio-gateway: build first, or set FOLIO_BIN"
-    with Node(pool="96MiB") as node:
-        node.start_worker()
+    with pair(pool="96MiB") as node:
         yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +77,4 @@ def console(open_console, gateway):
 @pytest.fixture(scope="session")
 def long_model(tmp_path_factory):
     """One of random weights, which loads at once, with a context of 65,536 tokens."""
-    directory = tmp_path_factory.mktemp("model") / "long"
-    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(1 << 16)], check=True)
-    return directory
+    return write_model(tmp_path_factory.mktemp("model") / "long", "llama", 1 << 16)

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from node import BIN, MODEL, Node
+from node import BIN, MODEL, Node, pair, write_model
 
 
 def pytest_collection_modifyitems(items):
@@ -28,22 +28,16 @@ def binaries():
     assert os.path.exists(MODEL), f"FOLIO_MODEL={MODEL} does not exist"
 
 
-def serve(compute):
-    with Node() as node:
-        node.stub = node.start_worker(compute=compute)
-        yield node
-        node.assert_alive()
-        node.assert_all_free()
-
-
 @pytest.fixture(scope="session")
 def float32():
-    yield from serve("float32")
+    with pair(compute="float32") as node:
+        yield node
 
 
 @pytest.fixture(scope="session")
 def bfloat16():
-    yield from serve("bfloat16")
+    with pair(compute="bfloat16") as node:
+        yield node
 
 
 @pytest.fixture
@@ -57,17 +51,13 @@ def nothing_lost(bfloat16):
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
     """One of random weights that the kernels for GPUs serve."""
-    directory = tmp_path_factory.mktemp("model") / "tiny"
-    subprocess.run([BIN / "write_tiny_model", directory], check=True)
-    return directory
+    return write_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def long_model(tmp_path_factory):
     """The same with a context of 65,536 tokens, for generations that nobody waits for. It says thousands of tokens a second."""
-    directory = tmp_path_factory.mktemp("model") / "long"
-    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(1 << 16)], check=True)
-    return directory
+    return write_model(tmp_path_factory.mktemp("model") / "long", "llama", 1 << 16)
 
 
 @pytest.fixture(scope="session")

@@ -232,6 +232,22 @@ class Node:
             assert process.running(), f"{process.name} ended:\n{process.words()}"
 
 
+@contextlib.contextmanager
+def pair(pool="1GiB", **worker):
+    """A node with one worker. Both live at the end of the block, and have all pages back."""
+    with Node(pool=pool) as node:
+        node.stub = node.start_worker(**worker)
+        yield node
+        node.assert_alive()
+        node.assert_all_free()
+
+
+def write_model(directory, *arguments):
+    """A tiny model of random weights in a new directory: a family, and the length of its context."""
+    subprocess.run([BIN / "write_tiny_model", directory, *map(str, arguments)], check=True)
+    return directory
+
+
 def anonymous_bytes(pid):
     """Memory of a process that belongs to no file: neither weights that are mapped nor the pool."""
     with open(f"/proc/{pid}/smaps_rollup") as lines:
