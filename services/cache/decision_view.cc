@@ -42,6 +42,16 @@ bool DecisionView::due() const {
   return false;
 }
 
+PageCount DecisionView::ScoredPages(size_t layer) const {
+  const policy::PolicyTraits& policy = record_.policy();
+  const bool judges = record_.cache.judges(record_.geometry.num_layers).contains(layer);
+  const bool early = policy.scores.time == ScoreTime::kPromptEnd && record_.in_prompt();
+  if (!policy.needs_scores() || !judges || early) return PageCount(0);
+  const BlockTable& table = record_.layers[layer];
+  const TokenCount scored = ScoredTokens(table, table.resident(), policy.scores.time);
+  return PageCount(scored.value() / record_.geometry.page_tokens);
+}
+
 DecisionInput DecisionView::EmptyInput(const policy::CacheConfig& cache) const {
   DecisionInput input;
   input.sequence = record_.id;

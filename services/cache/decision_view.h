@@ -28,6 +28,9 @@ class DecisionView {
   // decode, and no plan is in flight.
   bool due() const;
 
+  // How many of a layer's first pages have scores of all their tokens that a decision would read.
+  PageCount ScoredPages(size_t layer) const;
+
   // The decision that is due: a compaction in the prompt or at its end, else one block of each
   // layer over its budget. `kept` is by layer, or empty if nothing is known.
   DecisionInput Snapshot(std::vector<policy::KeptScores> kept) const;

@@ -1,7 +1,9 @@
 #include "services/cache/page_census.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "services/cache/decision_view.h"
+#include "services/policy/score_rows.h"
 
 namespace folio::cache {
 
@@ -30,10 +32,15 @@ void PageCensus::AddPagesOf(SequenceId id, std::vector<PageFacts>& pages) const 
   const absl::StatusOr<Sequence*> found = c.Find(id);
   if (!found.ok()) return;
   const SequenceRecord& record = (*found)->record();
-  const bool scored = record.policy().needs_scores() && c.options_.score_board != nullptr;
+  const bool has_board = c.options_.score_board != nullptr;
+  const ScoreBoard board = has_board ? c.board() : ScoreBoard{};
+  const DecisionView view(record, board);
   for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    const uint32_t scored = has_board ? view.ScoredPages(layer).value() : 0;
+    uint32_t block = 0;
     for (const PageRef page : record.layers[layer].pages()) {
-      pages[page.page.value()] = {PageState::kHeld, scored, static_cast<uint16_t>(layer), id};
+      pages[page.page.value()] = {PageState::kHeld, block++ < scored, static_cast<uint16_t>(layer),
+                                  id};
     }
   }
 }
@@ -48,8 +55,7 @@ std::vector<PageFacts> PageCensus::Count() const {
 float PageCensus::MeanScore(PageId page) const {
   const ScoreBoard board = coordinator_.board();
   const float* const scores = board.scores + size_t{page.value()} * board.page_floats;
-  const float sum = std::accumulate(scores, scores + board.page_floats, 0.0F);
-  return sum / static_cast<float>(board.page_floats);
+  return policy::TokenScore({scores, board.page_floats});
 }
 
 }  // namespace folio::cache

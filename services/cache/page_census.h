@@ -18,7 +18,7 @@ namespace folio::cache {
 // One page. The rest is of held pages.
 struct PageFacts {
   PageState state = PageState::kFree;
-  bool scored = false;  // its owner's policy reads scores of it
+  bool scored = false;  // all its tokens have scores that its owner's policy reads
   uint16_t layer = 0;
   SequenceId sequence;  // 0 if the page has changed hands just now
 };
@@ -30,8 +30,8 @@ class PageCensus {
 
   // By page id. Takes 16 bytes a page.
   std::vector<PageFacts> Count() const;
-  // The mean of a page's scores in the first channel, as they are at this moment. Precondition: the
-  // page is `scored`.
+  // The mean of a page's scores in the first channel, as they are at this moment. Never NaN
+  // (policy::TokenScore). Precondition: the page is `scored`.
   float MeanScore(PageId page) const;
 
  private:
