@@ -61,7 +61,7 @@ TEST_F(OutputRulesTest, AnOrdinaryRequestHasNoEdits) {
   for (uint32_t output = 0; output < 5; ++output) {
     EXPECT_FALSE(rules.Edits(output).any());
     EXPECT_FALSE(rules.Edits(output + 1).any());
-    ASSERT_TRUE(rules.Take(TokenId(9)).ok());
+    ASSERT_TRUE(rules.Take({TokenId(9)}).ok());
   }
 }
 
@@ -72,7 +72,7 @@ TEST_F(OutputRulesTest, PenaltiesCountTheAnswerAndARepetitionPenaltyThePromptToo
   OutputRules text = Begin();
   EXPECT_THAT(ByToken(answer.Edits(0)), ElementsAre());
   for (OutputRules* rules : {&answer, &text}) {
-    for (const uint32_t token : {9, 6, 9}) ASSERT_TRUE(rules->Take(TokenId(token)).ok());
+    for (const uint32_t token : {9, 6, 9}) ASSERT_TRUE(rules->Take({TokenId(token)}).ok());
     EXPECT_EQ(rules->taken(), 3U);
   }
   EXPECT_THAT(ByToken(answer.Edits(3)),
@@ -104,11 +104,11 @@ TEST_F(OutputRulesTest, TokensThatEndTheAnswerAreKeptBack) {
   Edits early = {{7, never}, {kEos, never}};
   EXPECT_EQ(ByToken(rules.Edits(0)), early);
   EXPECT_EQ(ByToken(rules.Edits(1)), early);
-  ASSERT_TRUE(rules.Take(TokenId(9)).ok());
+  ASSERT_TRUE(rules.Take({TokenId(9)}).ok());
   EXPECT_EQ(ByToken(rules.Edits(1)), early);
   const Edits later = {{7, std::tuple(0, false, 1.0F)}};
   EXPECT_EQ(ByToken(rules.Edits(2)), later);  // before the second token is known
-  ASSERT_TRUE(rules.Take(TokenId(9)).ok());
+  ASSERT_TRUE(rules.Take({TokenId(9)}).ok());
   EXPECT_EQ(ByToken(rules.Edits(2)), later);
   request_.output.ignore_eos = true;
   early.erase(kEos);
@@ -132,12 +132,12 @@ TEST_F(OutputRulesTest, AFormWaitsForEachToken) {
   EXPECT_TRUE(may(a));
   EXPECT_FALSE(may(b));
   EXPECT_FALSE(may(TokenId(kEos)));
-  ASSERT_TRUE(rules.Take(a).ok());
+  ASSERT_TRUE(rules.Take({a}).ok());
   EXPECT_FALSE(rules.MustWait(1));
   EXPECT_FALSE(may(a));
   EXPECT_TRUE(may(b));
   EXPECT_TRUE(may(TokenId(kEos)));
-  const absl::Status refused = rules.Take(a);
+  const absl::Status refused = rules.Take({a});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("token 1 of the answer"));
 }
@@ -175,7 +175,7 @@ TEST_F(OutputRulesTest, AFormThatTakesTooLongEndsItsAnswer) {
     request_.grammar = std::make_shared<SlowForm>(each);
     OutputRules rules = Begin();
     for (uint32_t tokens = 1; tokens <= 40; ++tokens) {
-      const absl::Status taken = rules.Take(TokenId(9));
+      const absl::Status taken = rules.Take({TokenId(9)});
       if (taken.ok()) continue;
       EXPECT_EQ(taken.code(), absl::StatusCode::kResourceExhausted);
       EXPECT_THAT(std::string(taken.message()), HasSubstr("less ambiguous"));
@@ -185,6 +185,13 @@ TEST_F(OutputRulesTest, AFormThatTakesTooLongEndsItsAnswer) {
   };
   EXPECT_EQ(tokens_until_the_end(absl::Milliseconds(1)), 41U);
   EXPECT_EQ(tokens_until_the_end(absl::Milliseconds(60)), 3U);  // 240 ms for 3 tokens
+}
+
+TEST_F(OutputRulesTest, AnAnswerThatIsTakenOverAsksOnlyForWhatFollowsIt) {
+  request_.grammar = std::make_shared<SlowForm>(absl::Milliseconds(60));
+  OutputRules rules = Begin();
+  EXPECT_TRUE(rules.Take(std::vector<TokenId>(40, TokenId(9))).ok());  // one mask, not 40
+  EXPECT_EQ(rules.taken(), 40U);
 }
 
 }  // namespace

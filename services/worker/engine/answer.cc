@@ -14,15 +14,12 @@ absl::Status Answer::Start(Started started) {
 
 absl::Status Answer::Take(const model::SegmentOutput& output, Delivery::CacheStatsReader cache) {
   const bool finished = delivery_.Take(output, cache);
-  return finished ? absl::OkStatus() : rules_->Take(output.token);
+  return finished ? absl::OkStatus() : rules_->Take({&output.token, 1});
 }
 
 absl::Status Answer::Replay(const std::vector<TokenId>& tokens, Delivery::CacheStatsReader cache) {
   if (delivery_.Replay(tokens, cache)) return absl::OkStatus();
-  for (const TokenId token : tokens) {
-    if (absl::Status taken = rules_->Take(token); !taken.ok()) return taken;
-  }
-  return absl::OkStatus();
+  return rules_->Take(tokens);
 }
 
 }  // namespace folio::worker

@@ -79,25 +79,27 @@ absl::StatusOr<OutputRules> OutputRules::Begin(const SequenceRequest* request,
   if (!state.ok()) return state.status();
   rules.state_ = *std::move(state);
   rules.allowed_.resize(model::GrammarMaskWords(tokenizer->vocab_size()));
-  if (absl::Status status = rules.AdvanceForm(std::nullopt); !status.ok()) return status;
+  if (absl::Status status = rules.AdvanceForm({}); !status.ok()) return status;
   return rules;
 }
 
-absl::Status OutputRules::Take(TokenId token) {
-  ++taken_;
+absl::Status OutputRules::Take(absl::Span<const TokenId> tokens) {
+  taken_ += static_cast<uint32_t>(tokens.size());
   if (changes_->penalizes()) {
-    model::LogitEdit& edit = EditOf(token);
-    ++edit.in_answer;
-    edit.in_text = true;
+    for (const TokenId token : tokens) {
+      model::LogitEdit& edit = EditOf(token);
+      ++edit.in_answer;
+      edit.in_text = true;
+    }
   }
   KeepEndBack();
   if (state_ == nullptr) return absl::OkStatus();
-  return AdvanceForm(token);
+  return AdvanceForm(tokens);
 }
 
-absl::Status OutputRules::AdvanceForm(std::optional<TokenId> token) {
+absl::Status OutputRules::AdvanceForm(absl::Span<const TokenId> tokens) {
   const absl::Duration before = ThreadTime();
-  if (absl::Status status = UpdateAllowed(token); !status.ok()) return status;
+  if (absl::Status status = UpdateAllowed(tokens); !status.ok()) return status;
   form_time_ += ThreadTime() - before;
   if (form_time_ <= kFormTimeAhead + taken_ * kFormTimePerToken) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -107,14 +109,16 @@ absl::Status OutputRules::AdvanceForm(std::optional<TokenId> token) {
                    " a token, so give a format that is less ambiguous"));
 }
 
-absl::Status OutputRules::UpdateAllowed(std::optional<TokenId> token) {
-  const absl::Status accepted = token.has_value() ? state_->Accept(*token) : absl::OkStatus();
-  if (absl::IsInvalidArgument(accepted)) {
+absl::Status OutputRules::UpdateAllowed(absl::Span<const TokenId> tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    absl::Status accepted = state_->Accept(tokens[i]);
+    if (accepted.ok()) continue;
+    if (!absl::IsInvalidArgument(accepted)) return accepted;
     return absl::InternalError(
-        absl::StrCat("token ", taken_ - 1, " of the answer is ", token->value(),
+        absl::StrCat("token ", taken_ - tokens.size() + i, " of the answer is ", tokens[i].value(),
                      ", which its format does not allow: ", accepted.message()));
   }
-  return accepted.ok() ? state_->Mask(absl::MakeSpan(allowed_)) : accepted;
+  return state_->Mask(absl::MakeSpan(allowed_));
 }
 
 model::LogitEdits OutputRules::Edits(uint32_t output) const {

@@ -9,13 +9,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "services/base/ids.h"
 #include "services/model/executor/logit_edits.h"
 #include "services/model/tokenizer/grammar.h"
@@ -41,11 +41,11 @@ class OutputRules {
   static absl::StatusOr<OutputRules> Begin(const SequenceRequest* request,
                                            const model::Tokenizer* tokenizer);
 
-  // Takes the next token of the answer. INTERNAL if the format does not allow it, as it allows each
-  // token that was sampled by these rules. RESOURCE_EXHAUSTED if the format takes too much of the
-  // step loop's time, for which all other sequences wait. Other errors are those of
-  // model::GrammarState.
-  absl::Status Take(TokenId token);
+  // Takes the next tokens of the answer: one that was sampled, or all of an answer that a worker
+  // takes over. INTERNAL if the format does not allow one, as it allows each token that was sampled
+  // by these rules. RESOURCE_EXHAUSTED if the format takes too much of the step loop's time, for
+  // which all other sequences wait. Other errors are those of model::GrammarState.
+  absl::Status Take(absl::Span<const TokenId> tokens);
   uint32_t taken() const { return taken_; }
 
   // The edits for output number `output`, for which all tokens before it or all but one were taken.
@@ -60,9 +60,10 @@ class OutputRules {
   model::LogitEdit& EditOf(TokenId token);
   // Makes `early_` of `edits_`.
   void KeepEndBack();
-  // Brings the form past `token`, or to the first one without it, and updates `allowed_`.
-  absl::Status AdvanceForm(std::optional<TokenId> token);
-  absl::Status UpdateAllowed(std::optional<TokenId> token);
+  // Brings the form past these tokens, the newest ones, and updates `allowed_`. Only what may
+  // follow the last of them is asked for, because that takes most of the time.
+  absl::Status AdvanceForm(absl::Span<const TokenId> tokens);
+  absl::Status UpdateAllowed(absl::Span<const TokenId> tokens);
 
   const SequenceRequest* request_;
   const LogitChanges* changes_;
