@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "services/base/steady_time.h"
 #include "services/gateway/api.h"
 #include "services/gateway/api_keys.h"
@@ -19,6 +18,7 @@
 #include "services/metrics/process_metrics.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/lock_checks.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
@@ -144,14 +144,13 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
 
 int main(int argc, char** argv) {
   folio::ParseFlagsOrExit(argc, argv, kUsage);
+  folio::SkipLockCycleChecks();
   const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::gateway::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-gateway", flags.status());
   folio::TerminationSignals signals;
   folio::log::WriteInBackground();
   folio::LogForGrpc();
-  // Debian's Abseil looks for cycles of locks, under a lock of its own for the whole process.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   folio::log::Info("folio-gateway starts", {{"version", folio::BuildDescription()},
                                             {"descriptors", descriptors},
                                             {"threads", flags->http.threads},

@@ -15,6 +15,7 @@
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/listen_address.h"
+#include "services/runtime/lock_checks.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
@@ -76,6 +77,7 @@ void LogAddresses(const folio::manager::Server& server) {
 }
 
 int Run() {
+  folio::SkipLockCycleChecks();
   const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::manager::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());

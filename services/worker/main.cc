@@ -16,6 +16,7 @@
 #include "services/runtime/connection_limit.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/lock_checks.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/signals.h"
@@ -255,6 +256,7 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
 }
 
 int Run() {
+  folio::SkipLockCycleChecks();
   const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::worker::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-worker", flags.status());
