@@ -42,6 +42,9 @@ absl::StatusOr<std::string> ReadTokenize(const Json& body, bool* strings, v1::In
     const Json* values = fields.Object("chat_template_kwargs");
     if (values != nullptr) chat->set_template_arguments(JsonText(*values));
   } else if (auto prompt = fields.String("prompt"); prompt.has_value()) {
+    if (!fields.Bool("add_special_tokens").value_or(true)) {
+      fields.Fail("add_special_tokens", "may not be false, because a prompt has them here");
+    }
     input->set_text(*std::move(prompt));
   } else {
     fields.Fail("prompt", "or 'messages' is required");

@@ -144,6 +144,7 @@ FIELDS = {
     "cache with a huge share": chat("cache.prompt_share", cache={"prompt_share": 2}),
     "tokenize nothing": ("/tokenize", {}, 400, "prompt"),
     "tokenize a number": ("/tokenize", {"prompt": 5}, 400, "prompt"),
+    "tokenize without special tokens": ("/tokenize", {"prompt": "a", "add_special_tokens": False}, 400, "add_special_tokens"),
     "tokenize both": ("/tokenize", {"prompt": "a", "messages": HELLO}, 400, "prompt"),
     "detokenize nothing": ("/detokenize", {}, 400, "tokens"),
     "detokenize words": ("/detokenize", {"tokens": ["a"]}, 400, "tokens[0]"),
