@@ -137,40 +137,44 @@ void Generation::OnChunk(size_t index, const v1::TokenChunk& chunk) {
   if (!request_->record.first_token.has_value()) request_->record.first_token = request_->age();
   usage_.completion += static_cast<uint64_t>(chunk.tokens_size());
   Running& running = running_[index];
-  if (!call_.stream) {
-    for (const auto& logprob : chunk.logprobs()) running.choice.logprobs.push_back(logprob);
+  if (call_.tools == ToolParsing::kNone && call_.stream) {
+    return SendText(index, chunk.text(), PointersTo(chunk.logprobs()));
   }
+  // Text that may be part of a tool call waits, and so do its tokens' logprobs.
+  auto& logprobs = call_.stream ? running.unsent : running.choice.logprobs;
+  logprobs.insert(logprobs.end(), chunk.logprobs().begin(), chunk.logprobs().end());
   switch (call_.tools) {
     case ToolParsing::kNone:
-      return SendText(index, chunk.text(), chunk);
+      return SendText(index, chunk.text(), {});
     case ToolParsing::kTagged:
     case ToolParsing::kAny:
-      return TakeFound(index, running.tools.Feed(chunk.text()), chunk);
+      return TakeFound(index, running.tools.Feed(chunk.text()));
     case ToolParsing::kForced:
       return SendForced(index, chunk.text());
   }
 }
 
-void Generation::SendText(size_t index, absl::string_view text, const v1::TokenChunk& chunk) {
+void Generation::SendText(size_t index, absl::string_view text, Logprobs logprobs) {
   Running& running = running_[index];
   if (!call_.stream) {
     running.choice.text.append(text.data(), text.size());
     return;
   }
   // The token that ends the answer has no text.
-  if (!failure_.ok() || (text.empty() && chunk.logprobs().empty())) return;
+  if (!failure_.ok() || (text.empty() && logprobs.empty())) return;
   std::string events;
-  writer_.AppendText(static_cast<int>(index), text, chunk, running.chars, EachUsage(), &events);
+  writer_.AppendText(static_cast<int>(index), text, logprobs, running.chars, EachUsage(), &events);
   if (call_.top_logprobs.has_value()) running.chars += CountChars(text);
   Send(events);
 }
 
-void Generation::TakeFound(size_t index, ToolCallReader::Found found, const v1::TokenChunk& chunk) {
+void Generation::TakeFound(size_t index, ToolCallReader::Found found) {
   Running& running = running_[index];
   // Line breaks between calls do not belong to the text.
   const bool blank = absl::StripAsciiWhitespace(found.text).empty();
   if (!blank || (running.tools.count() == 0 && !found.text.empty())) {
-    SendText(index, found.text, chunk);
+    SendText(index, found.text, PointersTo(running.unsent));
+    running.unsent.clear();
   }
   for (ToolCall& call : found.calls) {
     if (!call_.parallel_tools && !running.choice.tool_calls.empty()) return;
@@ -179,11 +183,17 @@ void Generation::TakeFound(size_t index, ToolCallReader::Found found, const v1::
                                  .name = call.name,
                                  .arguments = call.arguments};
     running.choice.tool_calls.push_back(std::move(call));
-    if (!call_.stream || !failure_.ok()) continue;
-    std::string events;
-    writer_.AppendToolCall(static_cast<int>(index), piece, &events);
-    Send(events);
+    if (call_.stream && failure_.ok()) SendCall(index, piece);
   }
+}
+
+void Generation::SendCall(size_t index, const ToolCallPiece& piece) {
+  Running& running = running_[index];
+  std::string events;
+  writer_.AppendToolCall(static_cast<int>(index), piece, PointersTo(running.unsent), EachUsage(),
+                         &events);
+  running.unsent.clear();
+  Send(events);
 }
 
 void Generation::SendForced(size_t index, absl::string_view arguments) {
@@ -201,9 +211,7 @@ void Generation::SendForced(size_t index, absl::string_view arguments) {
     piece.id = calls.front().id;
     piece.name = calls.front().name;
   }
-  std::string events;
-  writer_.AppendToolCall(static_cast<int>(index), piece, &events);
-  Send(events);
+  SendCall(index, piece);
 }
 
 void Generation::OnEviction(size_t index, const v1::EvictionEvent& event) {
@@ -223,10 +231,11 @@ void Generation::OnFinished(size_t index, const v1::Finished& finished) {
     running.choice.kept = running.kept->layers();
   }
   if (call_.tools == ToolParsing::kTagged || call_.tools == ToolParsing::kAny)
-    TakeFound(index, running.tools.Finish(), {});
+    TakeFound(index, running.tools.Finish());
   if (!call_.stream || !failure_.ok()) return;
   std::string events;
-  writer_.AppendFinish(static_cast<int>(index), running.choice, EachUsage(), &events);
+  writer_.AppendFinish(static_cast<int>(index), running.choice, PointersTo(running.unsent),
+                       EachUsage(), &events);
   Send(events);
 }
 

@@ -50,6 +50,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     Choice choice;     // text and logprobs only if the answer is whole
     size_t chars = 0;  // of the text so far
     ToolCallReader tools;
+    std::vector<folio::v1::TokenLogprob> unsent;  // of tokens that no event has told of
     std::optional<client::KeptPositions> kept;
     bool named = false;  // the first piece of a forced tool call was sent
   };
@@ -67,10 +68,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void OnEviction(size_t index, const folio::v1::EvictionEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Parts of OnChunk and OnFinished.
-  void SendText(size_t index, absl::string_view text, const folio::v1::TokenChunk& chunk)
+  void SendText(size_t index, absl::string_view text, Logprobs logprobs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeFound(size_t index, ToolCallReader::Found found, const folio::v1::TokenChunk& chunk)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeFound(size_t index, ToolCallReader::Found found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendCall(size_t index, const ToolCallPiece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendForced(size_t index, absl::string_view arguments) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const std::string& events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -76,7 +76,7 @@ TEST(AnswerWriter, WritesChunks) {
   EXPECT_TRUE(Event(text)["choices"][0]["finish_reason"].is_null());
   Choice ended;
   ended.finished.set_reason(v1::FINISH_REASON_LENGTH);
-  writer.AppendFinish(0, ended, nullptr, &finish);
+  writer.AppendFinish(0, ended, {}, nullptr, &finish);
   EXPECT_EQ(Event(finish)["choices"][0]["finish_reason"], "length");
   writer.AppendUsage({1, 2}, &usage);
   EXPECT_TRUE(Event(usage)["choices"].empty());
@@ -88,7 +88,9 @@ TEST(AnswerWriter, WritesChunks) {
 }
 
 TEST(AnswerWriter, WritesToolCalls) {
-  const AnswerWriter writer(ACall(true), "id", 5, "m");
+  Call asked = ACall(true);
+  asked.top_logprobs = 0;
+  const AnswerWriter writer(asked, "id", 5, "m");
   Choice choice = AChoice();
   choice.text = "\n";
   choice.tool_calls.push_back({"call_1", "f", "{}"});
@@ -97,7 +99,10 @@ TEST(AnswerWriter, WritesToolCalls) {
   EXPECT_EQ(whole["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "f");
   EXPECT_EQ(whole["choices"][0]["finish_reason"], "tool_calls");
   std::string piece;
-  writer.AppendToolCall(0, {.index = 1, .id = "call_1", .name = "f", .arguments = "{\"a"}, &piece);
+  const v1::TokenLogprob logprob = Logprob("{", -0.5F);
+  writer.AppendToolCall(0, {.index = 1, .id = "call_1", .name = "f", .arguments = "{\"a"},
+                        std::vector{&logprob}, nullptr, &piece);
+  EXPECT_EQ(Event(piece)["choices"][0]["logprobs"]["content"][0]["token"], "{");
   const Json call = Event(piece)["choices"][0]["delta"]["tool_calls"][0];
   EXPECT_EQ(call["index"], 1);
   EXPECT_EQ(call["type"], "function");
@@ -128,7 +133,7 @@ TEST(AnswerWriter, ShowsTheCacheToThoseWhoAsk) {
   EXPECT_FALSE(whole["choices"][0]["cache"].contains("kept"));
   choice.kept = {{{0, 4}, {9, 12}}, {}};
   std::string finish;
-  AnswerWriter(call, "id", 5, "m").AppendFinish(0, choice, nullptr, &finish);
+  AnswerWriter(call, "id", 5, "m").AppendFinish(0, choice, {}, nullptr, &finish);
   EXPECT_EQ(Event(finish)["choices"][0]["cache"]["kept"], Json::parse("[[[0, 4], [9, 12]], []]"));
 }
 

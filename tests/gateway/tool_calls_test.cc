@@ -67,5 +67,25 @@ TEST(ToolCallReader, TagsInsideAWholeAnswerAreText) {
   EXPECT_EQ(reader.Finish().calls.at(0).arguments, R"({"a":"</tool_call><tool_call>"})");
 }
 
+TEST(ToolCallReader, AnAnswerThatIsCutOffIsACallOnceItsNameHasCome) {
+  const auto read = [](const std::string& answer) {
+    ToolCallReader reader;
+    reader.ExpectCall();
+    EXPECT_TRUE(reader.Feed(answer).calls.empty());
+    return reader.Finish();
+  };
+  for (const std::string none : {"", "{", R"({"na)", R"({"name": "f)", R"({"name": "f")"}) {
+    EXPECT_TRUE(read(none).calls.empty()) << none;
+    EXPECT_EQ(read(none).text, none);
+  }
+  for (const std::string early : {R"({"name": "f",)", R"({"name": "f", "argum)"}) {
+    EXPECT_EQ(read(early).calls.at(0).name, "f");
+    EXPECT_EQ(read(early).calls.at(0).arguments, "");
+  }
+  const ToolCallReader::Found found = read(R"({"name": "f", "arguments": {"a": "b, c)");
+  EXPECT_EQ(found.calls.at(0).arguments, R"({"a": "b, c)");
+  EXPECT_EQ(found.text, "");
+}
+
 }  // namespace
 }  // namespace folio::gateway

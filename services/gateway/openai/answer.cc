@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/client/policy_text.h"
 #include "services/gateway/openai/json_text.h"
-#include "services/gateway/openai/logprobs.h"
 
 namespace folio::gateway {
 namespace {
@@ -75,13 +74,6 @@ void AppendToolCalls(const std::vector<ToolCall>& calls, std::string* out) {
   *out += ']';
 }
 
-std::vector<const v1::TokenLogprob*> Pointers(const auto& logprobs) {
-  std::vector<const v1::TokenLogprob*> pointers;
-  pointers.reserve(static_cast<size_t>(logprobs.size()));
-  for (const v1::TokenLogprob& logprob : logprobs) pointers.push_back(&logprob);
-  return pointers;
-}
-
 void AppendMessage(const Choice& choice, std::string* out) {
   *out += "\"message\":{\"role\":\"assistant\",\"content\":";
   const bool only_calls =
@@ -125,6 +117,17 @@ AnswerWriter::AnswerWriter(const Call& call, absl::string_view id, int64_t creat
   head(chat_ ? "chat.completion.chunk" : "text_completion", &chunk_);
 }
 
+void AnswerWriter::AppendLogprobs(Logprobs logprobs, size_t chars, std::string* out) const {
+  *out += ",\"logprobs\":";
+  if (!top_logprobs_.has_value() || logprobs.empty()) {
+    *out += "null";
+  } else if (chat_) {
+    AppendChatLogprobs(logprobs, *top_logprobs_, out);
+  } else {
+    AppendCompletionLogprobs(logprobs, *top_logprobs_, chars, out);
+  }
+}
+
 void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string* out) const {
   absl::StrAppend(out, "{\"index\":", index, ",");
   if (chat_) {
@@ -133,14 +136,7 @@ void AnswerWriter::AppendChoice(size_t index, const Choice& choice, std::string*
     *out += "\"text\":";
     AppendJsonString(choice.text, out);
   }
-  *out += ",\"logprobs\":";
-  if (!top_logprobs_.has_value()) {
-    *out += "null";
-  } else if (chat_) {
-    AppendChatLogprobs(Pointers(choice.logprobs), *top_logprobs_, out);
-  } else {
-    AppendCompletionLogprobs(Pointers(choice.logprobs), *top_logprobs_, 0, out);
-  }
+  AppendLogprobs(PointersTo(choice.logprobs), 0, out);
   AppendEnd(choice, out);
   *out += '}';
 }
@@ -191,25 +187,19 @@ void AnswerWriter::AppendRole(int index, const TokenUsage* usage, std::string* o
   EndChunk(usage, out);
 }
 
-void AnswerWriter::AppendText(int index, absl::string_view text, const v1::TokenChunk& chunk,
-                              size_t chars, const TokenUsage* usage, std::string* out) const {
+void AnswerWriter::AppendText(int index, absl::string_view text, Logprobs logprobs, size_t chars,
+                              const TokenUsage* usage, std::string* out) const {
   BeginChunk(index, out);
   *out += chat_ ? "\"delta\":{\"content\":" : "\"text\":";
   AppendJsonString(text, out);
   if (chat_) *out += '}';
-  *out += ",\"logprobs\":";
-  if (!top_logprobs_.has_value() || chunk.logprobs().empty()) {
-    *out += "null";
-  } else if (chat_) {
-    AppendChatLogprobs(Pointers(chunk.logprobs()), *top_logprobs_, out);
-  } else {
-    AppendCompletionLogprobs(Pointers(chunk.logprobs()), *top_logprobs_, chars, out);
-  }
+  AppendLogprobs(logprobs, chars, out);
   *out += ",\"finish_reason\":null";
   EndChunk(usage, out);
 }
 
-void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, std::string* out) const {
+void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, Logprobs logprobs,
+                                  const TokenUsage* usage, std::string* out) const {
   BeginChunk(index, out);
   absl::StrAppend(out, "\"delta\":{\"tool_calls\":[{\"index\":", piece.index);
   if (!piece.id.empty()) {
@@ -225,15 +215,17 @@ void AnswerWriter::AppendToolCall(int index, const ToolCallPiece& piece, std::st
   }
   *out += "\"arguments\":";
   AppendJsonString(piece.arguments, out);
-  *out += "}}]},\"logprobs\":null,\"finish_reason\":null";
-  EndChunk(nullptr, out);
+  *out += "}}]}";
+  AppendLogprobs(logprobs, 0, out);
+  *out += ",\"finish_reason\":null";
+  EndChunk(usage, out);
 }
 
-void AnswerWriter::AppendFinish(int index, const Choice& choice, const TokenUsage* usage,
-                                std::string* out) const {
+void AnswerWriter::AppendFinish(int index, const Choice& choice, Logprobs logprobs,
+                                const TokenUsage* usage, std::string* out) const {
   BeginChunk(index, out);
   *out += chat_ ? "\"delta\":{}" : "\"text\":\"\"";
-  *out += ",\"logprobs\":null";
+  AppendLogprobs(logprobs, 0, out);
   AppendEnd(choice, out);
   EndChunk(usage, out);
 }

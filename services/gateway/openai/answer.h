@@ -13,6 +13,7 @@
 #include "folio/v1/inference.pb.h"
 #include "services/client/kept_positions.h"
 #include "services/gateway/openai/call.h"
+#include "services/gateway/openai/logprobs.h"
 #include "services/gateway/openai/tool_calls.h"
 
 namespace folio::gateway {
@@ -47,12 +48,14 @@ class AnswerWriter {
   // Each appends one event of a stream, "data: {...}\n\n". The role is the first of a chat's
   // choice. `usage` is null unless each chunk has it.
   void AppendRole(int index, const TokenUsage* usage, std::string* out) const;
-  // `chars` are the characters of the choice's text before this one.
-  void AppendText(int index, absl::string_view text, const folio::v1::TokenChunk& chunk,
-                  size_t chars, const TokenUsage* usage, std::string* out) const;
-  void AppendToolCall(int index, const ToolCallPiece& piece, std::string* out) const;
+  // `logprobs` are of tokens that no event before had. `chars` are the characters of the choice's
+  // text before this one.
+  void AppendText(int index, absl::string_view text, Logprobs logprobs, size_t chars,
+                  const TokenUsage* usage, std::string* out) const;
+  void AppendToolCall(int index, const ToolCallPiece& piece, Logprobs logprobs,
+                      const TokenUsage* usage, std::string* out) const;
   // Reads no text and no logprobs of the choice.
-  void AppendFinish(int index, const Choice& choice, const TokenUsage* usage,
+  void AppendFinish(int index, const Choice& choice, Logprobs logprobs, const TokenUsage* usage,
                     std::string* out) const;
   void AppendUsage(const TokenUsage& usage, std::string* out) const;
   static void AppendError(absl::string_view error_body, std::string* out);
@@ -61,6 +64,8 @@ class AnswerWriter {
  private:
   void BeginChunk(int index, std::string* out) const;
   void EndChunk(const TokenUsage* usage, std::string* out) const;
+  // The field, null without logprobs.
+  void AppendLogprobs(Logprobs logprobs, size_t chars, std::string* out) const;
   void AppendChoice(size_t index, const Choice& choice, std::string* out) const;
   // Why a choice ended, and its costs in the cache.
   void AppendEnd(const Choice& choice, std::string* out) const;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -17,6 +18,13 @@ namespace folio::gateway {
 inline constexpr char kUnknownLogprob[] = "-9999.0";
 
 using Logprobs = absl::Span<const folio::v1::TokenLogprob* const>;
+// Of a vector or a repeated field, which is borrowed.
+std::vector<const folio::v1::TokenLogprob*> PointersTo(const auto& logprobs) {
+  std::vector<const folio::v1::TokenLogprob*> pointers;
+  pointers.reserve(static_cast<size_t>(logprobs.size()));
+  for (const folio::v1::TokenLogprob& logprob : logprobs) pointers.push_back(&logprob);
+  return pointers;
+}
 
 // The object of a chat, with a list "content" that has an object for each token.
 void AppendChatLogprobs(Logprobs tokens, uint32_t top, std::string* out);

@@ -1,11 +1,13 @@
 #include "services/gateway/openai/tool_calls.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "services/gateway/openai/ids.h"
 #include "services/gateway/openai/json_text.h"
 
@@ -21,6 +23,28 @@ size_t PossibleStart(absl::string_view text, absl::string_view tag) {
     if (absl::EndsWith(text, tag.substr(0, size))) return size;
   }
   return 0;
+}
+
+// Takes `"key":` from the beginning, with white space where JSON has it.
+bool ConsumeKey(absl::string_view key, absl::string_view* json) {
+  *json = absl::StripLeadingAsciiWhitespace(*json);
+  if (!absl::ConsumePrefix(json, absl::StrCat("\"", key, "\""))) return false;
+  *json = absl::StripLeadingAsciiWhitespace(*json);
+  if (!absl::ConsumePrefix(json, ":")) return false;
+  *json = absl::StripLeadingAsciiWhitespace(*json);
+  return true;
+}
+
+// The call whose JSON was cut off somewhere in its arguments, which are the last field.
+std::optional<ToolCall> CutOffCall(absl::string_view json) {
+  json = absl::StripLeadingAsciiWhitespace(json);
+  if (!absl::ConsumePrefix(&json, "{") || !ConsumeKey("name", &json)) return std::nullopt;
+  const size_t end = json.find(',');  // names of functions have no comma
+  const auto name = ParseJson(json.substr(0, end));
+  if (end == absl::string_view::npos || !name.ok() || !name->is_string()) return std::nullopt;
+  json.remove_prefix(end + 1);
+  if (!ConsumeKey("arguments", &json)) json = "";
+  return ToolCall{NewToolCallId(), name->get<std::string>(), std::string(json)};
 }
 
 }  // namespace
@@ -79,6 +103,12 @@ ToolCallReader::Found ToolCallReader::Finish() {
   const std::string held = std::exchange(held_, {});
   if (untagged_) {
     AddCall(held, held, &found);
+    if (!found.calls.empty()) return found;
+    if (auto call = CutOffCall(held); call.has_value()) {
+      found.text.clear();
+      found.calls.push_back(*std::move(call));
+      ++count_;
+    }
   } else if (absl::StartsWith(held, kOpen)) {
     AddCall(absl::string_view(held).substr(kOpen.size()), held, &found);
   } else {

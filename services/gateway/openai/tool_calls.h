@@ -40,7 +40,8 @@ class ToolCallReader {
   // when its closing tag has come.
   Found Feed(absl::string_view text);
   // The answer has ended. A call without its closing tag counts if its JSON is whole, and is text
-  // otherwise.
+  // otherwise. An answer that is one call may have been cut off: what has come of its arguments
+  // counts once its name has.
   Found Finish();
   // Calls found so far.
   size_t count() const { return count_; }

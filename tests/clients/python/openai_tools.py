@@ -80,3 +80,24 @@ def test_tools_may_be_offered_and_not_used(client, model):
     for choice in ("auto", "none", openai.omit):
         answer = client.chat.completions.create(**{**ASKED, "model": model, "tools": [SAVE], "tool_choice": choice})
         assert answer.choices[0].message.content and answer.choices[0].finish_reason in ("stop", "length")
+
+
+def test_streamed_calls_have_all_logprobs(client, model):
+    for choice in (NAMED, "required", "auto"):
+        asked = {**ASKED, "model": model, "tools": [SAVE], "tool_choice": choice, "max_tokens": 30, "logprobs": True}
+        whole = client.chat.completions.create(**asked)
+        chunks = [chunk for chunk in client.chat.completions.create(**asked, stream=True) if chunk.choices[0].logprobs]
+        pieces = [one.token for chunk in chunks for one in chunk.choices[0].logprobs.content]
+        assert pieces == [one.token for one in whole.choices[0].logprobs.content] and len(pieces) == whole.usage.completion_tokens
+
+
+def test_a_call_that_is_cut_off_has_what_has_come(client, model):
+    for choice in (NAMED, "required"):
+        asked = {**ASKED, "model": model, "tools": [SAVE], "tool_choice": choice}
+        whole = client.chat.completions.create(**asked)
+        cut = client.chat.completions.create(**{**asked, "max_tokens": whole.usage.completion_tokens - 3}).choices[0]
+        (call,) = cut.message.tool_calls
+        assert cut.finish_reason == "length" and call.function.name == "save" and cut.message.content is None
+        before = whole.choices[0].message.tool_calls[0].function.arguments
+        said, cut_off = before.replace(" ", ""), call.function.arguments.replace(" ", "")
+        assert said.startswith(cut_off) and 0 < len(cut_off) < len(said)
