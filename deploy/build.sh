@@ -9,6 +9,10 @@ shift
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 # Without these it would not keep what was compiled with precompiled headers.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
+# A precompiled header has 350 MB, which it would otherwise read for each file that uses it.
+export CCACHE_INODECACHE=1
+# Other people's crates are compiled once for all checkouts. A cargo before 1.91 takes no notice.
+export CARGO_BUILD_BUILD_DIR=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}/cargo
 options=()
 cmake=cmake
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
