@@ -111,7 +111,7 @@ def test_a_missing_or_old_node_is_installed(tmp_path, node):
 
 def test_set_up_and_build_look_for_the_same_cargo():
     packages = (ROOT / "deploy/packages.sh").read_text()
-    build = (ROOT / "services/model/tokenizer/CMakeLists.txt").read_text()
+    build = (ROOT / "deploy/cargo.cmake").read_text()
     assert (re.search(r"FOLIO_CARGO_NAMES=\(([^)]*)\)", packages)[1].split()
             == re.search(r"foreach\(name (cargo [^)]*)\)", build)[1].split())
     assert (re.search(r"FOLIO_RUST_MINIMUM=(\S+)", packages)[1]
