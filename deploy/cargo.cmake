@@ -49,8 +49,8 @@ if(EXISTS ${own_rustc})
 endif()
 
 # folio_crate(NAME FOLDER folder LIBRARY library SOURCES sources COMMENT comment)
-# Makes the imported library NAME of the crate in `folder`, whose [lib] is named `library`. What includes its C header
-# depends on NAME_cargo. A program may link one such library and not two, because each has Rust's standard library inside.
+# Makes the imported library NAME of the crate in `folder`, whose [lib] is named `library`. A program may link one such
+# library and not two, because each has Rust's standard library inside.
 # The crates share a target folder, in which names of libraries have to differ. Only one cargo runs at a time.
 function(folio_crate name)
   cmake_parse_arguments(crate "" "FOLDER;LIBRARY;COMMENT" "SOURCES" ${ARGN})
