@@ -12,10 +12,12 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRATE = ROOT / "services/model/tokenizer/ffi"
 COMPILED, LINKED = "compiled in", "shared library"
-# cargo's library; a program that links it has the crates inside.
-CRATES_LIBRARY = "libfolio_tokenizer_ffi.a"
+# cargo's libraries, and the crate of ours that each is made of; a program that links one has the crates inside.
+CRATES = {"libfolio_query_ffi.a": ROOT / "services/cli/query",
+          "libfolio_tokenizer_ffi.a": ROOT / "services/model/tokenizer/ffi"}
+# Licences of crates whose packages have no file with it.
+TEXTS = pathlib.Path(__file__).resolve().parent / "texts"
 # The console's page as C++, and the lock of what it is made of.
 PAGE, PAGE_LOCK = "page_files.cc.o", ROOT / "services/console/package-lock.json"
 # A library of other people inside a wheel: its folder there, and a header that says its version and licence.
@@ -133,14 +135,14 @@ def is_macro(package):
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 
-def crates(build):
+def crates(build, crate):
     """Rust's standard library, and the crates that cargo resolves for this machine and compiles in."""
     cargo, rustc = rust_tools(build)
     compiler = said(rustc, "-vV")
     release, target = (re.search(rf"{key}: (\S+)", compiler)[1] for key in ("release", "host"))
     yield Part("generic", "rust-std", release, "rust-std", COMPILED, "MIT OR Apache-2.0")
     told = json.loads(said(cargo, "metadata", "--locked", "--format-version=1", f"--filter-platform={target}",
-                           "--manifest-path", CRATE / "Cargo.toml", RUSTC=os.fspath(rustc)))
+                           "--manifest-path", crate / "Cargo.toml", RUSTC=os.fspath(rustc)))
     packages = {package["id"]: package for package in told["packages"]}
     nodes = {node["id"]: node for node in told["resolve"]["nodes"]}
     reached, todo = set(), [told["resolve"]["root"]]
@@ -156,8 +158,9 @@ def crates(build):
         package = packages[one]
         # Old manifests write "MIT/Apache-2.0".
         licence = (package["license"] or "").replace("/", " OR ")
+        texts = licence_texts(pathlib.Path(package["manifest_path"]).parent)
         yield Part("cargo", package["name"], package["version"], package["name"], COMPILED, licence,
-                   licence_texts(pathlib.Path(package["manifest_path"]).parent))
+                   texts or tuple(TEXTS.glob(f"{package['name']}.txt")))
 
 
 def page_parts(folder):
@@ -245,8 +248,9 @@ def program_parts(build, target):
     from_wheels, unknown = wheel_parts((static - known.keys()) | foreign)
     if unknown:
         raise SystemExit(f"sbom: nothing says where these parts of {target} come from: {', '.join(sorted(unknown)[:5])}")
-    if any(name.endswith(CRATES_LIBRARY) for name in read):
-        parts |= set(crates(build))
+    for library, crate in CRATES.items():
+        if any(name.endswith(library) for name in read):
+            parts |= set(crates(build, crate))
     if any(name.endswith(PAGE) for name in objects):
         parts |= set(page_parts(build / "services/gateway/page"))
     return parts | linked | from_wheels

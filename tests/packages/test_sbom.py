@@ -15,9 +15,9 @@ BUILD = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve(
 CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
                      pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")
 # sbom.py works from its own place in the tree, so a copy of the tree's parts that it reads takes a changed table.
-CRATE = "services/model/tokenizer/ffi"
-READ = ["deploy/sbom", "deploy/cuda_wheels.sh", f"{CRATE}/Cargo.toml", f"{CRATE}/Cargo.lock", f"{CRATE}/src",
-        "services/console/package-lock.json"]
+CRATES = ["services/cli/query", "services/model/tokenizer/ffi"]
+READ = ["deploy/sbom", "deploy/cuda_wheels.sh", "services/console/package-lock.json",
+        *(f"{crate}/{name}" for crate in CRATES for name in ("Cargo.toml", "Cargo.lock", "src"))]
 
 pytestmark = [
     pytest.mark.skipif(not (BUILD / "bin/folioctl").exists(), reason=f"{BUILD} has no programs: NO BILL WAS MADE"),
@@ -67,6 +67,10 @@ def test_each_crate_of_the_lock_that_is_compiled_in_is_listed(made):
     assert {"tokenizers", "minijinja", "minijinja-contrib", "serde_json", "regex", "rust-std"} <= listed.keys()
     assert not {"syn", "quote", "proc-macro2", "darling"} & listed.keys(), "these run in the compiler"
     assert listed["tokenizers"] == [("Apache-2.0", "compiled in")]
+    assert "jmespath" not in listed, "it is in folioctl"
+    listed = parts(made, "folioctl")
+    assert listed["jmespath"] == [("MIT", "compiled in")] and {"serde_json", "rust-std"} <= listed.keys()
+    assert not {"tokenizers", "slug", "deunicode"} & listed.keys(), "these are in the worker, or run while it is built"
 
 
 def test_shared_libraries_are_those_of_the_loader(made):
@@ -101,6 +105,14 @@ def test_licence_texts_come_along(made):
     for name in ("tokenizers", "nom", "nlohmann-json3-dev", "memchr"):
         assert name in listed and f"\n{name} " in f"\n{text}", name
     assert "Permission is hereby granted, free of charge" in text
+
+
+def test_every_crate_has_the_text_of_its_licence(made):
+    for package in ("folioctl", "folio-worker"):
+        text = gzip.decompress((made / package / "third-party-licences.gz").read_bytes()).decode()
+        bill = json.loads((made / package / "sbom.json").read_text())
+        crates = [one["name"] for one in bill["components"] if one["purl"].startswith("pkg:cargo/")]
+        assert crates and not [name for name in crates if f"\n{name} " not in f"\n{text}"]
 
 
 def test_a_library_inside_a_wheel_is_a_part_of_its_own(monkeypatch, tmp_path):
