@@ -68,11 +68,12 @@ void Answer::Add(const GenerateResponse& event) {
 }
 
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          const client::CallOptions& options, OutputFormat format,
+                          const client::CallOptions& options, const Output& output,
                           Terminal& terminal, Answer* answer) {
   const Interrupts::Scope scope(&terminal.interrupts,
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });
   ProgressLine progress(terminal);
+  absl::Status written;
   absl::Status status = client.Generate(
       request,
       [&](const GenerateResponse& event) {
@@ -82,16 +83,17 @@ absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateReque
         } else {
           progress.Clear();
         }
-        if (IsStructured(format)) {
-          terminal.out << StreamItem(event, format) << std::flush;
+        if (output.structured()) {
+          written = WriteItem(event, output, terminal.out);
         } else if (event.has_chunk()) {
           terminal.out << terminal.Printable(event.chunk().text()) << std::flush;
         }
-        return true;
+        return written.ok();
       },
       options);
   progress.Clear();
-  if (!IsStructured(format) && !answer->text.empty() && answer->text.back() != '\n')
+  if (!written.ok()) return written;
+  if (!output.structured() && !answer->text.empty() && answer->text.back() != '\n')
     terminal.out << "\n";
   terminal.out << std::flush;
   return status;

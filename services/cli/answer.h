@@ -30,9 +30,9 @@ struct Answer {
 
 // Runs `request` and shows prefill progress if err is a terminal, and text as it comes (in a format
 // for programs, each event). An interrupt cancels it. `answer` has all events that came, also
-// after a failure.
+// after a failure. INVALID_ARGUMENT: the query does not fit an event, which ends the generation.
 absl::Status StreamAnswer(client::Client& client, const folio::v1::GenerateRequest& request,
-                          const client::CallOptions& options, OutputFormat format,
+                          const client::CallOptions& options, const Output& output,
                           Terminal& terminal, Answer* answer);
 
 // The generation's costs as a table of facts.

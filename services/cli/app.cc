@@ -58,7 +58,8 @@ void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
                  "$FOLIO_CONTEXT or the current one. An address is the first one of --address,\n"
                  "--context, the variables, the default context and the default");
   app.add_option_function<std::string>(
-         "--output", [&context](const std::string& name) { context.output = FormatNamed(name); },
+         "--output",
+         [&context](const std::string& name) { context.output.format = FormatNamed(name); },
          "table, wide (a table with further columns), json or yaml (the protocol's messages, one\n"
          "event per line or document for generate, chat and events)")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))

@@ -119,18 +119,21 @@ absl::Status OpenFile(const std::string& name, std::ofstream* file) {
 
 absl::Status Show(const ResultsFlags& flags, const Context& context, const BenchReport& report,
                   std::ofstream& file) {
-  std::ostream& out = context.terminal.out;
-  const bool json_only = flags.json == "-" || context.structured();
-  if (json_only) {
-    const bool yaml = context.output == OutputFormat::kYaml;
-    out << (yaml ? ToYaml(nlohmann::ordered_json::parse(BenchJson(report))) : BenchJson(report));
+  const std::string json = BenchJson(report);
+  absl::Status status;
+  if (context.structured()) {
+    status = context.Print(nlohmann::ordered_json::parse(json));
   } else {
-    out << RenderBench(report, context.terminal);
+    context.terminal.out << (flags.json == "-" ? json : RenderBench(report, context.terminal));
   }
-  if (!file.is_open()) return absl::OkStatus();
-  file << BenchJson(report) << std::flush;
-  if (file) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("--json ", flags.json, " could not be written whole"));
+  // The file has all of it, also where the query does not fit.
+  if (!file.is_open()) return status;
+  file << json << std::flush;
+  if (!file) {
+    status.Update(
+        absl::DataLossError(absl::StrCat("--json ", flags.json, " could not be written whole")));
+  }
+  return status;
 }
 
 absl::Status Bench(const BenchFlags& flags, Context& context) {

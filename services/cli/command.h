@@ -22,12 +22,13 @@ namespace folio::cli {
 struct Context {
   Terminal& terminal;
   std::string address = {};  // if empty, the environment's or the default of the process
-  OutputFormat output = OutputFormat::kTable;
+  Output output = {};
   absl::Duration timeout = absl::InfiniteDuration();
   // The settings of the named context, and whether a flag named it.
   NamedContext named = {};
   bool named_by_flag = false;
   bool needs_addresses = true;  // false for a command that talks to no process
+  bool gives_data = true;       // false for one that prints text whatever --output says
 
   // Set by the command that was named; run after parsing.
   std::function<absl::Status()> action = {};
@@ -35,8 +36,13 @@ struct Context {
   // Reads the named context: `name`, or $FOLIO_CONTEXT, or the current one of the file. NOT_FOUND:
   // there is no such context. The errors of ContextFile::Read.
   absl::Status UseNamed(const std::string& name);
-  bool structured() const { return IsStructured(output); }
-  bool wide() const { return output == OutputFormat::kWide; }
+  bool structured() const { return output.structured(); }
+  bool wide() const { return output.format == OutputFormat::kWide; }
+  // The answer for programs, see output.h.
+  template <typename Answer>
+  absl::Status Print(const Answer& answer) const {
+    return WriteDocument(answer, output, terminal.out);
+  }
   std::string WorkerAddress() const;
   std::string ManagerAddress() const;
   absl::StatusOr<std::unique_ptr<client::Client>> ConnectWorker() const;

@@ -185,9 +185,11 @@ absl::Status Compare(const CompareFlags& flags, Context& context) {
   absl::Status status;
   for (const Run& run : runs) status.Update(run.status);
   if (context.structured()) {
-    context.terminal.out << Document(ComparisonJson(runs, flags), context.output);
+    absl::Status printed = context.Print(ComparisonJson(runs, flags));
+    printed.Update(status);
+    return printed;
   }
-  if (context.structured() || absl::IsCancelled(status)) return status;
+  if (absl::IsCancelled(status)) return status;
   context.terminal.out << "\n" << RenderComparison(runs, flags, context.terminal);
   status.Update(ShowMaps(**client, context, flags, runs));
   return status;

@@ -24,10 +24,9 @@ absl::Status View(Context& context) {
   const auto file = ContextFile::Read();
   if (!file.ok()) return file.status();
   // The file itself is JSON.
-  const bool yaml = context.output == OutputFormat::kYaml;
-  context.terminal.out << Document(file->ToJson(),
-                                   yaml ? OutputFormat::kYaml : OutputFormat::kJson);
-  return absl::OkStatus();
+  Output output = context.output;
+  if (!output.structured()) output.format = OutputFormat::kJson;
+  return WriteDocument(file->ToJson(), output, context.terminal.out);
 }
 
 absl::Status GetContexts(Context& context) {

@@ -51,12 +51,14 @@ std::string RenderChecks(const Checks& checks, const Terminal& terminal) {
 absl::Status Doctor(Context& context) {
   const Diagnosis found = Diagnose(context, Host());
   Terminal& terminal = context.terminal;
+  absl::Status status;
   if (context.structured()) {
-    terminal.out << Document(ToJson(found.checks), context.output);
+    status = context.Print(ToJson(found.checks));
   } else {
     terminal.out << terminal.Printable(RenderChecks(found.checks, terminal));
   }
-  return Verdict(found);
+  status.Update(Verdict(found));
+  return status;
 }
 
 // A flag's value that might be a secret.
@@ -153,9 +155,7 @@ absl::Status Bundle(const std::string& path, Context& context) {
     for (const ArchiveFile& file : files) {
       names.push_back({{"name", file.name}, {"bytes", file.contents.size()}});
     }
-    context.terminal.out << Document(nlohmann::ordered_json{{"file", path}, {"contents", names}},
-                                     context.output);
-    return absl::OkStatus();
+    return context.Print(nlohmann::ordered_json{{"file", path}, {"contents", names}});
   }
   Table table({{"file"}, {"size", kRight}});
   for (const ArchiveFile& file : files) {

@@ -138,9 +138,12 @@ absl::Status ShowEvents(const EventFlags& flags, Context& context) {
                                 [cancellation = options.cancellation] { cancellation.Cancel(); });
   client::EventStream events = (*client)->WatchEvents(*request, options);
   while (const auto response = events.Next()) {
-    terminal.out << (context.structured() ? StreamItem(*response, context.output)
-                                          : terminal.Printable(Line(*response)) + "\n")
-                 << std::flush;
+    if (!context.structured()) {
+      terminal.out << terminal.Printable(Line(*response)) << "\n" << std::flush;
+      continue;
+    }
+    absl::Status status = WriteItem(*response, context.output, terminal.out);
+    if (!status.ok()) return status;
   }
   if (events.status().ok() && flags.follow) terminal.err << "The manager has ended.\n";
   return events.status();

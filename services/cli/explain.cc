@@ -94,9 +94,8 @@ absl::Status Explain(const ExplainFlags& flags, bool own, Context& context) {
   if (!client.ok()) return client.status();
   const auto explained = (*client)->ExplainEviction(request, context.Call());
   if (!explained.ok()) return explained.status();
-  context.terminal.out << (context.structured()
-                               ? Document(*explained, context.output)
-                               : RenderExplanation(*explained, flags, context.terminal));
+  if (context.structured()) return context.Print(*explained);
+  context.terminal.out << RenderExplanation(*explained, flags, context.terminal);
   return absl::OkStatus();
 }
 

@@ -60,12 +60,14 @@ absl::Status CheckHealth(Context& context) {
                     {"serving", ok},
                     {"reason", why}});
   }
+  absl::Status status;
   if (context.structured()) {
-    context.terminal.out << Document(json, context.output);
+    status = context.Print(json);
   } else {
     context.terminal.out << table.Render(context.terminal);
   }
-  return Summary(findings);
+  status.Update(Summary(findings));
+  return status;
 }
 
 }  // namespace

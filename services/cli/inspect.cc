@@ -16,10 +16,7 @@ absl::Status ShowModel(Context& context) {
   const auto model = (*client)->GetModel(context.Call());
   if (!model.ok()) return model.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*model, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*model);
   const auto& layout = model->layout();
   Table table = Table::Facts();
   table.Row({"model", layout.model()});
@@ -50,10 +47,7 @@ absl::Status ShowSequences(Context& context) {
   const auto list = (*client)->ListSequences(context.Call());
   if (!list.ok()) return list.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*list, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*list);
   if (list->sequences().empty()) {
     out << "No sequence is open.\n";
     return absl::OkStatus();

@@ -72,6 +72,13 @@ Json Parse(const google::protobuf::Message& message) {
   return Json::parse(client::MessageJson(message));
 }
 
+absl::Status WriteSelected(const std::string& json, const Output& output, std::ostream& out) {
+  const auto selected = output.query->Apply(json);
+  if (!selected.ok()) return selected.status();
+  out << Document(Json::parse(*selected), output.format);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string ToYaml(const Json& value) {
@@ -94,6 +101,38 @@ std::string Document(const Json& value, OutputFormat format) {
 std::string StreamItem(const google::protobuf::Message& message, OutputFormat format) {
   if (format == OutputFormat::kYaml) return absl::StrCat("---\n", ToYaml(Parse(message)));
   return absl::StrCat(client::MessageJson(message), "\n");
+}
+
+absl::Status WriteDocument(const google::protobuf::Message& message, const Output& output,
+                           std::ostream& out) {
+  if (output.query != nullptr) {
+    return WriteSelected(client::MessageJson(message), output, out);
+  }
+  out << Document(message, output.format);
+  return absl::OkStatus();
+}
+
+absl::Status WriteDocument(const Json& value, const Output& output, std::ostream& out) {
+  if (output.query != nullptr) return WriteSelected(Dump(value, -1), output, out);
+  out << Document(value, output.format);
+  return absl::OkStatus();
+}
+
+absl::Status WriteItem(const google::protobuf::Message& message, const Output& output,
+                       std::ostream& out) {
+  if (output.query == nullptr) {
+    out << StreamItem(message, output.format) << std::flush;
+    return absl::OkStatus();
+  }
+  const auto selected = output.query->Apply(client::MessageJson(message));
+  if (!selected.ok()) return selected.status();
+  if (*selected == "null") return absl::OkStatus();
+  if (output.format == OutputFormat::kYaml) {
+    out << "---\n" << ToYaml(Json::parse(*selected)) << std::flush;
+  } else {
+    out << *selected << "\n" << std::flush;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace folio::cli

@@ -1,14 +1,19 @@
-// OutputFormat is the form of a command's answer, which --output chooses. These functions write
-// messages and JSON values in the forms for programs. YAML has the same names and values as JSON,
-// so that a reader may switch between the two.
+// Output is the form of a command's answer, which --output and --query choose. These functions
+// write messages and JSON values in the forms for programs. YAML has the same names and values as
+// JSON, so that a reader may switch between the two.
 #ifndef FOLIO_SERVICES_CLI_OUTPUT_H_
 #define FOLIO_SERVICES_CLI_OUTPUT_H_
 
 #include <google/protobuf/message.h>
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <ostream>
 #include <string>
+
+#include "absl/status/status.h"
+#include "services/cli/json_query.h"
 
 namespace folio::cli {
 
@@ -24,7 +29,25 @@ inline bool IsStructured(OutputFormat format) {
   return format == OutputFormat::kJson || format == OutputFormat::kYaml;
 }
 
-// The whole answer of a command, which ends in a line break. Precondition: IsStructured(format).
+struct Output {
+  OutputFormat format = OutputFormat::kTable;
+  std::shared_ptr<const JsonQuery> query = nullptr;  // or null, for all of the answer
+
+  bool structured() const { return IsStructured(format); }
+};
+
+// Writes the whole answer of a command, or what the query selects of it. After INVALID_ARGUMENT,
+// because the query does not fit it, nothing was written. Precondition: output.structured().
+absl::Status WriteDocument(const google::protobuf::Message& message, const Output& output,
+                           std::ostream& out);
+absl::Status WriteDocument(const nlohmann::ordered_json& value, const Output& output,
+                           std::ostream& out);
+// Writes one of many messages and flushes. As above, but a query that gives null leaves the message
+// out.
+absl::Status WriteItem(const google::protobuf::Message& message, const Output& output,
+                       std::ostream& out);
+
+// All of an answer, which ends in a line break. Precondition: IsStructured(format).
 std::string Document(const google::protobuf::Message& message, OutputFormat format);
 std::string Document(const nlohmann::ordered_json& value, OutputFormat format);
 

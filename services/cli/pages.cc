@@ -31,8 +31,7 @@ absl::Status ShowPages(const PagesFlags& flags, Context& context) {
   if (context.structured()) {
     folio::v1::ListPagesResponse all;
     all.mutable_runs()->Add(runs->begin(), runs->end());
-    out << Document(all, context.output);
-    return absl::OkStatus();
+    return context.Print(all);
   }
   const PoolMap map(*runs);
   if (map.counts().total == 0) {

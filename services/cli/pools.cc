@@ -87,10 +87,7 @@ absl::Status ShowPools(Context& context) {
   const auto pools = (*client)->ListPools(context.Call());
   if (!pools.ok()) return pools.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*pools, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*pools);
   const std::string manager = RenderManager((*client)->GetManager(context.Call()));
   const std::string devices = RenderDevices(*pools, context.terminal);
   if (pools->pools().empty()) {

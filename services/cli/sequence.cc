@@ -92,10 +92,7 @@ absl::Status ShowSequence(const SequenceFlags& flags, Context& context) {
   if (!client.ok()) return client.status();
   const auto detail = (*client)->GetSequence(flags.id, context.Call());
   if (!detail.ok()) return detail.status();
-  if (context.structured()) {
-    context.terminal.out << Document(*detail, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*detail);
   context.terminal.out << Render(**client, *detail, flags, context);
   return absl::OkStatus();
 }

@@ -85,8 +85,7 @@ absl::Status ShowSize(const SizeFlags& flags, Context& context) {
     if (flags.pool != 0) {
       json["sequences"] = {{"in_prompt", pages / need.prompt}, {"decoding", pages / need.decoding}};
     }
-    context.terminal.out << Document(json, context.output);
-    return absl::OkStatus();
+    return context.Print(json);
   }
   const auto memory = [&](uint64_t count) {
     return absl::StrCat(FormatCount(count), " pages, ", FormatBytes(count * page_bytes));

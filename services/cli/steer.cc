@@ -73,7 +73,7 @@ absl::Status Steer(const Verb& verb, const SteerFlags& flags, Context& context) 
       context.terminal.out << "Sequence " << id << " " << done->text << "\n";
     }
   }
-  if (context.structured()) context.terminal.out << Document(ordered, context.output);
+  if (context.structured()) first.Update(context.Print(ordered));
   return first;
 }
 
@@ -131,8 +131,7 @@ absl::Status Drain(const SteerFlags& flags, Context& context) {
   if (context.structured()) {
     folio::v1::DrainResponse response;
     response.set_sequences(*left);
-    out << Document(response, context.output);
-    return absl::OkStatus();
+    return context.Print(response);
   }
   const std::string who =
       flags.worker.empty() ? "The manager" : absl::StrCat("Worker ", flags.worker);
@@ -147,10 +146,7 @@ absl::Status ShowTenants(Context& context) {
   const auto list = (*client)->ListTenants(context.Call());
   if (!list.ok()) return list.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*list, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*list);
   if (list->tenants().empty()) {
     out << "No tenant has a sequence or waits for one.\n";
     return absl::OkStatus();

@@ -36,10 +36,7 @@ absl::Status Score(const ScoreFlags& flags, Context& context) {
   const auto score = (*client)->Score(request, context.Call());
   if (!score.ok()) return score.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*score, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*score);
   const auto pieces = (*client)->Tokenize(request.continuation(), context.Call());
   if (!pieces.ok()) return pieces.status();
   const std::vector<folio::v1::TokenLogprob> tokens(score->tokens().begin(), score->tokens().end());
@@ -67,10 +64,7 @@ absl::Status Tokenize(const TokenizeFlags& flags, Context& context) {
   const auto result = (*client)->Tokenize(*input, context.Call());
   if (!result.ok()) return result.status();
   std::ostream& out = context.terminal.out;
-  if (context.structured()) {
-    out << Document(*result, context.output);
-    return absl::OkStatus();
-  }
+  if (context.structured()) return context.Print(*result);
   if (flags.ids) {
     for (int i = 0; i < result->ids_size(); ++i) out << (i == 0 ? "" : " ") << result->ids(i);
     out << "\n";
@@ -97,10 +91,9 @@ absl::Status Detokenize(const DetokenizeFlags& flags, Context& context) {
   if (context.structured()) {
     folio::v1::DetokenizeResponse response;
     response.set_text(*text);
-    context.terminal.out << Document(response, context.output);
-  } else {
-    context.terminal.out << context.terminal.Printable(*text) << "\n";
+    return context.Print(response);
   }
+  context.terminal.out << context.terminal.Printable(*text) << "\n";
   return absl::OkStatus();
 }
 

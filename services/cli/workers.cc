@@ -137,8 +137,8 @@ absl::Status Show(const View& view, Context& context) {
   for (const Worker& worker : all->workers()) {
     if (view.shows(worker)) *shown.add_workers() = worker;
   }
-  context.terminal.out << (context.structured() ? Document(shown, context.output)
-                                                : view.render(shown, context));
+  if (context.structured()) return context.Print(shown);
+  context.terminal.out << view.render(shown, context);
   return absl::OkStatus();
 }
 
@@ -162,11 +162,10 @@ absl::Status Release(const ReleaseFlags& flags, Context& context) {
   if (context.structured()) {
     folio::v1::ReleaseQuarantineResponse response;
     response.set_freed_pages(*freed);
-    context.terminal.out << Document(response, context.output);
-  } else {
-    context.terminal.out << FormatCount(*freed) << " pages of worker " << flags.worker
-                         << " are free now.\n";
+    return context.Print(response);
   }
+  context.terminal.out << FormatCount(*freed) << " pages of worker " << flags.worker
+                       << " are free now.\n";
   return absl::OkStatus();
 }
 
