@@ -43,7 +43,29 @@ std::string Address(const Context& context, const std::string& named, const char
 
 struct GlobalFlags {
   std::string context;
+  std::string output;  // empty if it is not given
 };
+
+// A wrong expression is found here, before anything is sent.
+void SetQuery(const std::string& expression, Context& context) {
+  auto query = JsonQuery::Compile(expression);
+  if (!query.ok()) {
+    throw CLI::ValidationError("--query", std::string(query.status().message()));
+  }
+  context.output.query = *std::move(query);
+}
+
+// --query is of use for answers in JSON alone, so it asks for them.
+absl::Status CompleteOutput(const GlobalFlags& flags, Context& context) {
+  if (context.output.query == nullptr) return absl::OkStatus();
+  if (!context.gives_data) {
+    return UsageError("--query selects from JSON, and this command prints text; leave it out");
+  }
+  if (flags.output.empty()) context.output.format = OutputFormat::kJson;
+  if (context.structured()) return absl::OkStatus();
+  return UsageError(absl::StrCat("--query selects from JSON, and --output ", flags.output,
+                                 " is for people; use --output json or yaml, or leave it out"));
+}
 
 void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
   app.add_option(
@@ -59,11 +81,19 @@ void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
                  "--context, the variables, the default context and the default");
   app.add_option_function<std::string>(
          "--output",
-         [&context](const std::string& name) { context.output.format = FormatNamed(name); },
+         [&flags, &context](const std::string& name) {
+           flags.output = name;
+           context.output.format = FormatNamed(name);
+         },
          "table, wide (a table with further columns), json or yaml (the protocol's messages, one\n"
          "event per line or document for generate, chat and events)")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
       ->default_str("table");
+  app.add_option_function<std::string>(
+      "--query", [&context](const std::string& text) { SetQuery(text, context); },
+      "Print only what this expression of JMESPath selects, such as 'pools[].pool_id'.\n"
+      "Without --output it is JSON. An event for which it gives null is left out. Numbers\n"
+      "of 64 bits are strings: write to_number(x)");
   app.add_option_function<std::string>(
       "--timeout",
       [&context](const std::string& text) {
@@ -158,8 +188,8 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
     return kExitUsage;
   }
 
-  absl::Status status =
-      context.needs_addresses ? context.UseNamed(flags.context) : absl::OkStatus();
+  absl::Status status = CompleteOutput(flags, context);
+  if (status.ok() && context.needs_addresses) status = context.UseNamed(flags.context);
   if (status.ok()) status = context.action();
   terminal.out.flush();
   if (status.ok()) return 0;

@@ -237,7 +237,7 @@ void AddCompletion(CLI::App& root, Context& context) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}))
       ->required();
   command->callback([shell, &root, &context] {
-    context.needs_addresses = false;
+    context.needs_addresses = context.gives_data = false;
     context.action = [shell, &root, &context] {
       context.terminal.out << CompletionFor(*shell, Describe(root));
       return absl::OkStatus();

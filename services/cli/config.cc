@@ -98,9 +98,10 @@ absl::Status DeleteContext(const ContextFlags& flags, Context& context) {
 
 using Flags = std::shared_ptr<ContextFlags>;
 
-void RunBy(CLI::App* command, absl::Status (*run)(Context&), Context& context) {
-  command->callback([run, &context] {
+void RunBy(CLI::App* command, absl::Status (*run)(Context&), bool gives_data, Context& context) {
+  command->callback([run, gives_data, &context] {
     context.needs_addresses = false;
+    context.gives_data = gives_data;
     context.action = [run, &context] { return run(context); };
   });
 }
@@ -109,7 +110,7 @@ void RunBy(CLI::App* command, absl::Status (*run)(const ContextFlags&, Context&)
            const Flags& flags, Context& context) {
   command->add_option("name", flags->name, "The context's name")->required();
   command->callback([run, flags, &context] {
-    context.needs_addresses = false;
+    context.needs_addresses = context.gives_data = false;
     context.action = [run, flags, &context] { return run(*flags, context); };
   });
 }
@@ -127,12 +128,12 @@ void AddConfig(CLI::App& root, Context& context) {
   config->require_subcommand(1);
   const auto flags = std::make_shared<ContextFlags>();
   RunBy(AddCommand(*config, "view", "Show the file", "  folioctl config view --output yaml"), View,
-        context);
+        /*gives_data=*/true, context);
   RunBy(AddCommand(*config, "get-contexts", "List the contexts", "  folioctl config get-contexts"),
-        GetContexts, context);
+        GetContexts, /*gives_data=*/true, context);
   RunBy(AddCommand(*config, "current-context", "Show the name of the current context",
                    "  folioctl config current-context"),
-        CurrentContext, context);
+        CurrentContext, /*gives_data=*/false, context);
   RunBy(AddCommand(*config, "use-context", "Make a context the current one",
                    "  folioctl config use-context lab"),
         UseContext, flags, context);

@@ -167,7 +167,7 @@ void AddMan(CLI::App& root, Context& context) {
   command->add_option("--directory", flags->directory,
                       "Write the pages of all commands into this directory");
   command->callback([flags, &root, &context] {
-    context.needs_addresses = false;
+    context.needs_addresses = context.gives_data = false;
     context.action = [flags, &root, &context] { return Man(*flags, root, context); };
   });
 }

@@ -50,6 +50,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"pools.yaml", {"pools", "--output", "yaml"}}, Case{"sequences.txt", {"sequences"}},
         Case{"sequences_wide.txt", {"sequences", "--output", "wide"}},
         Case{"sequences.yaml", {"sequences", "--output", "yaml"}},
+        Case{"sequences_query.json",
+             {"sequences", "--query",
+              "sort_by(sequences, &logical_length)[?held_pages>`30`].{id: sequence_id, label: "
+              "label, policy: cache.policy, bytes: to_number(held_bytes)}"}},
+        Case{"sequences_query.yaml",
+             {"sequences", "--output", "yaml", "--query",
+              "sequences[].{worker: worker_id, id: to_number(sequence_id), state: state}"}},
         Case{"sequence.txt", {"sequence", "7"}},
         Case{"sequence_history.txt", {"sequence", "7", "--history"}},
         Case{"tenants.txt", {"tenants"}}, Case{"tenants.json", {"tenants", "--output", "json"}},

@@ -65,6 +65,7 @@ TEST(JsonQuery, MistakesHaveAPlaceAndAdvice) {
            {"pools[?pool_id > 1]",
             "before \"1]\": write a text in single quotes, as in 'a', and a"},
            {"pools[?name=='a'", "at character 17, its end: Expected ']'"},
+           {"pools[].{name}", "before \"}\": write pairs of a name and a value, as in {id: seq"},
            {"pools pools", "at character 7, before \"pools\": write an operator"},
            {"'ü' | pools[", "at character 13, its end"},
            {"len(pools)", "there is no function len. Use one of abs, avg, ceil, contains"},

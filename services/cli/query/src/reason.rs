@@ -64,6 +64,9 @@ fn parser_advice(said: &str, behind: &str) -> String {
         "Unexpected led token" | "Did not parse the complete expression" => {
             "write an operator such as . | == && || there, or end the expression".to_owned()
         }
+        "Expected Field to start key value pair" | "Expected ':' to follow key" => {
+            "write pairs of a name and a value, as in {id: sequence_id}".to_owned()
+        }
         _ => what.to_owned(),
     }
 }
