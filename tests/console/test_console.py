@@ -153,7 +153,8 @@ def test_a_pause_holds_the_map(console, gateway, node):
 
 def test_a_sequence_shows_what_each_layer_keeps(console, gateway, node):
     with sequence(gateway, node, label="reading") as one:
-        wait_until(lambda: node.sequence(one).plans, PATIENCE, "something was evicted")
+        # All plans after the compaction free as much, so the page may show a later one than this asks for.
+        wait_until(lambda: len(node.sequence(one).plans) > 1, PATIENCE, "something was evicted while it decodes")
         detail = still(node, one)
         console.open(f"sequences/{one}")
         facts = console.panel(f"Sequence {one}, “reading”")
