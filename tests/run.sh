@@ -24,8 +24,8 @@ echo "[tests] C++"
 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" \
   --output-junit "$root/build/tests_cpp.xml" --test-output-size-passed 1000000
 echo "[tests] Python"
-# Two files of tests at a time: many tests wait for half of their time, and each starts processes of several threads.
+# One file of tests more than two processors can take at a time, because many tests wait for half of theirs.
 # A test that hangs is stopped, and shows where it stood.
-"$python" -m pytest -q -n 2 --dist loadfile --timeout 600 -p no:cacheprovider --junitxml=build/tests_python.xml tests
+"$python" -m pytest -q -n 3 --dist loadfile --timeout 600 -p no:cacheprovider --junitxml=build/tests_python.xml tests
 echo "[tests] skips"
 tests/skips.py build/tests_cpp.xml build/tests_python.xml
