@@ -61,24 +61,31 @@ def test_stretches_by_attention_are_short_where_it_is_high():
     assert sum(128 < end <= 256 for end in ends) > 2 * sum(end <= 128 for end in ends)
 
 
-@pytest.mark.skipif(not MODEL, reason="FOLIO_MODEL is not set: this test needs the reference model")
-@pytest.mark.parametrize("layers", [None, "shared"])
-@pytest.mark.parametrize("policy", PAIRS)
-def test_trials_keep_what_the_processes_keep(policy, layers):
+@pytest.fixture(scope="module")
+def asked():
+    """(client, item, Asked) of one question, which both are asked under each policy."""
+    if not MODEL:
+        pytest.skip("FOLIO_MODEL is not set: this test needs the reference model")
     place = Place("long_generation_prompt", 384, 0, 0)
-    name = PAIRS[policy] + (JUDGES[policy] if layers else "")
-    real, tried = (Setting(one, 256, layers=layers, prompt_share=0.5) for one in (policy, name))
     with Node(MODEL) as node:
         item = Questions(Subject(node.client))(place)
         item = type(item)(item.prompt, item.forced[:100], item.answer, item.parts)
-        result = node.client.score(
-            tokens=item.prompt, continuation_tokens=item.forced + item.answer, report_evictions=True, **real.arguments(0)
-        )
+        twin = Twin(MODEL)
+        yield node.client, item, Asked(twin, Logits(twin), place.task, item)
+
+
+@pytest.mark.parametrize("layers", [None, "shared"])
+@pytest.mark.parametrize("policy", PAIRS)
+def test_trials_keep_what_the_processes_keep(asked, policy, layers):
+    client, item, trials = asked
+    name = PAIRS[policy] + (JUDGES[policy] if layers else "")
+    real, tried = (Setting(one, 256, layers=layers, prompt_share=0.5) for one in (policy, name))
+    result = client.score(
+        tokens=item.prompt, continuation_tokens=item.forced + item.answer, report_evictions=True, **real.arguments(0)
+    )
     fed = len(item.forced) + len(item.answer) - 1
     tables = kept.resident(result.evictions, len(item.prompt), fed, LAYERS, 16)
-    twin = Twin(MODEL)
-    asked = Asked(twin, Logits(twin), place.task, item)
-    outcome, cache = asked.run(tried)
+    outcome, cache = trials.run(tried)
     same = [len(set(own) & set(theirs)) / len(own) for own, theirs in zip(cache.positions, tables, strict=True)]
     # The processes compute in bfloat16, which decides close cases otherwise. Chance would agree about a half.
     assert np.mean(same) > 0.85, f"shares of the layers' tokens: {np.round(same, 2)}"
