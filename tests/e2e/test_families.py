@@ -1,9 +1,8 @@
 """Families of models other than the reference model's, served from both formats by one worker and by ranks."""
 
-import subprocess
 
 import pytest
-from node import BIN, Node, cache, tokens
+from node import Node, cache, tokens, write_model
 from stubs import inference_pb2
 
 PROMPT = [(7 * i) % 250 + 3 for i in range(90)]
@@ -27,8 +26,7 @@ def answers(stub):
 # Converters write "llama" into the GGUF files of Mistral's models.
 @pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2")])
 def test_both_formats_say_the_same(family, gguf, tmp_path):
-    directory = tmp_path / family
-    subprocess.run([BIN / "write_tiny_model", directory, family], check=True, timeout=120)
+    directory = write_model(tmp_path / family, family)
     said = []
     cases = ((directory, (), family), (directory / "model.gguf", (), gguf), (directory, ("--tp=2",), family))
     for model, flags, name in cases:

@@ -1,11 +1,10 @@
 """A manager lives longer than a model: workers of another one get a pool of their own when nobody uses the old one."""
 
 import signal
-import subprocess
 
 import grpc
 import pytest
-from node import BIN, PATIENCE, Node, tokens, wait_until
+from node import PATIENCE, Node, tokens, wait_until, write_model
 from streams import Stream, kill
 from stubs import inference_pb2, kv_manager_pb2, kv_manager_pb2_grpc, types_pb2
 
@@ -21,9 +20,7 @@ LONG = inference_pb2.GenerateRequest(input=tokens(range(3, 103)), max_tokens=60_
 def models(tmp_path_factory):
     """Two tiny models of random weights."""
     directory = tmp_path_factory.mktemp("models")
-    for family in ("llama", "qwen2"):
-        subprocess.run([BIN / "write_tiny_model", directory / family, family, str(1 << 16)], check=True)
-    return {family: directory / family for family in ("llama", "qwen2")}
+    return {family: write_model(directory / family, family, 1 << 16) for family in ("llama", "qwen2")}
 
 
 def answer(stub):

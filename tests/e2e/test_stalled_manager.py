@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
 import time
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from node import BIN, PATIENCE, Node, side_by_side, tokens, wait_until
+from node import PATIENCE, Node, side_by_side, tokens, wait_until, write_model
 from processes import stop
 from streams import Stream, refused
 from stubs import inference_pb2
@@ -19,9 +18,7 @@ CONTEXT = 32768
 @pytest.fixture(scope="module")
 def long_model(tmp_path_factory):
     """A tiny model for prompts that are longer than what a stream to the manager holds."""
-    directory = tmp_path_factory.mktemp("model") / "long"
-    subprocess.run([BIN / "write_tiny_model", directory, "llama", str(CONTEXT)], check=True, timeout=60)
-    return directory
+    return write_model(tmp_path_factory.mktemp("model") / "long", "llama", CONTEXT)
 
 
 def asking(prompt, most):

@@ -2,12 +2,11 @@
 
 import contextlib
 import json
-import subprocess
 
 import folio
 import grpc
 import pytest
-from node import BIN, Node, cache, side_by_side, tokens
+from node import Node, cache, side_by_side, tokens, write_model
 from oracle_cases import CASES
 from streams import Stream, go_on, kill, refused
 from stubs import inference_pb2, types_pb2
@@ -171,9 +170,7 @@ LAYERS, BUDGET, POOL, LENGTH = 3, 1024, 2048, 100_000
 @pytest.fixture(scope="module")
 def long_model(tmp_path_factory):
     """A tiny model of a long context."""
-    model = tmp_path_factory.mktemp("model") / "tiny"
-    subprocess.run([BIN / "write_tiny_model", model, "llama", str(1 << 17)], check=True, timeout=60)
-    return model
+    return write_model(tmp_path_factory.mktemp("model") / "tiny", "llama", 1 << 17)
 
 
 @contextlib.contextmanager

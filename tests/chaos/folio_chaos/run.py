@@ -4,7 +4,6 @@ import collections
 import contextlib
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
@@ -20,7 +19,7 @@ from folio_chaos.proxies import Proxies
 from folio_chaos.stalls import STALL, Stalls
 from folio_chaos.tally import Round, Tally
 from metrics import Metrics
-from node import BIN
+from node import write_model
 from step_clock import StepClock, build_shim
 
 # Name, ranks of each worker, workers, clients, pool, swap memory. A manager serves workers of one layout, so that those of two
@@ -47,7 +46,7 @@ class World:
         self.rounds, self.stalled, self.total, self.counted = [], 0, Tally(), collections.Counter()
         self.wrong, self.fault, self.tally = [], None, Tally()  # of the present round
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="folio-chaos.")))
-        subprocess.run([BIN / "write_tiny_model", directory / "model"], check=True)
+        write_model(directory / "model")
         self.clock = StepClock(build_shim(directory), directory / "clock")
         proxies = stack.enter_context(contextlib.closing(Proxies()))
         self.nodes = [
