@@ -18,7 +18,7 @@ namespace folio::gateway {
 inline constexpr char kUnknownLogprob[] = "-9999.0";
 
 using Logprobs = absl::Span<const folio::v1::TokenLogprob* const>;
-// Of a vector or a repeated field, which is borrowed.
+// Pointers into a vector or a repeated field, which is borrowed.
 std::vector<const folio::v1::TokenLogprob*> PointersTo(const auto& logprobs) {
   std::vector<const folio::v1::TokenLogprob*> pointers;
   pointers.reserve(static_cast<size_t>(logprobs.size()));
