@@ -269,8 +269,8 @@ def test_idle_connections_are_closed(gateway):
 
 def test_a_half_closed_connection_gets_what_is_ready(gateway):
     assert raw(gateway, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", ends=True).startswith(b"HTTP/1.1 200 ")
-    # A client that has closed half of the connection has left, and its request is cancelled.
-    body = json.dumps({"prompt": "a", "max_tokens": 60, "ignore_eos": True}).encode()
+    # A client that has closed half of the connection has left, and its request is cancelled. It is long enough for that to be noticed.
+    body = json.dumps({"prompt": "a", "max_tokens": 2000, "ignore_eos": True}).encode()
     assert raw(gateway, head(f"Content-Length: {len(body)}") + body, ends=True) == b""
     assert raw(gateway, head("Content-Length: 50") + b"{", ends=True) == b""
 
