@@ -175,6 +175,14 @@ exchange() {
   run exchange "$@" --policies query_diff,paged_eviction,kv_crush:paged_eviction,key_diff --prompt-share 0,0.25,0.5
 }
 
+# The same question with other shares for the prompt, on seeds that are used for choices.
+recall_shares() {
+  set -- --lengths 256 --budgets 512 --policies query_diff
+  run recall_shares "$@" --tasks long_generation --seeds 0-0 --prompt-share 0,0.25,0.3,0.35,0.4,0.45,0.5
+  run recall_shares "$@" --tasks long_generation_prompt --seeds 0-0 --prompt-share 0.25,0.3,0.35,0.4,0.45
+  run recall_shares "$@" --tasks long_generation,long_generation_prompt --seeds 1-2 --prompt-share 0.3,0.4
+}
+
 # A long answer that recalls the prompt or itself, with defaults. Fresh seeds.
 recall() {
   for task in long_generation long_generation_prompt; do
@@ -189,11 +197,11 @@ speed() {
 }
 
 [ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere peers \
-  able exchange recall speed
+  able exchange recall recall_shares speed
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
-    layers | everywhere | peers | able | exchange | recall | speed) "$stage" ;;
+    layers | everywhere | peers | able | exchange | recall | recall_shares | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
