@@ -32,11 +32,10 @@ void PageCensus::AddPagesOf(SequenceId id, std::vector<PageFacts>& pages) const 
   const absl::StatusOr<Sequence*> found = c.Find(id);
   if (!found.ok()) return;
   const SequenceRecord& record = (*found)->record();
-  const bool has_board = c.options_.score_board != nullptr;
-  const ScoreBoard board = has_board ? c.board() : ScoreBoard{};
+  const ScoreBoard board = c.board();
   const DecisionView view(record, board);
   for (size_t layer = 0; layer < record.layers.size(); ++layer) {
-    const uint32_t scored = has_board ? view.ScoredPages(layer).value() : 0;
+    const uint32_t scored = view.ScoredPages(layer).value();
     uint32_t block = 0;
     for (const PageRef page : record.layers[layer].pages()) {
       pages[page.page.value()] = {PageState::kHeld, block++ < scored, static_cast<uint16_t>(layer),
