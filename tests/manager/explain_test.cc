@@ -22,13 +22,7 @@ TEST(Explain, OneCallAtATime) {
   worker.Join();
   const auto opened = worker.Open(SmallOpen(kPrompt, 16, kPrompt));
   ASSERT_TRUE(opened.ok()) << opened.status();
-  v1::SessionRequest step;
-  v1::CommitTokens* commit = step.add_commit();
-  commit->set_sequence_id(opened->sequence_id());
-  commit->set_lease_epoch(opened->lease_epoch());
-  commit->set_logical_length(kPrompt);
-  commit->add_sampled_tokens(7);
-  const auto reply = worker.Call(step);
+  const auto reply = worker.Commit(*opened, kPrompt, 1);
   ASSERT_TRUE(reply.ok() && reply->failed_size() == 0) << reply.status();
 
   v1::ExplainEvictionRequest request;

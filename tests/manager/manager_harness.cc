@@ -136,6 +136,17 @@ absl::StatusOr<v1::SessionReply> TestWorker::Call(v1::SessionRequest request) {
   return CallRaw(request);
 }
 
+absl::StatusOr<v1::SessionReply> TestWorker::Commit(const v1::OpenResult& opened, uint32_t length,
+                                                    uint32_t sampled) {
+  v1::SessionRequest request;
+  v1::CommitTokens* commit = request.add_commit();
+  commit->set_sequence_id(opened.sequence_id());
+  commit->set_lease_epoch(opened.lease_epoch());
+  commit->set_logical_length(length);
+  for (uint32_t i = 0; i < sampled; ++i) commit->add_sampled_tokens(7);
+  return Call(request);
+}
+
 absl::StatusOr<v1::SessionReply> TestWorker::CallRaw(const v1::SessionRequest& request) {
   v1::SessionReply reply;
   if (stream().Write(request) && stream().Read(&reply)) {

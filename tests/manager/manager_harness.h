@@ -75,6 +75,9 @@ class TestWorker {
 
   // Sends and waits for the answer. `step` is filled in. An error is the stream's end.
   absl::StatusOr<v1::SessionReply> Call(v1::SessionRequest request = {});
+  // A step that brings the sequence to this length and samples so many tokens.
+  absl::StatusOr<v1::SessionReply> Commit(const v1::OpenResult& opened, uint32_t length,
+                                          uint32_t sampled);
   // As it is.
   absl::StatusOr<v1::SessionReply> CallRaw(const v1::SessionRequest& request);
   absl::StatusOr<v1::OpenResult> Open(const v1::OpenSequence& open);

@@ -250,12 +250,7 @@ TEST(Admin, ShowsSequencesWithTheirTables) {
   ASSERT_TRUE(opened.ok()) << opened.status();
   auto other = worker.Open(SmallOpen(16, 1));
   ASSERT_TRUE(other.ok()) << other.status();
-  v1::SessionRequest request;
-  v1::CommitTokens* commit = request.add_commit();
-  commit->set_sequence_id(opened->sequence_id());
-  commit->set_lease_epoch(opened->lease_epoch());
-  commit->set_logical_length(20);
-  ASSERT_EQ(worker.Call(request)->failed_size(), 0);
+  ASSERT_EQ(worker.Commit(*opened, 20, 0)->failed_size(), 0);
 
   grpc::ClientContext context;
   v1::ListSequencesResponse list;
