@@ -71,8 +71,8 @@ class Coordinator {
 
   // Promises the pages that Admission says. If orphans are in the way whose grace is over, those
   // that wait longest end, as many as needed, or none if that does not help. No request passes one
-  // that waits and is due earlier, on whatever worker.
-  // RESOURCE_EXHAUSTED says how many pages are wanted, free and held, and whether waiting can help.
+  // that waits and is due earlier, on whatever worker. RESOURCE_EXHAUSTED says how many pages are
+  // wanted, free and held, and whether waiting can help, or names the tenant's quota.
   // INVALID_ARGUMENT names the field. NOT_FOUND: no such worker. FAILED_PRECONDITION: it is fenced.
   absl::StatusOr<Opened> Open(OpenRequest request);
 

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "services/cache/budgets.h"
 #include "services/cache/coordinator.h"
 #include "services/cache/page_needs.h"
 #include "services/cache/sequence_footprint.h"
@@ -101,6 +103,43 @@ policy::Compaction ChooseCompaction(const OpenRequest& request, const Coordinato
   return fits ? policy::Compaction::kWhole : policy::Compaction::kStreamed;
 }
 
+// Whether its tenant may have the sequence, which is not open yet, beside those that are. The pages
+// that they may come to need count, and not those that they hold, so that it does not matter how
+// far they have come.
+absl::Status CheckQuota(const TenantQuotas* quotas, const SequenceMap& sequences,
+                        const SequenceRecord& wanted) {
+  if (quotas == nullptr) return absl::OkStatus();
+  const Quota quota = quotas->Of(wanted.tenant);
+  if (!quota.limits()) return absl::OkStatus();
+  uint32_t open = 0;
+  uint64_t needed = 0;
+  for (const auto& [id, sequence] : sequences) {
+    if (sequence->record().tenant != wanted.tenant) continue;
+    ++open;
+    needed += Budgets(sequence->record()).WorstCase();
+  }
+  const uint64_t own = Budgets(wanted).WorstCase();
+  const std::string who =
+      wanted.tenant.empty() ? "requests without a tenant"
+                            : absl::StrCat("tenant \"", absl::Utf8SafeCEscape(wanted.tenant), "\"");
+  const std::string has = absl::StrCat("quota of ", who, " (", QuotaText(quota), "): ");
+  if (quota.pages.has_value() && own > quota.pages->value()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(has, "never fits, because the sequence may come to need ", own,
+                     " pages; lower max_new_tokens, or budget_tokens with a policy that evicts"));
+  }
+  if (quota.sequences.has_value() && open >= *quota.sequences) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(has, open, " are open; try again when one has ended"));
+  }
+  if (quota.pages.has_value() && needed + own > quota.pages->value()) {
+    return absl::ResourceExhaustedError(absl::StrCat(has, open, " open sequences may come to need ",
+                                                     needed, " pages, and this one ", own,
+                                                     "; try again when one has ended"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool MayFitLater(const absl::Status& status) { return status.GetPayload(kMayFitLater).has_value(); }
@@ -188,6 +227,8 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   auto sequence =
       std::make_unique<Sequence>(id, request, options_.geometry,
                                  optimistic ? Admission::kOptimistic : Admission::kReserve, now);
+  if (absl::Status s = CheckQuota(options_.quotas, sequences_, sequence->record()); !s.ok())
+    return refuse(s);
   Opened opened;
   if (absl::Status s =
           Admit(*sequence, {request.worker, std::nullopt}, request.waits_for_room, &opened.ended);

@@ -9,6 +9,7 @@
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
 #include "services/cache/observer.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/policy/cache_config.h"
 
 namespace folio::cache {
@@ -60,6 +61,7 @@ struct CoordinatorOptions {
   LastIds last_ids;
   const Clock* clock = nullptr;             // borrowed
   CoordinatorObserver* observer = nullptr;  // borrowed; may be null
+  const TenantQuotas* quotas = nullptr;     // borrowed; may be null
 };
 
 }  // namespace folio::cache

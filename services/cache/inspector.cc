@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "services/cache/budgets.h"
 #include "services/cache/sequence_checks.h"
 
 namespace folio::cache {
@@ -36,6 +37,7 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, Stea
   }
   info.held_pages = PageCount(static_cast<uint32_t>(record.held_pages()));
   info.reserved_pages = sequence.reserved_pages();
+  info.needed_pages = PageCount(static_cast<uint32_t>(Budgets(record).WorstCase()));
   info.swap_slots = static_cast<uint32_t>(record.swap.slots.size());
   info.evicted_tokens = TokenCount(record.logical_length) - shortest;
   info.evicted_pages = PageCount(static_cast<uint32_t>(record.evicted_pages));

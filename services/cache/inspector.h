@@ -38,6 +38,7 @@ struct SequenceInfo {
   TokenCount resident;  // of the layer that holds most
   PageCount held_pages;
   PageCount reserved_pages;
+  PageCount needed_pages;   // the most that it may come to hold
   uint32_t swap_slots = 0;  // that it has for any use
   TokenCount evicted_tokens;
   PageCount evicted_pages;

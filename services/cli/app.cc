@@ -164,12 +164,12 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   GlobalFlags flags;
   AddGlobalOptions(app, flags, context);
   for (auto* add :
-       {AddGenerate,   AddChat,     AddCompare, AddBench,         AddScore,   AddTokenize,
-        AddDetokenize, AddModel,    AddSize,    AddTop,           AddPools,   AddPages,
-        AddSequences,  AddSequence, AddTenants, AddExplain,       AddWorkers, AddLeases,
-        AddQuarantine, AddEvents,   AddClose,   AddPark,          AddPin,     AddEvict,
-        AddDrain,      AddHealth,   AddDoctor,  AddSupportBundle, AddConfig,  AddCompletion,
-        AddMan}) {
+       {AddGenerate,   AddChat,       AddCompare, AddBench,  AddScore,         AddTokenize,
+        AddDetokenize, AddModel,      AddSize,    AddTop,    AddPools,         AddPages,
+        AddSequences,  AddSequence,   AddTenants, AddQuota,  AddExplain,       AddWorkers,
+        AddLeases,     AddQuarantine, AddEvents,  AddClose,  AddPark,          AddPin,
+        AddEvict,      AddDrain,      AddHealth,  AddDoctor, AddSupportBundle, AddConfig,
+        AddCompletion, AddMan}) {
     add(app, context);
   }
 

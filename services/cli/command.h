@@ -71,6 +71,7 @@ void AddSequence(CLI::App& root, Context& context);
 void AddTop(CLI::App& root, Context& context);
 void AddPages(CLI::App& root, Context& context);
 void AddTenants(CLI::App& root, Context& context);
+void AddQuota(CLI::App& root, Context& context);
 void AddClose(CLI::App& root, Context& context);
 void AddPark(CLI::App& root, Context& context);
 void AddPin(CLI::App& root, Context& context);  // and unpin

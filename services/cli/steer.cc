@@ -1,5 +1,4 @@
-// folioctl close, park, pin, unpin, evict and drain have a manager act. folioctl tenants shows for
-// whom it works.
+// folioctl close, park, pin, unpin, evict and drain have a manager act.
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/cli/command.h"
 #include "services/cli/format.h"
-#include "services/cli/table.h"
 #include "services/client/steering.h"
 
 namespace folio::cli {
@@ -140,34 +138,6 @@ absl::Status Drain(const SteerFlags& flags, Context& context) {
   return absl::OkStatus();
 }
 
-absl::Status ShowTenants(Context& context) {
-  const auto client = context.ConnectManager();
-  if (!client.ok()) return client.status();
-  const auto list = (*client)->ListTenants(context.Call());
-  if (!list.ok()) return list.status();
-  std::ostream& out = context.terminal.out;
-  if (context.structured()) return context.Print(*list);
-  if (list->tenants().empty()) {
-    out << "No tenant has a sequence or waits for one.\n";
-    return absl::OkStatus();
-  }
-  Table table({{"tenant"},
-               {"sequences", kRight},
-               {"parked", kRight},
-               {"waiting", kRight},
-               {"pages", kRight},
-               {"KV", kRight}});
-  for (const auto& tenant : list->tenants()) {
-    table.Row({tenant.tenant().empty() ? "-" : QuotePiece(tenant.tenant()),
-               FormatCount(tenant.sequences()), FormatCount(tenant.parked()),
-               FormatCount(tenant.waiting()), FormatCount(tenant.held_pages()),
-               FormatBytes(tenant.held_bytes())});
-  }
-  out << table.Render(context.terminal)
-      << "\nWaiting are the first requests of the workers' lines. The workers keep the others.\n";
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void AddClose(CLI::App& root, Context& context) {
@@ -235,13 +205,6 @@ void AddDrain(CLI::App& root, Context& context) {
   flags->reason.Add(*command);
   command->callback(
       [flags, &context] { context.action = [flags, &context] { return Drain(*flags, context); }; });
-}
-
-void AddTenants(CLI::App& root, Context& context) {
-  CLI::App* command = AddCommand(
-      root, "tenants", "Tenants, what they hold and which of them wait for pages (manager)",
-      "  folioctl tenants\n  folioctl tenants --output json");
-  command->callback([&context] { context.action = [&context] { return ShowTenants(context); }; });
 }
 
 }  // namespace folio::cli

@@ -43,6 +43,15 @@ absl::StatusOr<folio::v1::LowerBudgetResponse> Steering::LowerBudget(uint64_t se
   return client_.state_->Call(&AdminClient::State::Callbacks::LowerBudget, request, options);
 }
 
+absl::Status Steering::SetQuota(const std::string& tenant, const folio::v1::Quota& quota,
+                                const std::string& reason, const CallOptions& options) {
+  folio::v1::SetQuotaRequest request;
+  request.set_tenant(tenant);
+  *request.mutable_quota() = quota;
+  request.set_reason(reason);
+  return client_.state_->Call(&AdminClient::State::Callbacks::SetQuota, request, options).status();
+}
+
 absl::StatusOr<uint32_t> Steering::Drain(const std::string& worker_id, bool undo,
                                          const std::string& reason, const CallOptions& options) {
   folio::v1::DrainRequest request;

@@ -168,6 +168,7 @@ v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
 
 v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& sequences,
                                        const std::vector<std::string>& waiting,
+                                       const cache::QuotasByTenant& quotas,
                                        const CacheGeometry& geometry) {
   std::map<std::string, v1::Tenant> tenants;
   for (const cache::SequenceInfo& info : sequences) {
@@ -175,10 +176,16 @@ v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& s
     tenant.set_sequences(tenant.sequences() + 1);
     if (info.state == cache::SequenceState::kParked) tenant.set_parked(tenant.parked() + 1);
     tenant.set_held_pages(tenant.held_pages() + info.held_pages.value());
+    tenant.set_needed_pages(tenant.needed_pages() + info.needed_pages.value());
     tenant.set_held_bytes(tenant.held_bytes() +
                           uint64_t{info.held_pages.value()} * geometry.page_bytes());
   }
   for (const std::string& name : waiting) tenants[name].set_waiting(tenants[name].waiting() + 1);
+  for (const auto& [name, quota] : quotas) {
+    v1::Quota* out = tenants[name].mutable_quota();
+    if (quota.sequences.has_value()) out->set_sequences(*quota.sequences);
+    if (quota.pages.has_value()) out->set_pages(quota.pages->value());
+  }
   v1::ListTenantsResponse out;
   for (auto& [name, tenant] : tenants) {
     tenant.set_tenant(name);

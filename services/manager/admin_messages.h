@@ -9,6 +9,7 @@
 #include "folio/v1/admin.pb.h"
 #include "services/base/geometry.h"
 #include "services/cache/inspector.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/attached_worker.h"
 #include "services/manager/memory/page_memory.h"
 
@@ -21,9 +22,10 @@ v1::Worker WorkerToProto(const WorkerReport& report, const cache::WorkerInfo* le
 v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometry& geometry);
 v1::GetSequenceResponse DetailToProto(const cache::SequenceDetail& detail,
                                       const CacheGeometry& geometry);
-// `waiting` has the tenant of each request that waits for pages.
+// `waiting` has the tenant of each request that waits for pages, and `quotas` those that are set.
 v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& sequences,
                                        const std::vector<std::string>& waiting,
+                                       const cache::QuotasByTenant& quotas,
                                        const CacheGeometry& geometry);
 v1::ExplainEvictionResponse ExplanationToProto(const cache::Explanation& explanation);
 

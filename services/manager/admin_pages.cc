@@ -47,9 +47,14 @@ bool Continues(const v1::PageRun& run, const v1::PageRun& next) {
 grpc::Status AdminService::Answer(const v1::ListTenantsRequest& request,
                                   v1::ListTenantsResponse* response) {
   const std::shared_ptr<const Pool> pool = registry_->pool();
-  if (pool == nullptr) return grpc::Status::OK;
+  const cache::QuotasByTenant quotas = quotas_->all();
+  if (pool == nullptr) {
+    *response = TenantsToProto({}, {}, quotas, {});
+    return grpc::Status::OK;
+  }
   const cache::Inspector inspector(pool->coordinator());
-  *response = TenantsToProto(inspector.sequences(), inspector.WaitingTenants(), pool->geometry());
+  *response =
+      TenantsToProto(inspector.sequences(), inspector.WaitingTenants(), quotas, pool->geometry());
   return grpc::Status::OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/event_log.h"
 #include "services/manager/steering_service.h"
 #include "services/manager/worker_registry.h"
@@ -28,11 +29,13 @@ class AdminService final : public SteeringService {
     bool steering = true;
   };
 
-  // `registry` and `event_log` are borrowed.
-  AdminService(WorkerRegistry* registry, EventLog* event_log, const Settings& settings)
-      : SteeringService(registry, event_log, settings.steering),
+  // Borrows all but the settings.
+  AdminService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
+               const Settings& settings)
+      : SteeringService(registry, event_log, quotas, settings.steering),
         registry_(registry),
         event_log_(event_log),
+        quotas_(quotas),
         settings_(settings) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
@@ -93,6 +96,7 @@ class AdminService final : public SteeringService {
 
   const WorkerRegistry* const registry_;
   EventLog* const event_log_;
+  const cache::TenantQuotas* const quotas_;
   const Settings settings_;
   std::atomic_flag explaining_;     // set while a call computes an explanation
   std::atomic_flag listing_pages_;  // set while a call lists pages

@@ -47,8 +47,9 @@ enum class EventKind : uint8_t {
   kDrainUndone,
   kQuarantineReleased,
   kBudgetLowered,
+  kQuotaSet,
 };
-inline constexpr size_t kEventKinds = 29;
+inline constexpr size_t kEventKinds = 30;
 
 // By the number of the kind.
 using EventKindSet = std::bitset<kEventKinds>;

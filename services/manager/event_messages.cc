@@ -18,7 +18,7 @@ static_assert(ToProto(EventKind::kPagesEvicted) == v1::EVENT_KIND_PAGES_EVICTED)
 static_assert(ToProto(EventKind::kSequenceParked) == v1::EVENT_KIND_SEQUENCE_PARKED);
 static_assert(ToProto(EventKind::kDrainOrdered) == v1::EVENT_KIND_DRAIN_ORDERED);
 static_assert(ToProto(EventKind::kQuarantineReleased) == v1::EVENT_KIND_QUARANTINE_RELEASED);
-static_assert(ToProto(EventKind::kBudgetLowered) == v1::EVENT_KIND_BUDGET_LOWERED);
+static_assert(ToProto(EventKind::kQuotaSet) == v1::EVENT_KIND_QUOTA_SET);
 
 bool IsFrequent(EventKind kind) {
   return kind == EventKind::kSequenceWaiting || kind == EventKind::kSequenceOpened ||

@@ -74,7 +74,7 @@ absl::Status NodePool::Make(const v1::ModelLayout& layout) {
     last_ids = last_ids_;
   }
   auto pool = Pool::Create(layout, *options_.pages, options_.size, options_.rules, options_.clock,
-                           options_.observer, last_ids);
+                           options_.observer, last_ids, options_.quotas);
   if (!pool.ok()) return pool.status();
   LogMade(**pool, *options_.pages);
   absl::MutexLock lock(&mu_);

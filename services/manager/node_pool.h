@@ -21,6 +21,7 @@
 #include "services/base/clock.h"
 #include "services/base/ids.h"
 #include "services/cache/observer.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/pool.h"
@@ -37,6 +38,7 @@ class NodePool {
     PoolRules rules;
     const Clock* clock = nullptr;                    // borrowed
     cache::CoordinatorObserver* observer = nullptr;  // borrowed; may be null
+    const cache::TenantQuotas* quotas = nullptr;     // likewise
   };
 
   explicit NodePool(const Options& options) : options_(options) {}

@@ -41,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
                                                    const PageSource& source, const PoolSize& size,
                                                    const PoolRules& rules, const Clock* clock,
                                                    cache::CoordinatorObserver* observer,
-                                                   cache::LastIds last_ids) {
+                                                   cache::LastIds last_ids,
+                                                   const cache::TenantQuotas* quotas) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   const CacheGeometry geometry = wire::GeometryOf(layout);
   const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
@@ -82,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   options.last_ids = last_ids;
   options.clock = clock;
   options.observer = observer;
+  options.quotas = quotas;
   pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
   return pool;
 }

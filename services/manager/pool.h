@@ -39,14 +39,13 @@ class Pool {
  public:
   // The pool has as many pages of `layout` as PageSource::PagesThatFit allows, in memory of
   // `source`. INVALID_ARGUMENT for a layout that no pool can have, FAILED_PRECONDITION if `size` or
-  // the swap memory is too small for it, and the errors of PageSource. `clock` and `observer`,
-  // which may be null, are borrowed. Workers and sequences get ids after `last_ids`.
-  static absl::StatusOr<std::unique_ptr<Pool>> Create(const v1::ModelLayout& layout,
-                                                      const PageSource& source,
-                                                      const PoolSize& size, const PoolRules& rules,
-                                                      const Clock* clock,
-                                                      cache::CoordinatorObserver* observer,
-                                                      cache::LastIds last_ids = {});
+  // the swap memory is too small for it, and the errors of PageSource. `clock`, `observer` and
+  // `quotas` are borrowed, and the last two may be null. Workers and sequences get ids after
+  // `last_ids`.
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(
+      const v1::ModelLayout& layout, const PageSource& source, const PoolSize& size,
+      const PoolRules& rules, const Clock* clock, cache::CoordinatorObserver* observer,
+      cache::LastIds last_ids = {}, const cache::TenantQuotas* quotas = nullptr);
 
   const v1::ModelLayout& layout() const { return layout_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of the whole model

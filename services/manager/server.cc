@@ -39,10 +39,11 @@ Server::Server(const ServerOptions& options)
                  .export_socket = options.export_socket,
                  .clock = options.clock,
                  .events = &events_,
-                 .event_log = &event_log_}),
+                 .event_log = &event_log_,
+                 .quotas = &quotas_}),
       kv_manager_(&registry_, options.budgets, options.clock, &event_log_),
       admin_(
-          &registry_, &event_log_,
+          &registry_, &event_log_, &quotas_,
           {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering}),
       connections_(options.max_connections),
       admin_connections_(kMaxAdminConnections),

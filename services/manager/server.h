@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "services/base/clock.h"
 #include "services/base/steady_wait.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_server.h"
 #include "services/grpc/health_server.h"
 #include "services/manager/admin_service.h"
@@ -85,6 +86,7 @@ class Server {
 
   EventMetrics events_;
   EventLog event_log_;
+  cache::TenantQuotas quotas_;
   WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/base/protocol.h"
 #include "services/cache/steering.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/cache_options.h"
 #include "services/manager/worker_name.h"
@@ -113,6 +114,35 @@ grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
         .pages = lowered->over,
         .tokens = lowered->cache.budget},
        "an operator lowers the budget of a sequence", request->reason(), *context);
+  return grpc::Status::OK;
+}
+
+grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
+                                       const v1::SetQuotaRequest* request,
+                                       v1::SetQuotaResponse* response) {
+  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
+  if (request->tenant().size() > kMaxTenantBytes) {
+    return ToGrpcStatus(absl::InvalidArgumentError(absl::StrCat(
+        "tenant: has ", request->tenant().size(), " bytes; at most ", kMaxTenantBytes)));
+  }
+  if (!request->has_quota()) {
+    return ToGrpcStatus(absl::InvalidArgumentError(
+        "quota: is required; one without limits takes the tenant's quota away"));
+  }
+  cache::Quota quota;
+  if (request->quota().has_sequences()) quota.sequences = request->quota().sequences();
+  if (request->quota().has_pages()) quota.pages = PageCount(request->quota().pages());
+  if (absl::Status set = quotas_->Set(request->tenant(), quota); !set.ok()) {
+    return ToGrpcStatus(set);
+  }
+  Event event = {.kind = EventKind::kQuotaSet, .label = request->tenant()};
+  event.text = cache::QuotaText(quota);
+  if (!request->reason().empty()) absl::StrAppend(&*event.text, ": ", request->reason());
+  log::Warning("an operator sets a quota", {{"tenant", request->tenant()},
+                                            {"quota", cache::QuotaText(quota)},
+                                            {"reason", request->reason()},
+                                            {"peer", context->peer()}});
+  if (event_log_ != nullptr) event_log_->Append(std::move(event));
   return grpc::Status::OK;
 }
 

@@ -1,6 +1,6 @@
 // SteeringService is the part of the Admin service that changes something: it ends, parks and pins
-// sequences, lowers their budgets, drains, and gives quarantined pages back. Each call that did
-// something leaves an event and a line in the log, with the operator's reason and address.
+// sequences, lowers their budgets, sets quotas, drains, and gives quarantined pages back. Each call
+// that did something leaves an event and a line in the log, with the operator's reason and address.
 //
 // Thread-safe. The errors are those of proto/folio/v1/admin.proto, which name the field.
 #ifndef FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "folio/v1/admin.grpc.pb.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/event_log.h"
 #include "services/manager/pool.h"
 #include "services/manager/worker_registry.h"
@@ -20,9 +21,10 @@ namespace folio::manager {
 
 class SteeringService : public v1::Admin::Service {
  public:
-  // Borrows both. Without `enabled` all calls are refused.
-  SteeringService(WorkerRegistry* registry, EventLog* event_log, bool enabled)
-      : registry_(registry), event_log_(event_log), enabled_(enabled) {}
+  // Borrows all. Without `enabled` all calls are refused.
+  SteeringService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
+                  bool enabled)
+      : registry_(registry), event_log_(event_log), quotas_(quotas), enabled_(enabled) {}
 
   grpc::Status CloseSequence(grpc::ServerContext* context, const v1::CloseSequenceRequest* request,
                              v1::CloseSequenceResponse* response) override;
@@ -32,6 +34,8 @@ class SteeringService : public v1::Admin::Service {
                            v1::PinSequenceResponse* response) override;
   grpc::Status LowerBudget(grpc::ServerContext* context, const v1::LowerBudgetRequest* request,
                            v1::LowerBudgetResponse* response) override;
+  grpc::Status SetQuota(grpc::ServerContext* context, const v1::SetQuotaRequest* request,
+                        v1::SetQuotaResponse* response) override;
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                      v1::DrainResponse* response) override;
   grpc::Status ReleaseQuarantine(grpc::ServerContext* context,
@@ -54,6 +58,7 @@ class SteeringService : public v1::Admin::Service {
 
   WorkerRegistry* const registry_;
   EventLog* const event_log_;
+  cache::TenantQuotas* const quotas_;
   const bool enabled_;
 };
 

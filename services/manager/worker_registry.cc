@@ -34,7 +34,8 @@ WorkerRegistry::WorkerRegistry(Options options)
              .size = options_.pool_size,
              .rules = options_.rules,
              .clock = options_.clock,
-             .observer = options_.events}),
+             .observer = options_.events,
+             .quotas = options_.quotas}),
       watch_([this](WorkerProcess process) { ProcessEnded(process); }) {}
 
 absl::Status WorkerRegistry::CheckDevice(const v1::AttachRequest& request) const {

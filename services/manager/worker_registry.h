@@ -54,10 +54,11 @@ class WorkerRegistry {
     PoolRules rules;
     // How long processes of a fenced worker may block pages before they are killed; 0 forever.
     absl::Duration kill_fenced_after = absl::ZeroDuration();
-    std::string export_socket;       // where workers fetch descriptors
-    const Clock* clock = nullptr;    // borrowed
-    EventMetrics* events = nullptr;  // borrowed; may be null
-    EventLog* event_log = nullptr;   // borrowed; may be null
+    std::string export_socket;                    // where workers fetch descriptors
+    const Clock* clock = nullptr;                 // borrowed
+    EventMetrics* events = nullptr;               // borrowed; may be null
+    EventLog* event_log = nullptr;                // borrowed; may be null
+    const cache::TenantQuotas* quotas = nullptr;  // borrowed; may be null
   };
 
   explicit WorkerRegistry(Options options);
@@ -111,7 +112,6 @@ class WorkerRegistry {
   // Precondition: no worker has fetched descriptors.
   void ForgetAttachments() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   cache::Coordinator& Current() const { return pool_.current()->coordinator(); }  // needs a pool
-  // Also logs why.
   void Fence(WorkerId id, AttachedWorker& worker, absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Record(Event event) const {

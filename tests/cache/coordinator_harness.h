@@ -63,6 +63,7 @@ class Harness {
     options.decision_threads = harness.decision_threads;
     options.score_board = harness.score_board ? board.data() : nullptr;
     options.clock = &clock;
+    options.quotas = &quotas;
     coordinator = std::make_unique<Coordinator>(options);
   }
 
@@ -79,6 +80,7 @@ class Harness {
   const CacheGeometry geometry;
   std::vector<float> board;
   ManualClock clock;
+  TenantQuotas quotas;
   std::unique_ptr<Coordinator> coordinator;
 };
 

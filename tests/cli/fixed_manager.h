@@ -100,6 +100,8 @@ inline void FillManager(ScriptedAdmin& admin) {
   team->set_held_pages(72);
   team->set_held_bytes(884736);
   team->set_waiting(1);
+  team->set_needed_pages(1200);
+  team->mutable_quota()->set_sequences(4);
   admin.pages.resize(2);
   *admin.pages[0].add_runs() = FixedRun(36, folio::v1::PAGE_STATE_HELD, 7, 1.0F);
   *admin.pages[0].add_runs() = FixedRun(36, folio::v1::PAGE_STATE_HELD, 8);

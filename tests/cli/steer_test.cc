@@ -36,6 +36,39 @@ TEST(Steer, OrdersNameTheSequencesAndTheReason) {
                           "PinSequenceRequest sequence_id: 9 undo: true"));
 }
 
+TEST(Steer, AQuotaNamesTheTenantAndItsLimits) {
+  ScriptedAdmin admin;
+  const CliResult both = Folioctl({"quota", "batch", "--sequences", "4", "--pages=2000", "--reason",
+                                   "days", "--address", admin.address()});
+  EXPECT_EQ(both.out, "Tenant \"batch\" may have at most 4 sequences and 2,000 pages open.\n")
+      << both.err;
+  EXPECT_EQ(Folioctl({"quota", "", "--sequences", "1", "--address", admin.address()}).out,
+            "Requests without a tenant may have at most 1 sequence open.\n");
+  EXPECT_EQ(Folioctl({"quota", "batch", "--none", "--address", admin.address()}).out,
+            "Tenant \"batch\" has no quota.\n");
+  EXPECT_THAT(
+      admin.orders(),
+      ElementsAre("SetQuotaRequest tenant: \"batch\" quota { sequences: 4 pages: 2000 } reason: "
+                  "\"days\"",
+                  "SetQuotaRequest quota { sequences: 1 }",
+                  "SetQuotaRequest tenant: \"batch\" quota { }"));
+  EXPECT_EQ(
+      Folioctl({"quota", "batch", "--pages", "0", "--output", "yaml", "--address", admin.address()})
+          .out,
+      "tenant: batch\norder: quota\npages: 0\n");
+}
+
+TEST(Steer, AQuotaNeedsALimitOrNone) {
+  ScriptedAdmin admin;
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{}, {"--none", "--pages", "5"}, {"--pages", "-1"}}) {
+    std::vector<std::string> command = {"quota", "batch", "--address", admin.address()};
+    command.insert(command.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Folioctl(command).code, 2);
+  }
+  EXPECT_THAT(admin.orders(), IsEmpty());
+}
+
 TEST(Steer, JsonListsWhatWasOrdered) {
   ScriptedAdmin admin;
   const CliResult result =

@@ -122,6 +122,10 @@ class ScriptedAdmin : private folio::v1::Admin::Service {
     response->set_pages_over_budget(pages_over_budget);
     return Take(*request);
   }
+  grpc::Status SetQuota(Context*, const folio::v1::SetQuotaRequest* request,
+                        folio::v1::SetQuotaResponse*) override {
+    return Take(*request);
+  }
   grpc::Status Drain(Context*, const folio::v1::DrainRequest* request,
                      folio::v1::DrainResponse* response) override {
     response->set_sequences(3);

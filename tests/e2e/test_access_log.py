@@ -107,7 +107,7 @@ def test_the_manager_tells_who_got_the_pool_and_who_asked(tiny_model):
 def test_admin_calls_that_change_something_say_who_made_them(tiny_model):
     names = admin_pb2.DESCRIPTOR.services_by_name["Admin"].methods_by_name
     acting = {name for name in names if not name.startswith(("List", "Get", "Explain", "Watch"))}
-    assert acting == {"CloseSequence", "ParkSequence", "PinSequence", "LowerBudget", "Drain", "ReleaseQuarantine"}
+    assert acting == {"CloseSequence", "ParkSequence", "PinSequence", "LowerBudget", "SetQuota", "Drain", "ReleaseQuarantine"}
     with Node(pool="8MiB") as node:
         node.start_worker(model=tiny_model)
         node.admin.Drain(admin_pb2.DrainRequest(reason="for the log"))

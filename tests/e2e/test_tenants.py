@@ -2,13 +2,15 @@
 
 import concurrent.futures
 import itertools
+import subprocess
 import threading
 
+import folio
 import grpc
 import pytest
 from metrics import ENDPOINT, asked
-from node import PATIENCE, Node, tokens, wait_until
-from stubs import inference_pb2
+from node import BIN, PATIENCE, Node, tokens, wait_until
+from stubs import admin_pb2, inference_pb2
 
 FLOOD = 40
 
@@ -81,6 +83,44 @@ def test_newcomers_do_not_keep_a_tenant_waiting(tiny_model, workers):
                 flood.result()
         # Each answer puts it ahead of the others by as much as each of them gets, so all that wait come before the next one.
         assert passed <= 4 * 3 * 24, f"{passed} came before four answers"
+
+
+def test_a_quota_refuses_new_requests_of_its_tenant(long_model):
+    with Node(pool="128MiB") as node:
+        stub = node.start_worker(model=long_model)
+
+        def folioctl(*arguments):
+            command = [BIN / "folioctl", "--address", node.manager_address, *arguments]
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+        first = stub.Generate(request("batch", most=60_000))
+        next(event for event in first if event.HasField("chunk"))
+        said = folioctl("quota", "batch", "--sequences", "1", "--reason", "nights only")
+        assert said == 'Tenant "batch" may have at most 1 sequence open.\n'
+        with pytest.raises(grpc.RpcError) as failure:
+            list(stub.Generate(request("batch", most=4), timeout=60))
+        assert failure.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert 'quota of tenant "batch" (at most 1 sequence): 1 are open' in failure.value.details()
+        *_, last = stub.Generate(request("chat", most=4), timeout=60)
+        assert last.HasField("finished")
+        # The manager may carry out the end of the other after its client has the answer.
+        wait_until(lambda: [line.tenant for line in node.sequences()] == ["batch"], PATIENCE, "what was open stays")
+        with folio.Client(manager=node.manager_address) as client:
+            (shown,) = client.tenants()
+        assert (shown.tenant, shown.quota) == ("batch", folio.Quota(sequences=1, pages=None)) and shown.needed_pages > shown.held_pages
+        (event,) = node.events("quota_set")
+        assert (event.label, event.text) == ("batch", "at most 1 sequence: nights only")
+        first.cancel()
+        wait_until(lambda: not node.sequences(), PATIENCE, "it has ended")
+        *_, last = stub.Generate(request("batch", most=4), timeout=60)
+        assert last.HasField("finished")
+        # A quota of pages, for which a sequence counts as what it may come to need.
+        folioctl("quota", "batch", "--pages", "200")
+        with pytest.raises(grpc.RpcError, match="never fits, because the sequence may come to need"):
+            list(stub.Generate(request("batch", most=60_000), timeout=60))
+        folioctl("quota", "batch", "--none")
+        assert not node.admin.ListTenants(admin_pb2.ListTenantsRequest()).tenants
+        node.assert_all_free()
 
 
 def test_a_tenants_name_is_shown_and_bounded(long_model):

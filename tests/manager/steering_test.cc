@@ -101,6 +101,43 @@ TEST_F(SteeringCalls, ALowerBudgetIsShownAndLeavesAnEvent) {
   EXPECT_EQ(event.text(), "the pool is needed");
 }
 
+TEST_F(SteeringCalls, AQuotaIsShownKeptToAndLeavesAnEvent) {
+  v1::Quota quota;
+  quota.set_sequences(1);
+  ASSERT_TRUE(steering_.SetQuota("team", quota, "days are for chats").ok());
+  v1::OpenSequence open = SmallOpen(32, 32);
+  open.set_tenant("team");
+  ASSERT_TRUE(worker_.Open(open).ok());
+  const absl::Status refused = worker_.Open(open).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_THAT(refused.message(), HasSubstr("quota of tenant \"team\" (at most 1 sequence)"));
+  const auto tenants = client_->ListTenants();
+  ASSERT_EQ(tenants->tenants_size(), 2);
+  EXPECT_FALSE(tenants->tenants(0).has_quota());
+  EXPECT_EQ(tenants->tenants(1).tenant(), "team");
+  EXPECT_EQ(tenants->tenants(1).quota().sequences(), 1U);
+  EXPECT_FALSE(tenants->tenants(1).quota().has_pages());
+  EXPECT_GE(tenants->tenants(1).needed_pages(), tenants->tenants(1).held_pages());
+  client::EventStream events = client_->WatchEvents({});
+  v1::Event event;
+  while (const auto next = events.Next()) {
+    if (next->event().kind() == v1::EVENT_KIND_QUOTA_SET) event = next->event();
+  }
+  EXPECT_EQ(event.label(), "team");
+  EXPECT_EQ(event.text(), "at most 1 sequence: days are for chats");
+  ASSERT_TRUE(steering_.SetQuota("team", {}, "").ok());
+  EXPECT_TRUE(worker_.Open(open).ok());
+}
+
+TEST_F(SteeringCalls, QuotasThatAreRefused) {
+  v1::Quota quota;
+  quota.set_pages(5);
+  EXPECT_THAT(steering_.SetQuota(std::string(65, 'x'), quota, "").message(),
+              HasSubstr("tenant: has 65 bytes; at most 64"));
+  EXPECT_TRUE(absl::IsInvalidArgument(steering_.SetQuota("a", quota, std::string(257, 'x'))));
+  EXPECT_THAT(Kinds(), ::testing::Not(Contains(v1::EVENT_KIND_QUOTA_SET)));
+}
+
 TEST_F(SteeringCalls, WhatABudgetCannotBeLoweredTo) {
   const auto refusal = [&](uint64_t id, uint32_t budget, const std::string& reason = "") {
     return steering_.LowerBudget(id, budget, reason).status();

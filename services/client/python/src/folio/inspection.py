@@ -163,10 +163,20 @@ class SequenceInfo:
     """An operator has ended it, and its worker has yet to give its pages back."""
 
 
+@of("Quota")
+@dataclass(frozen=True)
+class Quota:
+    """The most that a tenant may have open at a time. Without a number there is none."""
+
+    sequences: int | None
+    pages: int | None
+
+
 @of("Tenant")
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant that has sequences, or first requests of workers' lines that wait for pages."""
+    """A tenant that has sequences, first requests of workers' lines that wait for pages, or a quota. `needed_pages` is the
+    most that its sequences may come to hold together."""
 
     tenant: str
     sequences: int
@@ -174,6 +184,8 @@ class Tenant:
     held_pages: int
     held_bytes: int
     waiting: int
+    needed_pages: int
+    quota: Quota
 
 
 @of("PageRun")

@@ -85,7 +85,7 @@ class ManagerCalls:
         return tuple(read(sequence) for sequence in answer.sequences)
 
     def tenants(self, *, timeout: float | None = None) -> tuple[Tenant, ...]:
-        """The tenants that have sequences, or requests that wait for pages, by name."""
+        """The tenants that have sequences, requests that wait for pages, or a quota, by name."""
         answer = self._manager.call("ListTenants", admin_pb2.ListTenantsRequest(), self._seconds(timeout))
         return tuple(read(tenant) for tenant in answer.tenants)
 

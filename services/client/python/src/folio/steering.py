@@ -57,6 +57,26 @@ class SteeringCalls:
         )
         return int(self._manager.call("LowerBudget", request, self._seconds(timeout)).pages_over_budget)
 
+    def set_quota(
+        self,
+        tenant: str,
+        reason: str = "",
+        *,
+        sequences: int | None = None,
+        pages: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Sets the most that a tenant may have open at a time, until the manager ends: so many sequences, and so many
+        pages that these may come to hold together. Without either, the quota is taken away. It
+        ends nothing that is open, and a request beyond it raises `ResourceExhausted`. Raises `InvalidArgument` if the name is too long."""
+        quota = admin_pb2.Quota()
+        if sequences is not None:
+            quota.sequences = checks.integer("sequences", sequences, most=checks.UINT32)
+        if pages is not None:
+            quota.pages = checks.integer("pages", pages, most=checks.UINT32)
+        request = admin_pb2.SetQuotaRequest(tenant=tenant, quota=quota, reason=reason)
+        self._manager.call("SetQuota", request, self._seconds(timeout))
+
     def drain(
         self, worker_id: str = "", reason: str = "", *, undo: bool = False, timeout: float | None = None
     ) -> int:
