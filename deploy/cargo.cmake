@@ -55,13 +55,15 @@ endif()
 function(folio_crate name)
   cmake_parse_arguments(crate "" "FOLDER;LIBRARY;COMMENT" "SOURCES" ${ARGN})
   list(TRANSFORM crate_SOURCES PREPEND ${crate_FOLDER}/)
+  set(boundary ${CMAKE_SOURCE_DIR}/services/base/boundary)  # all of them depend on it
   set(archive ${CMAKE_BINARY_DIR}/lib/lib${name}.a)
   add_custom_command(
     OUTPUT ${archive}
     COMMAND ${CMAKE_COMMAND} -E env ${FOLIO_CARGO_ENVIRONMENT}
             ${FOLIO_CARGO} build --release --locked --manifest-path ${crate_FOLDER}/Cargo.toml
     COMMAND ${CMAKE_COMMAND} -E copy ${FOLIO_CARGO_DIR}/release/lib${crate_LIBRARY}.a ${archive}
-    DEPENDS ${crate_FOLDER}/Cargo.toml ${crate_FOLDER}/Cargo.lock ${crate_SOURCES}
+    DEPENDS ${crate_FOLDER}/Cargo.toml ${crate_FOLDER}/Cargo.lock ${crate_SOURCES} ${boundary}/Cargo.toml
+            ${boundary}/src/lib.rs
     COMMENT "cargo: ${crate_COMMENT}"
     USES_TERMINAL VERBATIM)
   add_custom_target(${name}_cargo DEPENDS ${archive})

@@ -154,8 +154,9 @@ def crates(build, crate):
         for dependency in nodes[one]["deps"]:
             if any(kind["kind"] is None for kind in dependency["dep_kinds"]):
                 todo.append(dependency["pkg"])
-    for one in reached - {told["resolve"]["root"]}:
-        package = packages[one]
+    for package in (packages[one] for one in reached):
+        if package["source"] is None:
+            continue  # it is ours
         # Old manifests write "MIT/Apache-2.0".
         licence = (package["license"] or "").replace("/", " OR ")
         texts = licence_texts(pathlib.Path(package["manifest_path"]).parent)

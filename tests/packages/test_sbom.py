@@ -16,7 +16,7 @@ CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
                      pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")
 # sbom.py works from its own place in the tree, so a copy of the tree's parts that it reads takes a changed table.
 CRATES = ["services/cli/query", "services/model/tokenizer/ffi"]
-READ = ["deploy/sbom", "deploy/cuda_wheels.sh", "services/console/package-lock.json",
+READ = ["deploy/sbom", "deploy/cuda_wheels.sh", "services/base/boundary", "services/console/package-lock.json",
         *(f"{crate}/{name}" for crate in CRATES for name in ("Cargo.toml", "Cargo.lock", "src"))]
 
 pytestmark = [

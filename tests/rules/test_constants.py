@@ -47,7 +47,7 @@ ROWS = [
     ("CONTRIBUTING.md", rf"sources \d+, functions {NUMBER}", "tests/rules/test_functions.py", rf"FUNCTION_LINES = {NUMBER}\n"),
     ("CONTRIBUTING.md", rf"{NUMBER} public\s+methods", "tests/rules/test_classes.py", rf"PUBLIC_METHODS = {NUMBER}\n"),
     *((f"{crate}/Cargo.toml", rf'rust-version = "{NUMBER}"', "deploy/packages.sh", rf"FOLIO_RUST_MINIMUM={NUMBER}")
-      for crate in ("services/cli/query", "services/model/tokenizer/ffi")),
+      for crate in ("services/base/boundary", "services/cli/query", "services/model/tokenizer/ffi")),
     ("services/model/tokenizer/ffi/README.md", rf"cargo {NUMBER} or newer", "deploy/packages.sh", rf"FOLIO_RUST_MINIMUM={NUMBER}"),
 ]
 

@@ -13,6 +13,7 @@ PLACES = {
     "services/client/python/src/folio/__init__.py": r'^__version__ = "(.+)"',
     "services/model/tokenizer/ffi/Cargo.toml": r'^version = "(.+)"',
     "services/model/tokenizer/ffi/Cargo.lock": r'^name = "folio-tokenizer"\nversion = "(.+)"',
+    "services/base/boundary/Cargo.toml": r'^version = "(.+)"',
     "services/cli/query/Cargo.toml": r'^version = "(.+)"',
     "services/cli/query/Cargo.lock": r'^name = "folio-query"\nversion = "(.+)"',
 }

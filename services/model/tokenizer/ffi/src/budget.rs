@@ -12,7 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::{panic_text, Result};
+use folio_boundary::panic_text;
+
+use crate::Result;
 
 #[derive(Clone, Copy)]
 pub struct Limits {
@@ -42,8 +44,8 @@ pub fn run<T: Send + 'static>(
     let thread = thread::Builder::new().name(name.to_owned()).stack_size(limits.stack);
     let started = thread.spawn(move || {
         ACCOUNT.with(|account| account.open(limits, &theirs.notice));
-        let result = catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|panic| Err(format!("panic: {}", panic_text(&*panic))));
+        let result =
+            catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_text(&*panic)));
         let held = ACCOUNT.with(|account| account.close(limits));
         *unpoisoned(&theirs.result) = Some((result, held));
         theirs.notice.give(End::Finished);

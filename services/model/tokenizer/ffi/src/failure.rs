@@ -27,6 +27,20 @@ impl Failure {
     }
 }
 
+impl folio_boundary::Failure for Failure {
+    fn panicked(message: String) -> Self {
+        Failure::exhausted(message)
+    }
+
+    fn code(&self) -> i32 {
+        self.kind as i32
+    }
+
+    fn message(self) -> String {
+        self.message
+    }
+}
+
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Failure::input(message)

@@ -1,8 +1,10 @@
-//! This is the boundary to C for constraints on answers. `grammar` does the work.
+//! These are the functions of tokenizer_ffi.h for constraints on answers. `grammar` does the work.
 
+use folio_boundary::{guarded, Owned, View};
+
+use crate::failure::Failure;
 use crate::grammar::{Environment, Grammar, State};
 use crate::vocabulary::Vocabulary;
-use crate::{guarded, OwnedBytes, View};
 
 /// # Safety
 /// See tokenizer_ffi.h, also for all functions below.
@@ -12,9 +14,9 @@ pub unsafe extern "C" fn folio_tok_grammars(
     end_tokens: *const u32,
     end_token_count: usize,
     environment: *mut *mut Environment,
-    error: *mut OwnedBytes,
+    error: *mut Owned<u8>,
 ) -> i32 {
-    guarded(environment, error, || {
+    guarded::<_, Failure>(environment, error, || {
         let end_tokens = match end_token_count {
             0 => &[],
             count => std::slice::from_raw_parts(end_tokens, count),
@@ -40,9 +42,9 @@ pub unsafe extern "C" fn folio_tok_compile_grammar(
     kind: u32,
     text: View,
     grammar: *mut *mut Grammar,
-    error: *mut OwnedBytes,
+    error: *mut Owned<u8>,
 ) -> i32 {
-    guarded(grammar, error, || {
+    guarded::<_, Failure>(grammar, error, || {
         let compiled = (*environment).compile(kind, text.text("the text")?)?;
         Ok(Box::into_raw(Box::new(compiled)))
     })
@@ -63,9 +65,9 @@ pub unsafe extern "C" fn folio_tok_free_grammar(grammar: *mut Grammar) {
 pub unsafe extern "C" fn folio_tok_start(
     grammar: *const Grammar,
     state: *mut *mut State,
-    error: *mut OwnedBytes,
+    error: *mut Owned<u8>,
 ) -> i32 {
-    guarded(state, error, || Ok(Box::into_raw(Box::new((*grammar).start()?))))
+    guarded::<_, Failure>(state, error, || Ok(Box::into_raw(Box::new((*grammar).start()?))))
 }
 
 /// # Safety
@@ -84,10 +86,12 @@ pub unsafe extern "C" fn folio_tok_mask(
     state: *mut State,
     words: *mut u32,
     word_count: usize,
-    error: *mut OwnedBytes,
+    error: *mut Owned<u8>,
 ) -> i32 {
     let mut done = ();
-    guarded(&mut done, error, || (*state).mask(std::slice::from_raw_parts_mut(words, word_count)))
+    guarded::<_, Failure>(&mut done, error, || {
+        (*state).mask(std::slice::from_raw_parts_mut(words, word_count))
+    })
 }
 
 /// # Safety
@@ -96,10 +100,10 @@ pub unsafe extern "C" fn folio_tok_mask(
 pub unsafe extern "C" fn folio_tok_accept(
     state: *mut State,
     token: u32,
-    error: *mut OwnedBytes,
+    error: *mut Owned<u8>,
 ) -> i32 {
     let mut done = ();
-    guarded(&mut done, error, || (*state).accept(token))
+    guarded::<_, Failure>(&mut done, error, || (*state).accept(token))
 }
 
 /// # Safety
