@@ -91,6 +91,10 @@ void AccessEntry::OnEnd(const absl::Status& status) {
   if (trace_.recording()) times_.ended = SteadyNow();
 }
 
+void AccessEntry::OnAnswer() {
+  if (trace_.recording()) times_.answered = SteadyNow();
+}
+
 void AccessEntry::Write() {
   if (off()) return;
   times_.closed = SteadyNow();

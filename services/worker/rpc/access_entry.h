@@ -75,6 +75,8 @@ class AccessEntry {
 
   void OnEvent(const Event& event);
   void OnEnd(const absl::Status& status);
+  // The status is about to be given to gRPC, after the last message.
+  void OnAnswer();
   // A message could not be given to the client.
   void OnUnread() { record_.unread = true; }
   // The call has ended.

@@ -138,6 +138,7 @@ void GenerateCall::FinishNow() {
     absl::MutexLock lock(&mutex_);
     status = ToGrpcStatus(*end_);
   }
+  access_.OnAnswer();
   Finish(std::move(status));
 }
 
@@ -181,6 +182,7 @@ void ScoreCall::OnEvent(Event event) {
 void ScoreCall::OnEnd(absl::Status status) {
   recorder_.OnEnd(status);
   access_.OnEnd(status);
+  access_.OnAnswer();
   answered_ = true;
   Answer(status);
 }

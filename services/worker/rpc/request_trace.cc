@@ -121,7 +121,7 @@ RequestTrace::RequestTrace(tracing::Tracer* tracer, const grpc::CallbackServerCo
 
 void RequestTrace::End(const AccessRecord& record, const absl::Status& status,
                        const CallTimes& times) const {
-  const SteadyTime end = times.ended.value_or(times.closed);
+  const SteadyTime end = times.ended.value_or(times.answered);
   std::vector<Span> spans(1);
   Span call;
   call.context = context_;
@@ -129,7 +129,8 @@ void RequestTrace::End(const AccessRecord& record, const absl::Status& status,
                                                  : "folio.v1.Inference/Generate";
   call.kind = tracing::SpanKind::kServer;
   call.start = times.arrival;
-  call.end = times.closed;
+  // Its caller's span ends with the status, which gRPC may send before it tells this process.
+  call.end = times.answered;
   Describe(record, status, &call);
   AddPhases(times, end, context_, &spans);
   AddPlans(notes_->notes(), end, &call, &spans);

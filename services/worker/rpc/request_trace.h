@@ -25,7 +25,8 @@ struct CallTimes {
   std::optional<SteadyTime> started;      // it has pages
   std::optional<SteadyTime> first_token;  // was given to the client, or scored
   std::optional<SteadyTime> ended;        // the step loop has ended it
-  SteadyTime closed;                      // the client has the answer, or is gone
+  SteadyTime answered;  // gRPC has its status, so that no client sees the end before this
+  SteadyTime closed;    // the client has the answer, or is gone
 };
 
 // Thread-compatible.
