@@ -52,7 +52,9 @@ def of_case(case):
         alone = marked is not None and len(printed) == 1
         return [(name if alone else f"{name}/{test}", why) for test, why in printed]
     if marked is not None:
-        return [(name, (marked.get("message") or "no reason is given").strip())]
+        # GoogleTest's own report begins with the place.
+        why = re.sub(r"^\S+:\d+\n", "", marked.get("message") or "")
+        return [(name, why.strip() or "no reason is given")]
     return [(name, "it is disabled")] if case.get("status") == "disabled" else []
 
 
@@ -64,6 +66,20 @@ def skips(report):
     if not cases:
         raise Refused(f"{report}: holds no tests")
     return [skip for case in cases for skip in of_case(case)]
+
+
+def sorted_by_row(found, allowed):
+    """Row of an allowed skip, or None -> the skips that it allows."""
+    by_row = collections.defaultdict(list)
+    for test, reason in found:
+        matching = (row for row in allowed if row[1].fullmatch(f"{test}: {reason}"))
+        by_row[next(matching, None)].append((test, reason))
+    return by_row
+
+
+def refused(found, allowed):
+    """The skips that no row allows."""
+    return sorted_by_row(found, allowed).get(None, [])
 
 
 def show(tests):
@@ -85,10 +101,7 @@ def main(arguments):
     except Refused as refusal:
         print(f"skips: {refusal}", file=sys.stderr)
         return 2
-    by_row = collections.defaultdict(list)
-    for test, reason in found:
-        matching = (row for row in allowed if row[1].fullmatch(f"{test}: {reason}"))
-        by_row[next(matching, None)].append((test, reason))
+    by_row = sorted_by_row(found, allowed)
     others = by_row.pop(None, [])
     print(f"skips: {len(found)} tests were skipped, {len(others)} of them are not in {' or '.join(path.name for path in lists)}")
     for (pattern, _, why), tests in by_row.items():

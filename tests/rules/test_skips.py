@@ -33,6 +33,9 @@ CTEST = f"""<testsuite name="Linux"><properties/>
 <testcase name="models" classname="models" status="run"><system-out>{PROGRAM}</system-out></testcase>
 <testcase name="Cache.DISABLED_Frees" classname="Cache.DISABLED_Frees" status="disabled"/>
 <testcase name="script" classname="script" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase></testsuite>"""
+# GoogleTest's.
+GTEST = """<testsuites><testsuite name="Models"><testcase name="Given" classname="Models" status="run" result="skipped">
+<skipped message="../tests/a_test.cc:44&#x0A;no model is given"/></testcase></testsuite></testsuites>"""
 
 
 def check(tmp_path, allowed, *reports):
@@ -52,6 +55,11 @@ def test_each_skip_of_ctest_is_seen(tmp_path):
                  "script: SKIP_RETURN_CODE=77"):
         assert f"NOT ALLOWED {line}\n" in said, said
     assert "Cache.Holds" not in said and "Tiny" not in said
+
+
+def test_a_skip_of_googletest_is_known_without_its_place(tmp_path):
+    assert check(tmp_path, "Models.Given: no model*  # a machine may lack models\n", GTEST)[0] == 0
+    assert check(tmp_path, "# none\n", GTEST)[0] == 1
 
 
 def test_what_is_allowed_is_listed_with_its_reason(tmp_path):
