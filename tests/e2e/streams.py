@@ -8,7 +8,7 @@ import time
 import grpc
 import pytest
 from metrics import Metrics
-from node import PATIENCE, cache, side_by_side, tokens, wait_until
+from node import PATIENCE, Node, cache, side_by_side, tokens, wait_until
 from oracle_cases import CASES
 from stubs import inference_pb2, types_pb2
 
@@ -85,13 +85,29 @@ def whole(stub, request):
 _ALONE = {}
 
 
+def _key(request, ranks=1):
+    return request.SerializeToString(deterministic=True), ranks
+
+
 def alone(stub, request, ranks=1):
     """As `whole`, but computed once in a run of the tests: the answer depends neither on the worker nor on its company.
     For the reference model in bfloat16 alone."""
-    key = request.SerializeToString(deterministic=True), ranks
+    key = _key(request, ranks)
     if key not in _ALONE:
         _ALONE[key] = whole(stub, request)
     return _ALONE[key]
+
+
+def all_alone(requests):
+    """As `alone` for each. Those that are not known yet are computed together, in a pool that has room for all of them."""
+    missing = [request for request in requests if _key(request) not in _ALONE]
+    if missing:
+        with Node() as node:
+            stub = node.start_worker()
+            together = side_by_side(*[lambda request=request: whole(stub, request) for request in missing])
+            assert not node.events("sequence_parked")
+        _ALONE.update((_key(request), stream) for request, stream in zip(missing, together, strict=True))
+    return [_ALONE[_key(request)] for request in requests]
 
 
 def refused(stub, request):
@@ -146,7 +162,7 @@ def start_and_kill(node, stub, name, requests, least=25, kill=kill, when=None):
 def outlive(node, first, second, name, requests, when, kill=kill):
     """Kills worker `name` when `when()` is true. The requests go on at the second worker, token for token. Returns the
     tokens of prompts that it computed for that; it must serve metrics."""
-    expected = [alone(second, request).tokens for request in requests]
+    expected = [stream.tokens for stream in all_alone(requests)]
     streams = start_and_kill(node, first, name, requests, kill=kill, when=when)
     (worker,) = node.workers.values()
     before = Metrics(worker)("folio:prompt_tokens_total")

@@ -11,7 +11,7 @@ import pytest
 from metrics import ENDPOINT, asked
 from node import PATIENCE, Node, cache, side_by_side, tokens, wait_until
 from processes import stop
-from streams import Stream, alone, outlive
+from streams import Stream, all_alone, alone, outlive
 from stubs import admin_pb2, inference_pb2, types_pb2
 
 
@@ -28,8 +28,9 @@ def generated(stub, request):
 
 
 def answers(stub, ranks=1):
-    """To REQUESTS, of each without the others."""
-    return [alone(stub, request, ranks).tokens for request in REQUESTS]
+    """To REQUESTS, of each as if it had the pool for itself."""
+    streams = all_alone(REQUESTS) if ranks == 1 else [alone(stub, request, ranks) for request in REQUESTS]
+    return [stream.tokens for stream in streams]
 
 
 def parked(node):

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from node import BIN, PATIENCE, Node, wait_until
 from processes import children
-from streams import LONG, MOST, REQUESTS, Stream, alone, asking, go_on, kill, refused, start_and_kill, whole
+from streams import LONG, MOST, REQUESTS, Stream, all_alone, alone, asking, go_on, kill, refused, start_and_kill, whole
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def node():
 
 def test_another_worker_goes_on_token_for_token(node):
     first, second = node.start_worker("first"), node.start_worker("second")
-    expected = [alone(first, request) for request in REQUESTS.values()]
+    expected = all_alone(REQUESTS.values())
     streams = start_and_kill(node, first, "first", list(REQUESTS.values()))
     for name, stream, unbroken in zip(REQUESTS, streams, expected, strict=True):
         before = len(stream.tokens)
