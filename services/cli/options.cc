@@ -104,7 +104,7 @@ void CacheFlags::AddShares(CLI::App& command) {
   command
       .add_option("--prompt_share", prompt_share,
                   "Share of the budget that generation leaves to the prompt (at most 0.9). The\n"
-                  "default is 0, and 0.5 with query_diff")
+                  "default is 0, and 0.4 with query_diff")
       ->check(CLI::Range(0.0, 0.9));
   command
       .add_option("--protect_ends", protect_ends,

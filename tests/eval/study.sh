@@ -183,10 +183,19 @@ recall_shares() {
   run recall_shares "$@" --tasks long_generation,long_generation_prompt --seeds 1-2 --prompt-share 0.3,0.4
 }
 
-# A long answer that recalls the prompt or itself, with defaults. Fresh seeds.
+# The same when query_diff left a half of the budget to the prompt, beside other policies. Fresh seeds. Its records name no share.
+recall_half() {
+  for task in long_generation long_generation_prompt; do
+    run recall_half --tasks $task --lengths 256 --seeds 302-302 --budgets 512 --policies full,paged_eviction,kv_crush:paged_eviction
+    run recall_half --tasks $task --lengths 256 --seeds 302-302 --budgets 512 --policies query_diff --prompt-share 0.5
+  done
+}
+
+# As `recall_half`, with query_diff's share of now. Fresh seeds.
 recall() {
   for task in long_generation long_generation_prompt; do
-    run recall --tasks $task --lengths 256 --seeds 302-302 --budgets 512 --policies full,query_diff,paged_eviction,kv_crush:paged_eviction
+    run recall --tasks $task --lengths 256 --seeds 309-311 --budgets 512 --policies query_diff
+    run recall --tasks $task --lengths 256 --seeds 309-309 --budgets 512 --policies paged_eviction,kv_crush:paged_eviction
   done
 }
 
@@ -197,11 +206,11 @@ speed() {
 }
 
 [ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere peers \
-  able exchange recall recall_shares speed
+  able exchange recall_shares recall_half recall speed
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
-    layers | everywhere | peers | able | exchange | recall | recall_shares | speed) "$stage" ;;
+    layers | everywhere | peers | able | exchange | recall_shares | recall_half | recall | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done

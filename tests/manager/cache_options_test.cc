@@ -128,12 +128,12 @@ v1::CacheOptions QueryDiff(uint32_t budget) {
   return options;
 }
 
-TEST(CacheShares, FoliosOwnPolicyLeavesHalfToThePrompt) {
+TEST(CacheShares, FoliosOwnPolicyLeavesAShareToThePrompt) {
   v1::CacheOptions options = QueryDiff(512);
   const auto prompt_share = [&] {
     return CacheConfigFromProto(options, kOptionRules, kRequest)->shares.prompt;
   };
-  EXPECT_EQ(prompt_share(), 0.5F);
+  EXPECT_EQ(prompt_share(), 0.4F);
   options.set_prompt_share(0);
   EXPECT_EQ(prompt_share(), 0) << "a request may say otherwise";
   options.set_prompt_share(0.25F);

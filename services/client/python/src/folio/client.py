@@ -127,7 +127,7 @@ class Client(ManagerCalls, SteeringCalls):
                          the cache never holds more than budget and stride. None is "whole" where the pool has room.
         compaction_stride   is the prompt tokens between two streamed compactions. None is 512.
         layers           choose "per_layer" (None), or "shared": once for all layers, by the mean of their rankings.
-        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9. None is 0 (QueryDiff: 0.5).
+        prompt_share     of the budget, that generation leaves to the prompt. At most 0.9. None is 0 (QueryDiff: 0.4).
         protect_ends     of the budget, that stays at each end of the prompt. At most 0.4, None is 0.
         segments         of the text, that keep a part of their tokens each. At most 64, None is 1.
         tools, template_arguments   are for a chat's template: tools as OpenAI's API has them, and further values.
