@@ -81,7 +81,8 @@ def test_the_spans_of_a_request(node, collector):
         assert queue.end == prefill.start and prefill.end == decode.start and abs(queue.start - call.start) < TICK
         assert before - 60 < root.start and abs(root.start - before) < took + 1
         assert 0 < root.length <= took and decode.length > 0.2 * root.length
-        assert prefill.start - TICK <= root.events["first_token"] <= decode.end + TICK
+        # The gateway may get the first token after the worker has said the last one.
+        assert decode.start - TICK <= root.events["first_token"] <= root.end
 
         # The prompt of 100 tokens is compacted to 32, and each 16 tokens of the answer drop a block.
         kinds = [plan.attributes["folio.plan.kind"] for plan in plans]
