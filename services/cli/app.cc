@@ -155,6 +155,10 @@ CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string&
   return command;
 }
 
+void SetAction(CLI::App* command, absl::Status (*run)(Context&), Context& context) {
+  command->callback([run, &context] { context.action = [run, &context] { return run(context); }; });
+}
+
 int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
   CLI::App app("Talks to Folio: text from workers, facts about pages from managers.", "folioctl");
   Context context{terminal};

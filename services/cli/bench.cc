@@ -195,8 +195,7 @@ void AddBench(CLI::App& root, Context& context) {
   policy->multi_option_policy(CLI::MultiOptionPolicy::Join);
   command->get_option("--seed")->description(
       "Repeats prompts, lengths, arrivals and sampled answers (default: 0)");
-  command->callback(
-      [flags, &context] { context.action = [flags, &context] { return Bench(*flags, context); }; });
+  SetAction(command, Bench, flags, context);
 }
 
 }  // namespace folio::cli

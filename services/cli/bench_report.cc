@@ -23,9 +23,7 @@ double PerSecond(double amount, double seconds) { return seconds > 0 ? amount / 
 std::string Load(const BenchPlan& plan) {
   std::string text =
       plan.run.clients > 0
-          ? absl::StrCat(FormatCount(plan.run.clients),
-                         plan.run.clients == 1 ? " client" : " clients",
-                         " with a request at a time")
+          ? absl::StrCat(FormatCount(plan.run.clients, "client"), " with a request at a time")
           : absl::StrCat(plan.run.rate, " requests per second, burstiness ", plan.run.burstiness);
   absl::StrAppend(&text, "; prompts ", plan.requests.prompt.text(), ", answers ",
                   plan.requests.output.text(), " tokens");

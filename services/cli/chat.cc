@@ -148,8 +148,7 @@ void AddChat(CLI::App& root, Context& context) {
   flags->sampling.Add(*command);
   flags->length.Add(*command);
   flags->rule.Add(*command);
-  command->callback(
-      [flags, &context] { context.action = [flags, &context] { return Chat(*flags, context); }; });
+  SetAction(command, Chat, flags, context);
 }
 
 }  // namespace folio::cli

@@ -55,6 +55,16 @@ struct Context {
 CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string& description,
                      const std::string& examples);
 
+// Has the command that is named on the command line call `run`, with its flags if it has some.
+void SetAction(CLI::App* command, absl::Status (*run)(Context&), Context& context);
+template <typename Flags>
+void SetAction(CLI::App* command, absl::Status (*run)(const Flags&, Context&),
+               const std::shared_ptr<Flags>& flags, Context& context) {
+  command->callback([run, flags, &context] {
+    context.action = [run, flags, &context] { return run(*flags, context); };
+  });
+}
+
 // Each of these adds one command. It declares flags and sets `action`.
 void AddGenerate(CLI::App& root, Context& context);
 void AddChat(CLI::App& root, Context& context);

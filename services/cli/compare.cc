@@ -223,9 +223,7 @@ void AddCompare(CLI::App& root, Context& context) {
   command->add_option("--layers", flags->layers, "Layers in each map (0: all)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return Compare(*flags, context); };
-  });
+  SetAction(command, Compare, flags, context);
 }
 
 }  // namespace folio::cli

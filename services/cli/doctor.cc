@@ -176,7 +176,7 @@ void AddDoctor(CLI::App& root, Context& context) {
       "Check processes, limits and this machine: what is wrong, and what to do about it. Fails if\n"
       "something does not work (worker and manager)",
       "  folioctl doctor\n  folioctl doctor --output json");
-  command->callback([&context] { context.action = [&context] { return Doctor(context); }; });
+  SetAction(command, Doctor, context);
 }
 
 void AddSupportBundle(CLI::App& root, Context& context) {
@@ -188,8 +188,7 @@ void AddSupportBundle(CLI::App& root, Context& context) {
       "for those who help. It has no text and no tokens of requests (worker and manager)",
       "  folioctl support-bundle folio-support.tar.gz");
   command->add_option("file", *path, "The archive, a .tar.gz")->required();
-  command->callback(
-      [path, &context] { context.action = [path, &context] { return Bundle(*path, context); }; });
+  SetAction(command, Bundle, path, context);
 }
 
 }  // namespace folio::cli

@@ -176,9 +176,7 @@ void AddEvents(CLI::App& root, Context& context) {
                                 absl::StrJoin(KindNames(), "\n  ")))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return ShowEvents(*flags, context); };
-  });
+  SetAction(command, ShowEvents, flags, context);
 }
 
 }  // namespace folio::cli

@@ -20,6 +20,10 @@ std::string FormatCount(uint64_t value) {
   return result;
 }
 
+std::string FormatCount(uint64_t value, absl::string_view thing) {
+  return absl::StrCat(FormatCount(value), " ", thing, value == 1 ? "" : "s");
+}
+
 std::string FormatBytes(uint64_t bytes) {
   if (bytes < 1024) return absl::StrCat(bytes, " B");
   static constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

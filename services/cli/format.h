@@ -12,8 +12,9 @@
 
 namespace folio::cli {
 
-std::string FormatCount(uint64_t value);    // 1,445
-std::string FormatBytes(uint64_t bytes);    // 512 B, 1.5 KiB, 2.0 GiB
+std::string FormatCount(uint64_t value);                           // 1,445
+std::string FormatCount(uint64_t value, absl::string_view thing);  // "1 page", "1,445 pages"
+std::string FormatBytes(uint64_t bytes);                           // 512 B, 1.5 KiB, 2.0 GiB
 std::string FormatSeconds(double seconds);  // 250 us, 12.3 ms, 4.56 s, 2 m 5 s
 std::string FormatRate(double per_second);  // 59.1/s; "-" when not finite or zero
 

@@ -95,9 +95,7 @@ void AddGenerate(CLI::App& root, Context& context) {
                       "Show each token's log-probability, and the N likeliest (at most 20)");
   command->add_flag("--stats", flags->stats, "Show times, tokens and pages after the answer");
   command->add_flag("--map", flags->map, "Show what each layer kept of the text");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return Generate(*flags, context); };
-  });
+  SetAction(command, Generate, flags, context);
 }
 
 }  // namespace folio::cli

@@ -76,7 +76,7 @@ void AddHealth(CLI::App& root, Context& context) {
   CLI::App* command =
       AddCommand(root, "health", "Check that manager and worker serve, or the one at --address",
                  "  folioctl health\n  folioctl health --address unix:/run/folio/worker.sock");
-  command->callback([&context] { context.action = [&context] { return CheckHealth(context); }; });
+  SetAction(command, CheckHealth, context);
 }
 
 }  // namespace folio::cli

@@ -110,13 +110,13 @@ void AddModel(CLI::App& root, Context& context) {
   CLI::App* command =
       AddCommand(root, "model", "Show the model of a worker and its settings (worker)",
                  "  folioctl model\n  folioctl model --output json");
-  command->callback([&context] { context.action = [&context] { return ShowModel(context); }; });
+  SetAction(command, ShowModel, context);
 }
 
 void AddSequences(CLI::App& root, Context& context) {
   CLI::App* command = AddCommand(root, "sequences", "Open sequences and what they hold (manager)",
                                  "  folioctl sequences\n  watch -n 0.5 folioctl sequences");
-  command->callback([&context] { context.action = [&context] { return ShowSequences(context); }; });
+  SetAction(command, ShowSequences, context);
 }
 
 }  // namespace folio::cli

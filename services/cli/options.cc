@@ -240,6 +240,11 @@ absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
+void ReasonFlags::Add(CLI::App& command) {
+  command.add_option("--reason", text,
+                     "Why, for the manager's log and its events (at most 256 bytes)");
+}
+
 bool ParseTimeout(const std::string& text, absl::Duration* timeout) {
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds)) {

@@ -81,6 +81,13 @@ struct PromptFlags {
   absl::StatusOr<folio::v1::Input> Read(Terminal& terminal) const;
 };
 
+// --reason of an order to a manager.
+struct ReasonFlags {
+  std::string text;
+
+  void Add(CLI::App& command);
+};
+
 // The contents of a file, or of standard input for "-". Errors as above.
 absl::StatusOr<std::string> ReadText(const std::string& file, Terminal& terminal);
 

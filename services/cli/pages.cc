@@ -50,8 +50,7 @@ absl::Status ShowPages(const PagesFlags& flags, Context& context) {
     out << "|" << row << "|\n";
   }
   const uint64_t each = map.PagesOfACharacter(width, flags.rows);
-  out << "\none character: " << FormatCount(each) << (each == 1 ? " page" : " pages")
-      << ", in their order\n";
+  out << "\none character: " << FormatCount(each, "page") << ", in their order\n";
   for (const std::string& line : map.Legend(by, terminal.utf8)) out << line << "\n";
   return absl::OkStatus();
 }
@@ -72,9 +71,7 @@ void AddPages(CLI::App& root, Context& context) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--layers", flags->layers, "Tell layers too, with --output json or yaml");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return ShowPages(*flags, context); };
-  });
+  SetAction(command, ShowPages, flags, context);
 }
 
 }  // namespace folio::cli

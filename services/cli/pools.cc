@@ -136,7 +136,7 @@ void AddPools(CLI::App& root, Context& context) {
   CLI::App* command =
       AddCommand(root, "pools", "Pools, their pages and the workers that use them (manager)",
                  "  folioctl pools\n  folioctl pools --address 127.0.0.1:7070 --output json");
-  command->callback([&context] { context.action = [&context] { return ShowPools(context); }; });
+  SetAction(command, ShowPools, context);
 }
 
 }  // namespace folio::cli

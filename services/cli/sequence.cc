@@ -119,9 +119,7 @@ void AddSequence(CLI::App& root, Context& context) {
   command->add_flag("--pages", flags->pages, "List the pages too, as page.generation");
   command->add_flag("--history", flags->history,
                     "List all evictions that the manager remembers, and not only the newest ones");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return ShowSequence(*flags, context); };
-  });
+  SetAction(command, ShowSequence, flags, context);
 }
 
 }  // namespace folio::cli

@@ -149,9 +149,7 @@ void AddSize(CLI::App& root, Context& context) {
       ->check(number)
       ->needs(layers)
       ->capture_default_str();
-  command->callback([&context, flags] {
-    context.action = [&context, flags] { return ShowSize(*flags, context); };
-  });
+  SetAction(command, ShowSize, flags, context);
 }
 
 }  // namespace folio::cli

@@ -10,21 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "services/cli/command.h"
 #include "services/cli/format.h"
+#include "services/cli/options.h"
 #include "services/client/steering.h"
 
 namespace folio::cli {
 namespace {
-
-struct ReasonFlags {
-  std::string text;
-
-  void Add(CLI::App& command);
-};
-
-void ReasonFlags::Add(CLI::App& command) {
-  command.add_option("--reason", text,
-                     "Why, for the manager's log and its events (at most 256 bytes)");
-}
 
 struct SteerFlags {
   std::vector<uint64_t> ids;
@@ -203,8 +193,7 @@ void AddDrain(CLI::App& root, Context& context) {
   command->add_option("--worker", flags->worker, "The worker's id, from folioctl workers");
   command->add_flag("--undo", flags->undo, "Take new sequences again");
   flags->reason.Add(*command);
-  command->callback(
-      [flags, &context] { context.action = [flags, &context] { return Drain(*flags, context); }; });
+  SetAction(command, Drain, flags, context);
 }
 
 }  // namespace folio::cli

@@ -10,6 +10,8 @@
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/format.h"
+#include "services/cli/options.h"
+#include "services/cli/sequence_text.h"
 #include "services/cli/table.h"
 #include "services/client/steering.h"
 
@@ -20,20 +22,15 @@ struct QuotaFlags {
   std::string tenant;
   std::optional<uint32_t> sequences, pages;
   bool none = false;
-  std::string reason;
+  ReasonFlags reason;
 };
 
 std::string QuotaText(const QuotaFlags& flags) {
   if (flags.none) return "has no quota.";
   std::string text = "may have at most ";
-  if (flags.sequences.has_value()) {
-    absl::StrAppend(&text, FormatCount(*flags.sequences),
-                    *flags.sequences == 1 ? " sequence" : " sequences");
-  }
+  if (flags.sequences.has_value()) text += FormatCount(*flags.sequences, "sequence");
   if (flags.sequences.has_value() && flags.pages.has_value()) text += " and ";
-  if (flags.pages.has_value()) {
-    absl::StrAppend(&text, FormatCount(*flags.pages), *flags.pages == 1 ? " page" : " pages");
-  }
+  if (flags.pages.has_value()) text += FormatCount(*flags.pages, "page");
   return text + " open.";
 }
 
@@ -49,7 +46,7 @@ absl::Status SetQuota(const QuotaFlags& flags, Context& context) {
   if (flags.sequences.has_value()) quota.set_sequences(*flags.sequences);
   if (flags.pages.has_value()) quota.set_pages(*flags.pages);
   absl::Status set =
-      client::Steering(**client).SetQuota(flags.tenant, quota, flags.reason, context.Call());
+      client::Steering(**client).SetQuota(flags.tenant, quota, flags.reason.text, context.Call());
   if (!set.ok()) return set;
   if (context.structured()) {
     nlohmann::ordered_json answer = {{"tenant", flags.tenant}, {"order", "quota"}};
@@ -86,10 +83,10 @@ absl::Status ShowTenants(Context& context) {
               context.wide());
   for (const auto& tenant : list->tenants()) {
     const folio::v1::Quota& quota = tenant.quota();
-    table.Row({tenant.tenant().empty() ? "-" : QuotePiece(tenant.tenant()),
-               FormatCount(tenant.sequences()), FormatCount(tenant.parked()),
-               FormatCount(tenant.waiting()), FormatCount(tenant.held_pages()),
-               FormatBytes(tenant.held_bytes()), FormatCount(tenant.needed_pages()),
+    table.Row({TenantName(tenant.tenant()), FormatCount(tenant.sequences()),
+               FormatCount(tenant.parked()), FormatCount(tenant.waiting()),
+               FormatCount(tenant.held_pages()), FormatBytes(tenant.held_bytes()),
+               FormatCount(tenant.needed_pages()),
                quota.has_sequences() ? FormatCount(quota.sequences()) : "-",
                quota.has_pages() ? FormatCount(quota.pages()) : "-"});
   }
@@ -106,7 +103,7 @@ void AddTenants(CLI::App& root, Context& context) {
       "Tenants, what they hold, which of them wait for pages, and with --output wide their quotas\n"
       "(manager)",
       "  folioctl tenants\n  folioctl tenants --output wide");
-  command->callback([&context] { context.action = [&context] { return ShowTenants(context); }; });
+  SetAction(command, ShowTenants, context);
 }
 
 void AddQuota(CLI::App& root, Context& context) {
@@ -123,11 +120,8 @@ void AddQuota(CLI::App& root, Context& context) {
                       "Sequences that are open, parked ones and orphans included");
   command->add_option("--pages", flags->pages, "Pages that these may come to need together");
   command->add_flag("--none", flags->none, "Take the quota away");
-  command->add_option("--reason", flags->reason,
-                      "Why, for the manager's log and its events (at most 256 bytes)");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return SetQuota(*flags, context); };
-  });
+  flags->reason.Add(*command);
+  SetAction(command, SetQuota, flags, context);
 }
 
 }  // namespace folio::cli

@@ -110,8 +110,7 @@ void AddScore(CLI::App& root, Context& context) {
   flags->cache.Add(*command);
   command->add_option("--continuation", flags->continuation, "The text to score")->required();
   command->add_option("--top", flags->top, "Show also the N likeliest tokens (at most 20)");
-  command->callback(
-      [flags, &context] { context.action = [flags, &context] { return Score(*flags, context); }; });
+  SetAction(command, Score, flags, context);
 }
 
 void AddTokenize(CLI::App& root, Context& context) {
@@ -122,9 +121,7 @@ void AddTokenize(CLI::App& root, Context& context) {
                                  "  folioctl tokenize --file report.txt --output json");
   flags->prompt.Add(*command);
   command->add_flag("--ids", flags->ids, "Only the ids, on one line");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return Tokenize(*flags, context); };
-  });
+  SetAction(command, Tokenize, flags, context);
 }
 
 void AddDetokenize(CLI::App& root, Context& context) {
@@ -133,9 +130,7 @@ void AddDetokenize(CLI::App& root, Context& context) {
                                  "  folioctl detokenize 19556 28 905 17");
   command->add_option("ids", flags->ids, "Token ids")->required();
   command->add_flag("--skip_special", flags->skip_special, "Leave special tokens out");
-  command->callback([flags, &context] {
-    context.action = [flags, &context] { return Detokenize(*flags, context); };
-  });
+  SetAction(command, Detokenize, flags, context);
 }
 
 }  // namespace folio::cli

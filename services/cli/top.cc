@@ -114,8 +114,7 @@ void AddTop(CLI::App& root, Context& context) {
           },
           "Time between two looks at the manager, at least 50ms")
       ->default_str("1s");
-  command->callback(
-      [flags, &context] { context.action = [flags, &context] { return Top(*flags, context); }; });
+  SetAction(command, Top, flags, context);
 }
 
 }  // namespace folio::cli

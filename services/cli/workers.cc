@@ -213,9 +213,7 @@ void AddQuarantine(CLI::App& root, Context& context) {
   release->add_flag("--i_know_the_process_ended", flags->sure,
                     "You have made sure that all processes of the worker have ended");
   release->add_option("--reason", flags->reason, "Why, for the manager's log and its events");
-  release->callback([flags, &context] {
-    context.action = [flags, &context] { return Release(*flags, context); };
-  });
+  SetAction(release, Release, flags, context);
 }
 
 }  // namespace folio::cli
