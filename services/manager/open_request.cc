@@ -5,6 +5,7 @@
 #include "services/base/fair_turns.h"
 #include "services/base/invalid_argument.h"
 #include "services/base/protocol.h"
+#include "services/manager/text_size.h"
 #include "services/wire/sampling_check.h"
 
 namespace folio::manager {
@@ -16,21 +17,15 @@ constexpr size_t kMaxResumeToken = 64;
 constexpr size_t kMaxOutputBytes = size_t{96} << 10;
 
 absl::Status CheckSizes(const OpenSequence& open) {
-  if (open.label.size() > kMaxLabelBytes) {
-    return InvalidArgument("label: has ", open.label.size(), " bytes; at most ", kMaxLabelBytes);
-  }
-  if (open.tenant.size() > kMaxTenantBytes) {
-    return InvalidArgument("tenant: has ", open.tenant.size(), " bytes; at most ", kMaxTenantBytes);
-  }
+  absl::Status status = CheckTextSize("label", open.label, kMaxLabelBytes);
+  status.Update(CheckTextSize("tenant", open.tenant, kMaxTenantBytes));
+  if (!status.ok()) return status;
   const size_t token = open.resume_token.size();
   if (token != 0 && (token < kMinResumeToken || token > kMaxResumeToken)) {
     return InvalidArgument("resume_token: has ", token, " bytes; give none, or from ",
                            kMinResumeToken, " to ", kMaxResumeToken);
   }
-  if (open.output.size() > kMaxOutputBytes) {
-    return InvalidArgument("output: has ", open.output.size(), " bytes; at most ", kMaxOutputBytes);
-  }
-  return absl::OkStatus();
+  return CheckTextSize("output", open.output, kMaxOutputBytes);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/cache_options.h"
+#include "services/manager/text_size.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 
@@ -20,9 +21,7 @@ absl::Status SteeringService::MayOrder(const std::string& reason) const {
     return absl::PermissionDeniedError(
         "the manager was started with --steering=false, so operators may look and change nothing");
   }
-  if (reason.size() <= kMaxLabelBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("reason: has ", reason.size(), " bytes; at most ", kMaxLabelBytes));
+  return CheckTextSize("reason", reason, kMaxLabelBytes);
 }
 
 absl::StatusOr<std::shared_ptr<const Pool>> SteeringService::PoolFor(
@@ -120,11 +119,9 @@ grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
 grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
                                        const v1::SetQuotaRequest* request,
                                        v1::SetQuotaResponse* response) {
-  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
-  if (request->tenant().size() > kMaxTenantBytes) {
-    return ToGrpcStatus(absl::InvalidArgumentError(absl::StrCat(
-        "tenant: has ", request->tenant().size(), " bytes; at most ", kMaxTenantBytes)));
-  }
+  absl::Status status = MayOrder(request->reason());
+  status.Update(CheckTextSize("tenant", request->tenant(), kMaxTenantBytes));
+  if (!status.ok()) return ToGrpcStatus(status);
   if (!request->has_quota()) {
     return ToGrpcStatus(absl::InvalidArgumentError(
         "quota: is required; one without limits takes the tenant's quota away"));
@@ -132,16 +129,15 @@ grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
   cache::Quota quota;
   if (request->quota().has_sequences()) quota.sequences = request->quota().sequences();
   if (request->quota().has_pages()) quota.pages = PageCount(request->quota().pages());
-  if (absl::Status set = quotas_->Set(request->tenant(), quota); !set.ok()) {
-    return ToGrpcStatus(set);
-  }
-  Event event = {.kind = EventKind::kQuotaSet, .label = request->tenant()};
-  event.text = cache::QuotaText(quota);
-  if (!request->reason().empty()) absl::StrAppend(&*event.text, ": ", request->reason());
+  status = quotas_->Set(request->tenant(), quota);
+  if (!status.ok()) return ToGrpcStatus(status);
+  const std::string set = cache::QuotaText(quota);
   log::Warning("an operator sets a quota", {{"tenant", request->tenant()},
-                                            {"quota", cache::QuotaText(quota)},
+                                            {"quota", set},
                                             {"reason", request->reason()},
                                             {"peer", context->peer()}});
+  Event event = {.kind = EventKind::kQuotaSet, .label = request->tenant(), .text = set};
+  if (!request->reason().empty()) absl::StrAppend(&*event.text, ": ", request->reason());
   if (event_log_ != nullptr) event_log_->Append(std::move(event));
   return grpc::Status::OK;
 }

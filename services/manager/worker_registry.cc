@@ -13,6 +13,7 @@
 #include "services/base/protocol.h"
 #include "services/base/secrets_match.h"
 #include "services/cache/inspector.h"
+#include "services/manager/text_size.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 #include "services/wire/layout.h"
@@ -106,14 +107,12 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
                                                       kProtocolVersion, ", the worker ",
                                                       request.protocol_version()));
   }
-  if (request.worker_name().size() > kMaxLabelBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "worker_name: has ", request.worker_name().size(), " bytes; at most ", kMaxLabelBytes));
-  }
+  absl::Status status = CheckTextSize("worker_name", request.worker_name(), kMaxLabelBytes);
+  if (!status.ok()) return status;
   if (!request.has_layout()) return absl::InvalidArgumentError("layout: must be set");
 
   absl::MutexLock lock(&mu_);
-  absl::Status status = CheckDevice(request);
+  status = CheckDevice(request);
   if (status.ok()) status = MakeOrCompare(request.layout());
   if (!status.ok()) {
     log::Warning("attach refused",
