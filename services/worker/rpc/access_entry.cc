@@ -97,9 +97,10 @@ void AccessEntry::OnAnswer() {
 
 void AccessEntry::Write() {
   if (off()) return;
-  times_.closed = SteadyNow();
-  record_.queued = times_.started.value_or(times_.closed) - times_.arrival;
-  record_.total = times_.closed - times_.arrival;
+  // The client has the answer, or is gone.
+  const SteadyTime closed = SteadyNow();
+  record_.queued = times_.started.value_or(closed) - times_.arrival;
+  record_.total = closed - times_.arrival;
   if (times_.first_token.has_value() && record_.kind != RequestKind::kScore) {
     record_.first_token = *times_.first_token - times_.arrival;
   }

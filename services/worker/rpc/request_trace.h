@@ -25,8 +25,7 @@ struct CallTimes {
   std::optional<SteadyTime> started;      // it has pages
   std::optional<SteadyTime> first_token;  // was given to the client, or scored
   std::optional<SteadyTime> ended;        // the step loop has ended it
-  SteadyTime answered;  // gRPC has its status, so that no client sees the end before this
-  SteadyTime closed;    // the client has the answer, or is gone
+  SteadyTime answered;                    // gRPC gets its status, so no client has it before
 };
 
 // Thread-compatible.
