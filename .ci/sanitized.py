@@ -26,6 +26,7 @@ from lint_keys import closure
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 import skips  # noqa: E402
+from cache_folder import CACHE  # noqa: E402
 
 # Without the reference model, with which tests take minutes here. The build without a sanitizer has it.
 OPTIONS = {
@@ -47,11 +48,6 @@ def said(*command):
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
-def cache():
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(os.environ.get("FOLIO_CACHE") or pathlib.Path(base) / "folio")
-
-
 class Keys:
     """Turns all that a program's result depends on into a name."""
 
@@ -59,7 +55,7 @@ class Keys:
         self.build, self.known, self.commands = build, {}, {}
         for entry in json.loads((build / "compile_commands.json").read_text()):
             self.commands.setdefault(entry["file"], []).append(entry["command"])
-        data = said("git", "-C", ROOT, "ls-files", "-s", "--", *DATA)
+        data = said("git", "-C", ROOT, "ls-files", "-s", "--", *DATA) + said("git", "-C", ROOT, "diff", "--", *DATA)
         self.common = f"{data}{OPTIONS[kind]}{said('c++', '--version')}"
 
     @functools.cache  # noqa: B019
@@ -124,7 +120,7 @@ def main():
     options = parser.parse_args()
     build, kind = options.build, options.kind
     programs = [f"bin/{name}" for name in (build / f"{kind}_tests.txt").read_text().split()]
-    keys, remembered = Keys(build, kind), cache() / "sanitized"
+    keys, remembered = Keys(build, kind), CACHE / "sanitized"
     todo = {program: remembered / keys.of(program) for program in programs}
     todo = {program: passed for program, passed in todo.items() if not passed.exists()}
     if options.action == "targets":

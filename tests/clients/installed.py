@@ -5,10 +5,10 @@ import pathlib
 import subprocess
 import sys
 
+from cache_folder import CACHE
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
-                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")  # fmt: skip
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
 

@@ -9,11 +9,10 @@ import shutil
 import subprocess
 
 import pytest
+from cache_folder import CACHE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("FOLIO_BIN") or ROOT / "build/bin").resolve().parent
-CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
-                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")
 # sbom.py works from its own place in the tree, so a copy of the tree's parts that it reads takes a changed table.
 CRATES = ["services/cli/query", "services/model/tokenizer/ffi"]
 READ = ["deploy/sbom", "deploy/cuda_wheels.sh", "services/base/boundary", "services/console/package-lock.json",

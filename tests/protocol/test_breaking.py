@@ -1,18 +1,16 @@
 """breaking.sh finds what breaks clients of the last release, and takes what is listed with a reason."""
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+from cache_folder import CACHE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests/protocol/breaking.sh"
 VERSION = re.search(r"buf_version=(\S+)", SCRIPT.read_text())[1]
-CACHE = pathlib.Path(os.environ.get("FOLIO_CACHE") or
-                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "folio")
 BUF = CACHE / "buf" / VERSION / "buf"
 REMOVED = 'folio/v1/inference.proto: Previously present RPC "Score" on service "Inference" was deleted.'
 

@@ -35,7 +35,7 @@ class Tree:
 
     def __init__(self, root):
         self.root, self.build, self.cache = root, root / "build", root.parent / "cache"
-        for name in (".ci/sanitized.py", ".ci/lint_keys.py", "tests/skips.py"):
+        for name in (".ci/sanitized.py", ".ci/lint_keys.py", "tests/skips.py", "tests/cache_folder.py"):
             self.write(name, (ROOT / name).read_text())
             shutil.copymode(ROOT / name, root / name)
         # As CMake compiles the files of a library together.
@@ -118,7 +118,6 @@ def source(tree):
 
 def data(tree):
     tree.write("tests/oracle/rows.json", "[1]\n")
-    tree.add()
 
 
 def flags(tree):
