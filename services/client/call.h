@@ -1,10 +1,11 @@
-// ConnectOptions says how a client connects. CallOptions gives a call a deadline and a way to stop
-// it.
+// ConnectOptions says how a client connects, and TlsOptions how it encrypts what it says.
+// CallOptions gives a call a deadline and a way to stop it.
 #ifndef FOLIO_SERVICES_CLIENT_CALL_H_
 #define FOLIO_SERVICES_CLIENT_CALL_H_
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,20 @@ namespace folio::client {
 
 // The default of ConnectOptions::keepalive.
 inline constexpr absl::Duration kKeepalive = absl::Seconds(10);
+
+// Paths of PEM files. They are read again within seconds after they have changed, for connections
+// that begin then.
+struct TlsOptions {
+  // Authorities, one of which has signed the server's certificate. If empty, those that gRPC finds
+  // on the system.
+  std::string ca_file = {};
+  // The client's own certificate and its key, for servers that ask for one. Both or neither.
+  std::string cert_file = {};
+  std::string key_file = {};
+  // The name or IP address that the server's certificate must have. If empty, it is the host of the
+  // address.
+  std::string server_name = {};
+};
 
 struct ConnectOptions {
   // Connect waits this long for the first answer.
@@ -39,6 +54,9 @@ struct ConnectOptions {
   // False if the caller does not need to know yet whether a server answers. Connect then sends
   // nothing, and calls fail with UNAVAILABLE as long as none does.
   bool check = true;
+  // Encrypts connections by TCP. Without it they are plain, and Unix sockets always are. Connect
+  // fails with INVALID_ARGUMENT if a file cannot be used.
+  std::optional<TlsOptions> tls = std::nullopt;
 };
 
 // Stops calls from another thread. Any number of calls may have the same Cancellation, one after

@@ -1,7 +1,6 @@
 #include "services/client/channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "services/client/channel_credentials.h"
 #include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
 #include "services/grpc/keepalive.h"
@@ -38,6 +38,19 @@ absl::Status SetKeepalive(absl::Duration keepalive, grpc::ChannelArguments* argu
   // A worker may have nothing to say for longer than gRPC would keep asking.
   arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return absl::OkStatus();
+}
+
+// gRPC's words do not say that only one side encrypts.
+absl::string_view Hint(absl::string_view address, const ConnectOptions& options,
+                       absl::string_view why) {
+  if (absl::StartsWith(address, "unix:")) return "";
+  if (!options.tls.has_value() && absl::StrContains(why, "Socket closed")) {
+    return "; it may have a certificate, so connect with TLS";
+  }
+  if (options.tls.has_value() && absl::StrContains(why, "wrong version number")) {
+    return "; it seems to have no certificate, so connect without TLS";
+  }
+  return "";
 }
 
 grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
@@ -120,9 +133,10 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   if (absl::Status status = SetKeepalive(options.keepalive, &arguments); !status.ok()) {
     return status;
   }
+  const auto credentials = MakeChannelCredentials(address, options.tls, &arguments);
+  if (!credentials.ok()) return credentials.status();
   Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
-                    grpc::CreateCustomChannel(std::string(address),
-                                              grpc::InsecureChannelCredentials(), arguments)};
+                    grpc::CreateCustomChannel(std::string(address), *credentials, arguments)};
   if (!options.check) return endpoint;
   // Only a call tells why a connection fails. Any answer from the server shows that it is there.
   CallOptions call;
@@ -131,8 +145,9 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   const grpc::Status status = Check(endpoint, call, options.wait_for_server, &response);
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
-      return absl::UnavailableError(
-          absl::StrCat("cannot reach the ", endpoint.name, ": ", status.error_message()));
+      return absl::UnavailableError(absl::StrCat("cannot reach the ", endpoint.name, ": ",
+                                                 status.error_message(),
+                                                 Hint(address, options, status.error_message())));
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::UnavailableError(absl::StrCat("cannot reach the ", endpoint.name,
                                                  ": no answer within ",

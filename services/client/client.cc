@@ -21,8 +21,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view addres
     if (absl::Status status = CheckAddress(standby); !status.ok()) return status;
     addresses.push_back(standby);
   }
-  auto state =
-      std::make_shared<State>(*std::move(endpoint), std::move(addresses), options.keepalive);
+  auto state = std::make_shared<State>(*std::move(endpoint), std::move(addresses), options);
   return std::unique_ptr<Client>(new Client(std::move(state)));
 }
 

@@ -18,16 +18,16 @@ class Client::State {
  public:
   using Callbacks = folio::v1::Inference::Stub::async_interface;
 
-  State(Endpoint to, std::vector<std::string> all, absl::Duration ask_every)
+  State(Endpoint to, std::vector<std::string> all, ConnectOptions options)
       : endpoint(std::move(to)),
         stub(folio::v1::Inference::NewStub(endpoint.channel)),
         addresses(std::move(all)),
-        keepalive(ask_every) {}
+        connect(std::move(options)) {}
 
   const Endpoint endpoint;
   const std::unique_ptr<folio::v1::Inference::Stub> stub;
   const std::vector<std::string> addresses;  // the endpoint's, then the standby ones
-  const absl::Duration keepalive;
+  const ConnectOptions connect;              // of all of them
 };
 
 }  // namespace folio::client

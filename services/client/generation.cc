@@ -143,9 +143,10 @@ class Generation::State {
   }
 
   absl::Status AskAt(const std::string& address) {
-    ConnectOptions connect;
+    ConnectOptions connect = client_->connect;
     connect.timeout = kConnect;
-    connect.keepalive = client_->keepalive;
+    connect.wait_for_server = false;
+    connect.check = true;
     absl::StatusOr<Endpoint> endpoint = Connect("worker", address, connect);
     if (!endpoint.ok()) return endpoint.status();
     const auto stub = Inference::NewStub(endpoint->channel);
