@@ -1,39 +1,22 @@
 #include "services/grpc/grpc_server.h"
 
 #include <fcntl.h>
-#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
-#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/socket.h>
 
 #include <string>
 #include <utility>
 
 #include "grpc/health/v1/health.pb.h"
 #include "services/grpc/grpc_deadline.h"
+#include "services/grpc/grpc_log.h"
+#include "services/grpc/server_credentials.h"
 #include "services/runtime/logging.h"
 
 namespace folio {
 namespace {
-
-// Writes gRPC's own messages in our format.
-void LogOfGrpc(gpr_log_func_args* args) {
-  const log::Level level = args->severity == GPR_LOG_SEVERITY_ERROR  ? log::Level::kWarning
-                           : args->severity == GPR_LOG_SEVERITY_INFO ? log::Level::kInfo
-                                                                     : log::Level::kDebug;
-  log::Write(level, "grpc", {{"detail", args->message}, {"line", args->line}});
-}
-
-// Does the same for Protobuf, which complains of each text of a peer that is not UTF-8. Its own way
-// is to write to stderr, where a call would wait for the reader of the log.
-void LogOfProtobuf(google::protobuf::LogLevel severity, const char* /*file*/, int line,
-                   const std::string& message) {
-  const log::Level level = severity == google::protobuf::LOGLEVEL_FATAL  ? log::Level::kError
-                           : severity == google::protobuf::LOGLEVEL_INFO ? log::Level::kInfo
-                                                                         : log::Level::kWarning;
-  log::Write(level, "protobuf", {{"detail", message}, {"line", line}});
-}
 
 // gRPC ends its threads when its last object is destroyed, and one of them may then be in a poll of
 // ten seconds (gRPC 1.51, run_poller). Keeping one object forever lets a process end at once.
@@ -70,15 +53,13 @@ void BoundConnections(const GrpcServerOptions& options, grpc::ServerBuilder& bui
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 }
 
-}  // namespace
-
-void LogForGrpc() {
-  gpr_set_log_function(&LogOfGrpc);
-  // Protobuf's setter is not made for several threads.
-  static google::protobuf::LogHandler* const before =
-      google::protobuf::SetLogHandler(&LogOfProtobuf);
-  (void)before;
+bool IsUnixSocket(const UniqueFd& socket) {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  return getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
 }
+
+}  // namespace
 
 absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
   for (const ListenAddress& wanted : options.listen) {
@@ -93,12 +74,16 @@ absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
     }
     addresses_.push_back(listening_.back().address());
     if (options.services.empty() || !listening_.back().is_open_to_network()) continue;
+    if (options.certificate != nullptr && !options.certificate->Current()->client_ca.empty()) {
+      continue;
+    }
     log::Warning(
         options.open_warning,
         {{"address", addresses_.back().ToString()},
          {"fix",
-          "listen on a Unix socket (unix:/path) or on loopback (127.0.0.1:PORT), or let only peers "
-          "that you trust into the network"}});
+          "let only clients with a certificate in (--tls_client_ca), listen on a Unix socket "
+          "(unix:/path) or on loopback (127.0.0.1:PORT), or let only peers that you trust into the "
+          "network"}});
   }
   return absl::OkStatus();
 }
@@ -108,12 +93,13 @@ void GrpcServer::Accept(ConnectionLimit* connections) {
   for (const ListeningSocket& listening : listening_) {
     for (const UniqueFd& socket : listening.sockets()) descriptors.push_back(socket.get());
   }
-  const auto hand_over = [into = into_grpc_.get()](UniqueFd connection) {
+  const auto hand_over = [this](UniqueFd connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     // As gRPC opens its own. It closes the descriptor.
     fcntl(connection.get(), F_SETFL, O_NONBLOCK);
+    const bool plain = encrypted_ == nullptr || IsUnixSocket(connection);
     parameters.fd = connection.Release();
-    into->HandleNewConnection(&parameters);
+    (plain ? plain_ : encrypted_)->HandleNewConnection(&parameters);
   };
   acceptor_ = std::make_unique<SocketAcceptor>(std::move(descriptors), hand_over, connections);
 }
@@ -138,9 +124,15 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     creators.push_back(started->unread_->MakeInterceptors());
     builder.experimental().SetInterceptorCreators(std::move(creators));
   }
-  started->into_grpc_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+  constexpr auto kFromDescriptors =
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+  started->plain_ = builder.experimental().AddExternalConnectionAcceptor(
+      kFromDescriptors, grpc::InsecureServerCredentials());
+  if (options.certificate != nullptr) {
+    started->tls_ = MakeServerCredentials(options.certificate);
+    started->encrypted_ =
+        builder.experimental().AddExternalConnectionAcceptor(kFromDescriptors, started->tls_);
+  }
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   started->server_ = builder.BuildAndStart();
   if (started->server_ == nullptr) {

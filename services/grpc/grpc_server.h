@@ -4,6 +4,9 @@
 // It accepts connections itself and hands them to gRPC. After one accept() that fails for lack of
 // descriptors, the gRPC 1.51 of Debian 12 is deaf for good (CVE-2023-4785), and it has no limit of
 // connections.
+//
+// TCP speaks TLS if the server has a certificate. Unix sockets never do, since only processes of
+// this machine that have permission reach them.
 #ifndef FOLIO_SERVICES_GRPC_GRPC_SERVER_H_
 #define FOLIO_SERVICES_GRPC_GRPC_SERVER_H_
 
@@ -21,6 +24,7 @@
 #include "absl/types/span.h"
 #include "services/grpc/keepalive.h"
 #include "services/grpc/unread_answers.h"
+#include "services/runtime/certificate_files.h"
 #include "services/runtime/connection_limit.h"
 #include "services/runtime/listen_address.h"
 #include "services/runtime/listening_socket.h"
@@ -33,10 +37,6 @@ namespace folio {
 // the start to the end, also while the daemon drains or waits. An orchestrator that ends processes
 // asks for it, and one that chooses where requests go asks for "".
 inline constexpr char kLiveness[] = "liveness";
-
-// Makes the messages of gRPC and Protobuf lines of our log from now on. GrpcServer::Start does it
-// too. Call it earlier if the program makes a channel before it starts a server. Idempotent.
-void LogForGrpc();
 
 // After these times a connection that is silent in one of these ways is closed. Tests take shorter
 // ones.
@@ -65,6 +65,8 @@ struct GrpcServerOptions {
   InheritedSockets* inherited = nullptr;
   int max_receive_bytes = 64 << 20;
   mode_t socket_mode = 0660;  // of Unix socket files
+  // Encrypts TCP. None if null. Clients must show a certificate if it has authorities for them.
+  std::shared_ptr<CertificateFiles> certificate;
   // Counts the connections and refuses those above its limit; borrowed. No limit if null.
   ConnectionLimit* connections = nullptr;
   ConnectionTimeouts timeouts;
@@ -81,7 +83,8 @@ struct GrpcServerOptions {
 // Serves from Start until Shutdown or destruction. Thread-safe.
 class GrpcServer {
  public:
-  // Warns of each address that other machines may reach, if there are `services`.
+  // Warns of each address that other machines may reach without a certificate, if there are
+  // `services`.
   // FAILED_PRECONDITION if another process listens on a socket, UNAVAILABLE if an address cannot be
   // bound. The health service then reports SERVING.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options);
@@ -103,12 +106,17 @@ class GrpcServer {
   // Starts to move connections into gRPC.
   void Accept(ConnectionLimit* connections);
 
-  std::unique_ptr<UnreadAnswers> unread_;  // null without a limit
+  // A way into gRPC for accepted connections.
+  using IntoGrpc = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
+
+  std::unique_ptr<UnreadAnswers> unread_;         // null without a limit
+  std::shared_ptr<grpc::ServerCredentials> tls_;  // null without a certificate
   std::unique_ptr<grpc::Server> server_;
   std::vector<ListenAddress> addresses_;
   std::vector<ListeningSocket> listening_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into_grpc_;
-  std::unique_ptr<SocketAcceptor> acceptor_;  // uses the last two
+  IntoGrpc plain_;
+  IntoGrpc encrypted_;                        // for TCP; null without a certificate
+  std::unique_ptr<SocketAcceptor> acceptor_;  // uses the last three
   std::vector<std::string> health_names_;
 };
 

@@ -18,6 +18,8 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
   GrpcServerOptions options = api;
   options.listen = listen;
   options.services.clear();
+  // Probes of orchestrators speak no TLS, and health is not a secret.
+  options.certificate = nullptr;
   options.connections = &health->connections_;
   auto server = GrpcServer::Start(options);
   if (!server.ok()) return server.status();

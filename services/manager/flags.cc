@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "services/base/default_addresses.h"
 #include "services/cache/decision_threads.h"
+#include "services/grpc/insecure_tcp_flag.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
@@ -19,6 +20,7 @@
 #include "services/runtime/flags.h"
 #include "services/runtime/health_flag.h"
 #include "services/runtime/listen_address.h"
+#include "services/runtime/tls_flags.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultManagerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
@@ -149,7 +151,12 @@ absl::Status ReadAddresses(ServerOptions* server) {
   auto metrics = metrics::ReadMetricsListen(grpc);
   if (!metrics.ok()) return metrics.status();
   server->metrics_listen = *std::move(metrics);
-  return absl::OkStatus();
+  auto tls = ReadTlsFlags();
+  if (!tls.ok()) return tls.status();
+  server->tls = *std::move(tls);
+  absl::Status status = CheckPlainTcp("listen", server->listen, server->tls);
+  status.Update(CheckPlainTcp("admin_listen", server->admin_listen, server->tls));
+  return status;
 }
 
 absl::StatusOr<std::vector<int>> ReadDevices() {

@@ -52,6 +52,11 @@ Server::Server(const ServerOptions& options)
 
 absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inherited) {
   GrpcServerOptions grpc;
+  if (!options.tls.empty()) {
+    auto certificate = CertificateFiles::Open(options.tls);
+    if (!certificate.ok()) return certificate.status();
+    grpc.certificate = *std::move(certificate);
+  }
   grpc.listen = options.listen;
   grpc.services = {&kv_manager_};
   grpc.health_names = {v1::KvManager::service_full_name()};

@@ -29,6 +29,7 @@
 #include "services/manager/worker_registry.h"
 #include "services/metrics/metrics_server.h"
 #include "services/policy/budget.h"
+#include "services/runtime/certificate_files.h"
 #include "services/runtime/connection_flag.h"
 #include "services/runtime/connection_limit.h"
 #include "services/runtime/listen_address.h"
@@ -40,6 +41,7 @@ struct ServerOptions {
   std::vector<ListenAddress> admin_listen;  // where Admin is served, if not on `listen`
   std::string export_socket;
   std::vector<ListenAddress> metrics_listen;
+  TlsFiles tls;                              // of `listen` and `admin_listen`
   std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
   InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
   const PageSource* pages = nullptr;         // borrowed
@@ -56,8 +58,8 @@ struct ServerOptions {
 // lease (at least a second). A thread that keeps the registry's lock stops that loop. Thread-safe.
 class Server {
  public:
-  // The server answers when this returns. The errors are those of GrpcServer::Start and
-  // ExportSocket::Start.
+  // The server answers when this returns. The errors are those of GrpcServer::Start,
+  // ExportSocket::Start and CertificateFiles::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Cancels running calls and removes the socket files.
   ~Server();

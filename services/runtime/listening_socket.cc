@@ -119,18 +119,26 @@ uint16_t PortOf(int fd) {
   return ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 }
 
-// Whether a socket is a Unix socket, or TCP at 127.0.0.0/8 or ::1.
-bool IsLocal(int fd) {
-  TcpAddress bound = {};
-  socklen_t length = sizeof(bound);
-  if (getsockname(fd, &bound.any, &length) != 0) return false;
+// Whether it is 127.0.0.0/8 or ::1, or no address of TCP.
+bool IsLoopback(const TcpAddress& address) {
   const auto is_loopback = [](uint32_t v4) { return ntohl(v4) >> 24 == IN_LOOPBACKNET; };
-  if (bound.any.sa_family == AF_INET) return is_loopback(bound.v4.sin_addr.s_addr);
-  if (bound.any.sa_family != AF_INET6) return true;
-  const in6_addr& v6 = bound.v6.sin6_addr;
+  if (address.any.sa_family == AF_INET) return is_loopback(address.v4.sin_addr.s_addr);
+  if (address.any.sa_family != AF_INET6) return true;
+  const in6_addr& v6 = address.v6.sin6_addr;
   uint32_t v4 = 0;
   std::memcpy(&v4, &v6.s6_addr[12], sizeof(v4));
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && is_loopback(v4));
+}
+
+// Whether a socket is a Unix socket, or TCP at an address of loopback.
+bool IsLocal(int fd) {
+  TcpAddress bound = {};
+  socklen_t length = sizeof(bound);
+  return getsockname(fd, &bound.any, &length) == 0 && IsLoopback(bound);
+}
+
+std::string HostOf(const ListenAddress& address) {
+  return std::string(absl::StripSuffix(absl::StripPrefix(address.host, "["), "]"));
 }
 
 // A name may have addresses of a family that the machine lacks, as localhost often has. Any other
@@ -155,7 +163,7 @@ Attempt ListenAtAll(const addrinfo* list, uint16_t port) {
 }
 
 absl::StatusOr<Attempt> ListenTcp(const ListenAddress& address) {
-  std::string host(absl::StripSuffix(absl::StripPrefix(address.host, "["), "]"));
+  std::string host = HostOf(address);
   const bool everywhere = host == "::" || host == "0.0.0.0";
   if (everywhere) host = "::";
   auto list = Resolve(address, host);
@@ -213,6 +221,19 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Open(const ListenAddress& addre
 bool ListeningSocket::is_open_to_network() const {
   return std::any_of(sockets_.begin(), sockets_.end(),
                      [](const UniqueFd& socket) { return !IsLocal(socket.get()); });
+}
+
+bool IsOpenToNetwork(const ListenAddress& address) {
+  if (address.is_unix()) return false;
+  const auto list = Resolve(address, HostOf(address));
+  if (!list.ok()) return false;
+  for (const addrinfo* at = list->get(); at != nullptr; at = at->ai_next) {
+    TcpAddress to = {};
+    if (at->ai_addrlen > sizeof(to)) continue;
+    std::memcpy(&to, at->ai_addr, at->ai_addrlen);
+    if (!IsLoopback(to)) return true;
+  }
+  return false;
 }
 
 ListeningSocket ListeningSocket::Adopt(const ListenAddress& address, UniqueFd socket) {

@@ -48,6 +48,10 @@ class ListeningSocket {
   std::string file_;  // empty if there is none to remove
 };
 
+// The same as ListeningSocket::is_open_to_network before one listens. False if the host is not
+// known, with which ListeningSocket::Open fails.
+bool IsOpenToNetwork(const ListenAddress& address);
+
 }  // namespace folio
 
 #endif  // FOLIO_SERVICES_RUNTIME_LISTENING_SOCKET_H_

@@ -13,22 +13,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/threads/thread_pool.h"
-#include "services/base/default_addresses.h"
-#include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
 #include "services/runtime/connection_flag.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
-#include "services/runtime/health_flag.h"
 #include "services/tracing/trace_flags.h"
+#include "services/worker/address_flags.h"
 
 ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
 ABSL_FLAG(std::string, model_name, "", "name of the model; empty for the name in its file");
-ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
-          "gRPC address of the manager on this node, unix:/path or host:port");
-ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
-          "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
 ABSL_FLAG(
     std::string, device, "cpu",
     "the device that computes: cpu, cuda (each rank takes the GPU that holds its pages), or that "
@@ -241,24 +235,11 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   if (flags.model_path.empty()) {
     return BadFlag("model", "", "is required: give a .gguf file or a Hugging Face directory");
   }
-  auto listen = ParseListenFlag("listen", absl::GetFlag(FLAGS_listen));
-  if (!listen.ok()) return listen.status();
-  flags.listen = *std::move(listen);
-  auto health_listen = ReadHealthListen(flags.listen);
-  if (!health_listen.ok()) return health_listen.status();
-  flags.health_listen = *std::move(health_listen);
-  std::vector<ListenAddress> grpc = flags.listen;
-  grpc.insert(grpc.end(), flags.health_listen.begin(), flags.health_listen.end());
-  auto metrics_listen = metrics::ReadMetricsListen(grpc);
-  if (!metrics_listen.ok()) return metrics_listen.status();
-  flags.metrics_listen = *std::move(metrics_listen);
+  if (absl::Status s = ReadAddressFlags(&flags); !s.ok()) return s;
   if (absl::Status s = tracing::ReadTraceFlags(&flags.traces); !s.ok()) return s;
   const auto max_connections = ReadMaxConnections(DescriptorLimit());
   if (!max_connections.ok()) return max_connections.status();
   flags.max_connections = *max_connections;
-  const std::string manager = absl::GetFlag(FLAGS_manager);
-  auto address = ParseListenAddress(manager);
-  if (!address.ok()) return BadFlag("manager", manager, address.status().message());
   if (absl::Status status = CheckNumbers(); !status.ok()) return status;
   flags.model_name = absl::GetFlag(FLAGS_model_name);
   flags.page_tokens = static_cast<uint32_t>(absl::GetFlag(FLAGS_page_tokens));
@@ -280,7 +261,6 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   auto step_timeout = ReadStepTimeout(flags.device.cuda);
   if (!step_timeout.ok()) return step_timeout.status();
   flags.serving.step_timeout = *step_timeout;
-  flags.serving.manager = address->ToString();
   flags.serving.worker_name = WorkerName();
   flags.serving.attach_timeout = absl::GetFlag(FLAGS_attach_timeout);
   flags.serving.token_budget = ReadTokenBudget(flags.device.cuda);

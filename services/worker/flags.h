@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/runtime/certificate_files.h"
 #include "services/runtime/listen_address.h"
 #include "services/tracing/tracer.h"
 #include "services/worker/device/loaded_model.h"
@@ -27,6 +28,7 @@ struct WorkerFlags {
   ServingOptions serving;
   bool special_tokens_in_chat = false;
   std::vector<ListenAddress> listen;
+  TlsFiles tls;  // of `listen`
   std::vector<ListenAddress> health_listen;
   std::vector<ListenAddress> metrics_listen;
   int max_connections = 0;

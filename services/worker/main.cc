@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "services/base/steady_time.h"
+#include "services/grpc/grpc_log.h"
 #include "services/grpc/grpc_server.h"
 #include "services/grpc/health_server.h"
 #include "services/metrics/connection_metrics.h"
@@ -151,6 +153,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
 }
 
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
+          std::shared_ptr<folio::CertificateFiles> certificate,
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue(flags.max_queue);
   Serving serving(flags.serving, &model, &queue, group);
@@ -178,6 +181,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   }
   folio::GrpcServerOptions server_options;
   server_options.listen = flags.listen;
+  server_options.certificate = std::move(certificate);
   server_options.services = {&service};
   server_options.max_receive_bytes = static_cast<int>(
       std::min<size_t>(folio::worker::MaxRequestBytes(limits), std::numeric_limits<int>::max()));
@@ -234,6 +238,12 @@ int RunAsRank(const WorkerFlags& flags, folio::TerminationSignals& signals) {
 
 int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
   if (auto status = folio::MakeSocketDirectories(flags.listen); !status.ok()) return Fail(status);
+  std::shared_ptr<folio::CertificateFiles> certificate;
+  if (!flags.tls.empty()) {
+    auto opened = folio::CertificateFiles::Open(flags.tls);
+    if (!opened.ok()) return Fail(opened.status());
+    certificate = *std::move(opened);
+  }
   absl::StatusOr<std::unique_ptr<Gpu>> gpu = nullptr;
   std::unique_ptr<folio::worker::RankLeader> ranks;  // destroyed after the model
   if (flags.group.self.ranks > 1) {
@@ -252,7 +262,8 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (absl::IsCancelled(status)) return 0;
     if (!status.ok()) return Fail(status);
   }
-  return Serve(flags, **model, ranks == nullptr ? nullptr : ranks->group(), signals);
+  return Serve(flags, **model, ranks == nullptr ? nullptr : ranks->group(), std::move(certificate),
+               signals);
 }
 
 int Run() {

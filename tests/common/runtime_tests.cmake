@@ -1,3 +1,5 @@
+find_package(OpenSSL REQUIRED)
+
 folio_test(unix_socket_test unix_socket_test.cc LIBS folio_runtime)
 folio_test(flags_test flags_test.cc LIBS folio_runtime)
 folio_test(parse_test parse_test.cc LIBS folio_runtime)
@@ -12,4 +14,6 @@ folio_test(socket_acceptor_test THREADS socket_acceptor_test.cc LIBS folio_runti
 folio_test(connection_limit_test connection_limit_test.cc LIBS folio_runtime)
 folio_test(grpc_server_test THREADS grpc_server_test.cc LIBS folio_grpc folio_proto)
 folio_test(grpc_connections_test THREADS grpc_connections_test.cc LIBS folio_grpc folio_proto)
+folio_test(certificate_files_test certificate_files_test.cc made_certificates.cc LIBS folio_runtime OpenSSL::Crypto)
+folio_test(grpc_tls_test THREADS grpc_tls_test.cc made_certificates.cc LIBS folio_grpc folio_client folio_proto OpenSSL::Crypto)
 folio_test(metrics_server_test THREADS metrics_server_test.cc LIBS folio_metrics)

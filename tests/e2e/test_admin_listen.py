@@ -108,7 +108,7 @@ def test_operators_get_through_when_others_have_all_connections():
 
 @pytest.mark.parametrize("host, warnings", [("127.0.0.1", 0), ("0.0.0.0", 1)])
 def test_a_manager_warns_of_an_address_of_operators_that_anybody_can_reach(host, warnings):
-    with NodeWithOperators(f"{host}:0") as node:
+    with NodeWithOperators(f"{host}:0", manager_flags=["--insecure_tcp"] if warnings else []) as node:
         node.manager.says(f"listening for operators address={host}:")
         lines = [line for line in node.manager.words().splitlines() if "anybody who reaches this address" in line]
         assert len(lines) == warnings

@@ -51,9 +51,9 @@ def test_every_line_of_a_json_log_is_one_object():
 class NodeOnTcp(Node):
     """Both daemons listen on a port of this host too."""
 
-    def __init__(self, host):
+    def __init__(self, host, flags):
         self.also = f",{host}:0"
-        super().__init__(pool="8MiB")
+        super().__init__(pool="8MiB", manager_flags=flags)
 
     def start_manager(self):
         self.manager_arguments[0] += self.also
@@ -65,8 +65,9 @@ class NodeOnTcp(Node):
 
 @pytest.mark.parametrize("host, warnings", [("127.0.0.1", 0), ("localhost", 0), ("0.0.0.0", 1)])
 def test_daemons_warn_of_addresses_that_anybody_can_reach(tiny_model, host, warnings):
-    with NodeOnTcp(host) as node:
-        processes = [node.manager, node.launch_worker("worker", model=tiny_model)]
+    flags = ["--insecure_tcp"] if warnings else []
+    with NodeOnTcp(host, flags) as node:
+        processes = [node.manager, node.launch_worker("worker", model=tiny_model, flags=flags)]
         for process in processes:
             process.says(f"listening address={host}:")
         for process in reversed(processes):

@@ -13,8 +13,8 @@ from test_layout import ROOT
 from test_links import programs as targets
 
 # Where a program's flags are declared: its own room, and rooms that several programs share.
-DAEMONS = {"folio-manager": ("services/manager", "services/runtime", "services/metrics"),
-           "folio-worker": ("services/worker", "services/runtime", "services/metrics", "services/tracing"),
+DAEMONS = {"folio-manager": ("services/manager", "services/grpc", "services/runtime", "services/metrics"),
+           "folio-worker": ("services/worker", "services/grpc", "services/runtime", "services/metrics", "services/tracing"),
            "folio-gateway": ("services/gateway", "services/runtime", "services/metrics", "services/tracing"),
            "folio_bench": ("tests/bench",)}
 # The same for Python programs, beside their own folder.
@@ -45,13 +45,14 @@ def bodies(text, head):
 def client_flags():
     """Command of folioctl -> its flags. Under the empty name are those of every command."""
     def own(body):
-        return set(re.findall(r'(?:add_(?:option|flag|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
+        return set(re.findall(r'(?:add_(?:option|flag|flag_callback|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
 
     text = "\n".join(path.read_text() for path in sorted((ROOT / "services/cli").glob("*.cc")))
     groups = collections.defaultdict(set)
     for match, body in bodies(text, r"^void (\w+)Flags::Add\w*\("):
         groups[match[1]] |= own(body)
-    (every,) = ({"help"} | own(body) for _, body in bodies(text, r"^void AddGlobalOptions\("))
+    (every,) = ({"help"}.union(own(body), *(groups[group.capitalize()] for group in re.findall(r"context\.(\w+)\.Add\(", body)))
+                for _, body in bodies(text, r"^void AddGlobalOptions\("))
     found = {"": every}
     for _, body in bodies(text, r"^void Add\w+\(CLI::App& root"):
         # A command below another one has its flags with those of the one above.

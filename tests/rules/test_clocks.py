@@ -30,6 +30,7 @@ ALLOWED = {
     "services/tracing/wall_time.cc": "a span has the time of day",
     "services/runtime/logging.h": "a line of the log has the time of day",
     "services/runtime/logging.cc": "a line of the log has the time of day",
+    "services/runtime/certificate_files.cc": "a certificate ends at a time of day",
     "services/grpc/steady_waits.cc": "a wait of Abseil ends at a time of day, which it turns into a steady one",
     "services/model/tokenizer/tokenizer.cc": "a chat template may ask for today's date",
 }
