@@ -2,11 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "services/base/default_addresses.h"
-#include "services/base/steady_time.h"
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/options.h"
@@ -15,30 +13,10 @@
 namespace folio::cli {
 namespace {
 
-std::string Environment(const char* name, std::string otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : std::move(otherwise);
-}
-
-client::ConnectOptions ConnectWithin(absl::Duration timeout) {
-  client::ConnectOptions options;
-  options.timeout = std::min(options.timeout, timeout);
-  return options;
-}
-
 OutputFormat FormatNamed(const std::string& name) {
   if (name == "wide") return OutputFormat::kWide;
   if (name == "json") return OutputFormat::kJson;
   return name == "yaml" ? OutputFormat::kYaml : OutputFormat::kTable;
-}
-
-// As --address says: a flag comes first, then the environment, then the named context. But a
-// context that a flag names comes before the environment.
-std::string Address(const Context& context, const std::string& named, const char* variable,
-                    const std::string& otherwise) {
-  if (!context.address.empty()) return context.address;
-  if (context.named_by_flag && !named.empty()) return named;
-  return Environment(variable, named.empty() ? otherwise : named);
 }
 
 struct GlobalFlags {
@@ -79,6 +57,7 @@ void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
                  "Named context that has the addresses (see folioctl config). Default:\n"
                  "$FOLIO_CONTEXT or the current one. An address is the first one of --address,\n"
                  "--context, the variables, the default context and the default");
+  context.tls.Add(app);
   app.add_option_function<std::string>(
          "--output",
          [&flags, &context](const std::string& name) {
@@ -109,44 +88,6 @@ void AddGlobalOptions(CLI::App& app, GlobalFlags& flags, Context& context) {
 }
 
 }  // namespace
-
-std::string Context::WorkerAddress() const {
-  return Address(*this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
-}
-
-std::string Context::ManagerAddress() const {
-  return Address(*this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
-}
-
-absl::StatusOr<std::unique_ptr<client::Client>> Context::ConnectWorker() const {
-  return client::Client::Connect(WorkerAddress(), ConnectWithin(timeout));
-}
-
-absl::StatusOr<std::unique_ptr<client::AdminClient>> Context::ConnectManager() const {
-  return client::AdminClient::Connect(ManagerAddress(), ConnectWithin(timeout));
-}
-
-absl::Status Context::UseNamed(const std::string& name) {
-  named_by_flag = !name.empty();
-  std::string wanted = named_by_flag ? name : Environment("FOLIO_CONTEXT", "");
-  const absl::StatusOr<ContextFile> file = ContextFile::Read();
-  if (!file.ok()) return file.status();
-  if (wanted.empty()) wanted = file->current;
-  if (wanted.empty()) return absl::OkStatus();
-  absl::StatusOr<NamedContext> found = file->Find(wanted);
-  if (!found.ok()) return found.status();
-  named = *std::move(found);
-  if (timeout == absl::InfiniteDuration() && !named.timeout.empty()) {
-    ParseTimeout(named.timeout, &timeout);  // the file's check has accepted it
-  }
-  return absl::OkStatus();
-}
-
-client::CallOptions Context::Call() const {
-  client::CallOptions options;
-  options.deadline = SteadyNow() + timeout;
-  return options;
-}
 
 CLI::App* AddCommand(CLI::App& root, const std::string& name, const std::string& description,
                      const std::string& examples) {

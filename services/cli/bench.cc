@@ -62,10 +62,9 @@ class Progress {
 };
 
 // Asks each worker for its model, and the first one for the tokens of prompts.
-absl::Status AskWorkers(const Context& context, BenchReport* report) {
+absl::Status AskWorkers(const Context& context, const client::ConnectOptions& connect,
+                        BenchReport* report) {
   load::RequestPlan& requests = report->plan.requests;
-  client::ConnectOptions connect;
-  connect.timeout = std::min(connect.timeout, context.timeout);
   for (const std::string& address : report->addresses) {
     const auto client = client::Client::Connect(address, connect);
     if (!client.ok()) return client.status();
@@ -147,9 +146,13 @@ absl::Status Bench(const BenchFlags& flags, Context& context) {
   report.plan = *std::move(plan);
   report.plan.run.workers = report.addresses.size();
   report.plan.run.timeout = context.timeout;
-  if (absl::Status status = AskWorkers(context, &report); !status.ok()) return status;
   client::StreamsOptions options;
-  options.connect.timeout = std::min(options.connect.timeout, context.timeout);
+  auto connect = context.Connection();
+  if (!connect.ok()) return connect.status();
+  options.connect = *std::move(connect);
+  if (absl::Status status = AskWorkers(context, options.connect, &report); !status.ok()) {
+    return status;
+  }
   options.connections = report.plan.connections;
   const auto streams = client::Streams::Connect(report.addresses, options);
   if (!streams.ok()) return streams.status();

@@ -13,6 +13,7 @@
 #include "services/cli/contexts.h"
 #include "services/cli/output.h"
 #include "services/cli/terminal.h"
+#include "services/cli/tls_flags.h"
 #include "services/client/admin_client.h"
 #include "services/client/client.h"
 
@@ -24,6 +25,7 @@ struct Context {
   std::string address = {};  // if empty, the environment's or the default of the process
   Output output = {};
   absl::Duration timeout = absl::InfiniteDuration();
+  TlsFlags tls = {};
   // The settings of the named context, and whether a flag named it.
   NamedContext named = {};
   bool named_by_flag = false;
@@ -45,6 +47,9 @@ struct Context {
   }
   std::string WorkerAddress() const;
   std::string ManagerAddress() const;
+  // How to connect to either. A usage error if $FOLIO_TLS or the context's "tls" is neither true
+  // nor false.
+  absl::StatusOr<client::ConnectOptions> Connection() const;
   absl::StatusOr<std::unique_ptr<client::Client>> ConnectWorker() const;
   absl::StatusOr<std::unique_ptr<client::AdminClient>> ConnectManager() const;
   // The deadline of a call that begins now.

@@ -1,8 +1,10 @@
 // folioctl config shows and changes the named contexts of a user. See contexts.h.
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "services/cli/command.h"
 #include "services/cli/contexts.h"
@@ -19,6 +21,30 @@ struct ContextFlags {
 };
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+// The authorities that a context trusts, or a dash if it does not encrypt.
+std::string TlsOf(const NamedContext& one) {
+  if (one.tls == "false") return "-";
+  if (!one.tls_ca.empty()) return one.tls_ca;
+  const bool on = !(one.tls.empty() && one.tls_cert.empty() && one.tls_server_name.empty());
+  return on ? "system" : "-";
+}
+
+// A context is of use from every folder.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
+// Takes the flags that encrypt the connections of other commands.
+void KeepTls(const TlsFlags& flags, NamedContext* one) {
+  if (!flags.tls.empty()) one->tls = flags.tls;
+  if (!flags.tls_ca.empty()) one->tls_ca = Absolute(flags.tls_ca);
+  if (!flags.tls_cert.empty()) one->tls_cert = Absolute(flags.tls_cert);
+  if (!flags.tls_key.empty()) one->tls_key = Absolute(flags.tls_key);
+  if (!flags.tls_server_name.empty()) one->tls_server_name = flags.tls_server_name;
+}
 
 absl::Status View(Context& context) {
   const auto file = ContextFile::Read();
@@ -37,10 +63,10 @@ absl::Status GetContexts(Context& context) {
     context.terminal.out << "There is no context. Make one with folioctl config set-context.\n";
     return absl::OkStatus();
   }
-  Table table({{"current"}, {"name"}, {"worker"}, {"manager"}, {"timeout"}});
+  Table table({{"current"}, {"name"}, {"worker"}, {"manager"}, {"timeout"}, {"tls"}});
   for (const auto& [name, one] : file->contexts) {
     table.Row({name == file->current ? "*" : "", name, OrDash(one.worker), OrDash(one.manager),
-               OrDash(one.timeout)});
+               OrDash(one.timeout), TlsOf(one)});
   }
   context.terminal.out << context.terminal.Printable(table.Render(context.terminal));
   return absl::OkStatus();
@@ -76,6 +102,7 @@ absl::Status SetContext(const ContextFlags& flags, Context& context) {
   if (flags.worker.has_value()) one.worker = *flags.worker;
   if (flags.manager.has_value()) one.manager = *flags.manager;
   if (flags.timeout.has_value()) one.timeout = *flags.timeout;
+  KeepTls(context.tls, &one);
   // The first one is meant to be used.
   if (file->contexts.size() == 1) file->current = flags.name;
   if (absl::Status status = file->Write(); !status.ok()) return status;
@@ -120,8 +147,9 @@ void RunBy(CLI::App* command, absl::Status (*run)(const ContextFlags&, Context&)
 void AddConfig(CLI::App& root, Context& context) {
   CLI::App* config = AddCommand(
       root, "config",
-      "Named contexts, which hold the addresses of a worker and a manager. They are in\n"
-      "$FOLIO_CONFIG, or in folio/config.json of $XDG_CONFIG_HOME or ~/.config",
+      "Named contexts, which hold the addresses of a worker and a manager, and the flags\n"
+      "--tls and --tls_* that are given with set-context. They are in $FOLIO_CONFIG, or in\n"
+      "folio/config.json of $XDG_CONFIG_HOME or ~/.config",
       "  folioctl config set-context lab --worker 10.0.0.7:7001 --manager 10.0.0.7:7006\n"
       "  folioctl config use-context lab\n"
       "  folioctl --context lab pools");
@@ -142,7 +170,7 @@ void AddConfig(CLI::App& root, Context& context) {
         DeleteContext, flags, context);
   CLI::App* set =
       AddCommand(*config, "set-context", "Make a context, or change the settings that are given",
-                 "  folioctl config set-context lab --worker 10.0.0.7:7001\n"
+                 "  folioctl config set-context lab --worker 10.0.0.7:7001 --tls_ca ca.pem\n"
                  "  folioctl config set-context lab --call_timeout 30s");
   RunBy(set, SetContext, flags, context);
   set->add_option("--worker", flags->worker, "Address of the worker: unix:/path or host:port");

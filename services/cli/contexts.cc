@@ -25,9 +25,15 @@ struct Setting {
   const char* name;
   std::string NamedContext::*value;
 };
-constexpr std::array<Setting, 3> kSettings = {{{"worker", &NamedContext::worker},
-                                               {"manager", &NamedContext::manager},
-                                               {"timeout", &NamedContext::timeout}}};
+constexpr std::array<Setting, 8> kSettings = {
+    {{"worker", &NamedContext::worker},
+     {"manager", &NamedContext::manager},
+     {"timeout", &NamedContext::timeout},
+     {"tls", &NamedContext::tls},
+     {"tls_ca", &NamedContext::tls_ca},
+     {"tls_cert", &NamedContext::tls_cert},
+     {"tls_key", &NamedContext::tls_key},
+     {"tls_server_name", &NamedContext::tls_server_name}}};
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -66,6 +72,10 @@ absl::StatusOr<NamedContext> ParseContext(const std::string& name, const Json& j
   if (!context.timeout.empty() && !ParseTimeout(context.timeout, &timeout)) {
     return Wrong(absl::StrCat("\"timeout\" of context \"", name, "\" is \"", context.timeout,
                               "\", which is not a duration like 30s"));
+  }
+  if (!context.tls.empty() && context.tls != "true" && context.tls != "false") {
+    return Wrong(absl::StrCat("\"tls\" of context \"", name, "\" is \"", context.tls,
+                              "\", which is neither \"true\" nor \"false\""));
   }
   return context;
 }

@@ -1,6 +1,7 @@
 // ContextFile is the file in which a user names the places of Folio's processes, so that a command
-// needs no addresses. Each name stands for the addresses of a worker and a manager, and for the
-// time that a call may take. One of the names may be the current one.
+// needs no addresses. Each name stands for the addresses of a worker and a manager, for the
+// encryption of connections, and for the time that a call may take. One of the names may be the
+// current one.
 //
 // The file is $FOLIO_CONFIG, or folio/config.json in $XDG_CONFIG_HOME or in ~/.config. It is JSON:
 //
@@ -23,7 +24,10 @@ namespace folio::cli {
 struct NamedContext {
   std::string worker;  // addresses, as --address takes them
   std::string manager;
-  std::string timeout;  // as --timeout
+  std::string timeout;                    // as --timeout
+  std::string tls;                        // "true" or "false"
+  std::string tls_ca, tls_cert, tls_key;  // files, as the flags of these names take them
+  std::string tls_server_name;
 };
 
 class ContextFile {

@@ -34,9 +34,14 @@ int TerminalWidth() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
+// The status of a call says why it failed, and gRPC would write the same to the terminal before.
+// A user who sets GRPC_VERBOSITY asks for all that it has to say.
+void KeepGrpcQuiet() { setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  KeepGrpcQuiet();
   // One thread handles Ctrl-C, so that a handler may lock and make calls, which a signal handler
   // may not.
   sigset_t interrupt;

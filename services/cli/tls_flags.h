@@ -1,0 +1,22 @@
+// TlsFlags are the flags of folioctl that say how connections are encrypted.
+#ifndef FOLIO_SERVICES_CLI_TLS_FLAGS_H_
+#define FOLIO_SERVICES_CLI_TLS_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace folio::cli {
+
+// An empty text is a flag that is not given. They have the names of a context's settings.
+struct TlsFlags {
+  std::string tls;  // "true" if it is given
+  std::string tls_ca, tls_cert, tls_key;
+  std::string tls_server_name;
+
+  // This must outlive the parsing.
+  void Add(CLI::App& app);
+};
+
+}  // namespace folio::cli
+
+#endif  // FOLIO_SERVICES_CLI_TLS_FLAGS_H_
