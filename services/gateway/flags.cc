@@ -7,40 +7,24 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "services/base/default_addresses.h"
+#include "services/gateway/upstream_flags.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
 #include "services/runtime/connection_flag.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/tls_flags.h"
 #include "services/tracing/trace_flags.h"
 
 ABSL_FLAG(std::vector<std::string>, listen, {"127.0.0.1:8000"},
           "addresses for HTTP, host:port or unix:/path; several with commas or by giving it again");
-ABSL_FLAG(std::vector<std::string>, worker, {folio::DefaultWorkerAddress()},
-          "gRPC addresses of workers of one manager, unix:/path or host:port; several with commas "
-          "or by giving it again");
-ABSL_FLAG(std::vector<std::string>, standby, {},
-          "further workers of that manager, which get requests only while no other serves");
-ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
-          "the manager's address, unix:/path or host:port, whose state the console under /console "
-          "shows; empty for no console");
-ABSL_FLAG(std::vector<std::string>, model_name, {},
-          "names under which clients ask for the model; empty for the name that the workers have");
 ABSL_FLAG(
     int, threads, 0,
     "threads that serve connections, from 1 to 64; 0 is the cores of this machine, at most 4");
-ABSL_FLAG(int, worker_connections, 2,
-          "connections to each worker, from 1 to 64, among which streams are dealt");
 ABSL_FLAG(std::string, api_keys, "",
           "a file with a line for each API key: its SHA-256 in hexadecimal digits, the tenant, and "
           "the word operator if it may see the console's state of the cache. Changes take effect "
           "within a second. Empty: anyone may ask");
-ABSL_FLAG(std::string, tls_cert, "",
-          "a file with the server's certificate and its chain, as PEM; empty for no encryption");
-ABSL_FLAG(std::string, tls_key, "", "a file with the certificate's private key, as PEM");
-ABSL_FLAG(std::string, tls_client_ca, "",
-          "a file with authorities, as PEM; clients must then show a certificate of one of them");
 ABSL_FLAG(std::vector<std::string>, cors_origins, {},
           "origins whose pages may ask from a browser, such as https://chat.example; * is any");
 ABSL_FLAG(std::string, affinity, "session",
@@ -64,8 +48,6 @@ ABSL_FLAG(absl::Duration, resume_timeout, absl::Seconds(30),
           "how long to look for another worker that continues a stream whose worker was lost, "
           "from 0 to 1h; a worker that hangs is proven gone only after the manager's --lease_ttl "
           "and --kill_fenced_after");
-ABSL_FLAG(absl::Duration, health_interval, absl::Seconds(1),
-          "how often each worker is asked whether it serves, from 100ms to 1m");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running requests may take to end after SIGTERM, from 0 to 24h, such as 30s");
 ABSL_FLAG(bool, access_log, true,
@@ -78,15 +60,12 @@ absl::Status CheckRanges() {
   constexpr absl::Duration kSecond = absl::Seconds(1), kHour = absl::Hours(1);
   for (const absl::Status& status :
        {CheckFlagRange("threads", absl::GetFlag(FLAGS_threads), 0, 64),
-        CheckFlagRange("worker_connections", absl::GetFlag(FLAGS_worker_connections), 1, 64),
         CheckFlagRange("idle_timeout", absl::GetFlag(FLAGS_idle_timeout), kSecond, 24 * kHour),
         CheckFlagRange("header_timeout", absl::GetFlag(FLAGS_header_timeout), kSecond, kHour),
         CheckFlagRange("body_timeout", absl::GetFlag(FLAGS_body_timeout), kSecond, kHour),
         CheckFlagRange("send_timeout", absl::GetFlag(FLAGS_send_timeout), kSecond, 24 * kHour),
         CheckFlagRange("resume_timeout", absl::GetFlag(FLAGS_resume_timeout), absl::ZeroDuration(),
                        kHour),
-        CheckFlagRange("health_interval", absl::GetFlag(FLAGS_health_interval),
-                       absl::Milliseconds(100), absl::Minutes(1)),
         CheckFlagRange("drain_timeout", absl::GetFlag(FLAGS_drain_timeout), absl::ZeroDuration(),
                        24 * kHour)}) {
     if (!status.ok()) return status;
@@ -106,20 +85,6 @@ absl::StatusOr<Affinity> ReadAffinity() {
   if (given == "session") return Affinity::kSession;
   if (given == "prefix") return Affinity::kPrefix;
   return BadFlag("affinity", given, "give none, session or prefix");
-}
-
-absl::Status ReadTls(GatewayFlags* flags) {
-  flags->tls_cert = absl::GetFlag(FLAGS_tls_cert);
-  flags->tls_key = absl::GetFlag(FLAGS_tls_key);
-  flags->tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
-  if (flags->tls_cert.empty() != flags->tls_key.empty()) {
-    return BadFlag(flags->tls_cert.empty() ? "tls_cert" : "tls_key", "",
-                   "is required with the other of --tls_cert and --tls_key");
-  }
-  if (flags->tls_cert.empty() && !flags->tls_client_ca.empty()) {
-    return BadFlag("tls_client_ca", flags->tls_client_ca, "needs --tls_cert and --tls_key");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ReadHttp(GatewayFlags* flags) {
@@ -145,7 +110,10 @@ absl::Status ReadHttp(GatewayFlags* flags) {
   connection.head = absl::GetFlag(FLAGS_header_timeout);
   connection.body = absl::GetFlag(FLAGS_body_timeout);
   connection.send = absl::GetFlag(FLAGS_send_timeout);
-  return ReadTls(flags);
+  auto tls = ReadTlsFlags();
+  if (!tls.ok()) return tls.status();
+  flags->tls = *std::move(tls);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -155,24 +123,7 @@ absl::StatusOr<GatewayFlags> ReadFlags() {
   if (absl::Status status = CheckRanges(); !status.ok()) return status;
   if (absl::Status status = ReadHttp(&flags); !status.ok()) return status;
   if (absl::Status status = tracing::ReadTraceFlags(&flags.traces); !status.ok()) return status;
-  flags.workers.workers = absl::GetFlag(FLAGS_worker);
-  flags.workers.standby = absl::GetFlag(FLAGS_standby);
-  flags.workers.aliases = absl::GetFlag(FLAGS_model_name);
-  flags.workers.health_interval = absl::GetFlag(FLAGS_health_interval);
-  flags.workers.connections = static_cast<size_t>(absl::GetFlag(FLAGS_worker_connections));
-  for (const auto& [name, addresses] : {std::pair{"worker", &flags.workers.workers},
-                                        std::pair{"standby", &flags.workers.standby}}) {
-    for (const std::string& address : *addresses) {
-      if (auto parsed = ParseListenAddress(address); !parsed.ok()) {
-        return BadFlag(name, address, parsed.status().message());
-      }
-    }
-  }
-  flags.manager = absl::GetFlag(FLAGS_manager);
-  if (auto parsed = ParseListenAddress(flags.manager); !flags.manager.empty() && !parsed.ok()) {
-    return BadFlag("manager", flags.manager, parsed.status().message());
-  }
-  if (flags.workers.workers.empty()) return BadFlag("worker", "", "needs at least one address");
+  if (absl::Status status = ReadUpstreamFlags(&flags); !status.ok()) return status;
   const auto affinity = ReadAffinity();
   if (!affinity.ok()) return affinity.status();
   flags.api.affinity = *affinity;

@@ -10,6 +10,7 @@
 #include "services/gateway/api.h"
 #include "services/gateway/http/server.h"
 #include "services/gateway/workers/worker_set.h"
+#include "services/runtime/certificate_files.h"
 #include "services/runtime/listen_address.h"
 #include "services/tracing/tracer.h"
 
@@ -21,7 +22,7 @@ struct GatewayFlags {
   ApiOptions api;        // without its keys
   std::string api_keys;  // a file, or empty for none
   std::string manager;   // its address, or empty for no console
-  std::string tls_cert, tls_key, tls_client_ca;
+  TlsFiles tls;          // of HTTP
   std::vector<ListenAddress> metrics_listen;
   absl::Duration drain_timeout;
   tracing::TracerOptions traces;

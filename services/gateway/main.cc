@@ -13,7 +13,7 @@
 #include "services/gateway/gateway_metrics.h"
 #include "services/gateway/http/server.h"
 #include "services/gateway/workers/worker_set.h"
-#include "services/grpc/grpc_server.h"
+#include "services/grpc/grpc_log.h"
 #include "services/metrics/metrics_server.h"
 #include "services/metrics/process_metrics.h"
 #include "services/runtime/descriptor_limit.h"
@@ -76,8 +76,8 @@ absl::Status Complete(GatewayFlags* flags, std::unique_ptr<folio::gateway::ApiKe
     *keys = *std::move(loaded);
     flags->api.keys = keys->get();
   }
-  if (flags->tls_cert.empty()) return absl::OkStatus();
-  auto tls = folio::gateway::ServerTls::Load(flags->tls_cert, flags->tls_key, flags->tls_client_ca);
+  if (flags->tls.empty()) return absl::OkStatus();
+  auto tls = folio::gateway::ServerTls::Open(flags->tls);
   if (!tls.ok()) return tls.status();
   flags->http.tls = *std::move(tls);
   return absl::OkStatus();
@@ -90,7 +90,7 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   if (!workers.ok()) return Fail(workers.status());
   std::unique_ptr<folio::gateway::ManagerView> manager;
   if (!flags.manager.empty()) {
-    auto view = folio::gateway::ManagerView::Connect(flags.manager);
+    auto view = folio::gateway::ManagerView::Connect(flags.manager, flags.workers.tls);
     if (!view.ok()) return Fail(view.status());
     manager = *std::move(view);
   }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -24,8 +25,10 @@ class ManagerView {
   // May be called by a thread of the view.
   using Answer = std::function<void(absl::StatusOr<std::string>)>;
 
-  // Does not wait for the manager, which may come later. INVALID_ARGUMENT if the address is none.
-  static absl::StatusOr<std::unique_ptr<ManagerView>> Connect(absl::string_view address);
+  // Does not wait for the manager, which may come later. INVALID_ARGUMENT if the address is none,
+  // or if a file of `tls`, which encrypts a connection by TCP, cannot be used.
+  static absl::StatusOr<std::unique_ptr<ManagerView>> Connect(
+      absl::string_view address, const std::optional<client::TlsOptions>& tls);
   ~ManagerView();
   ManagerView(const ManagerView&) = delete;
   ManagerView& operator=(const ManagerView&) = delete;

@@ -57,11 +57,11 @@ class HttpServer::Loop {
   Loop& operator=(const Loop&) = delete;
 
   // Any thread.
-  void Add(const std::shared_ptr<UniqueFd>& socket, const HttpServerOptions& options,
-           ConnectionCounts& counts) {
-    asio::post(context_, [this, socket, &options, &counts] {
+  void Add(const std::shared_ptr<UniqueFd>& socket, std::shared_ptr<TlsContext> tls,
+           const HttpServerOptions& options, ConnectionCounts& counts) {
+    asio::post(context_, [this, socket, tls = std::move(tls), &options, &counts] {
       std::string peer = PeerOf(socket->get());
-      auto stream = MakeStream(context_, std::move(*socket), options.tls);
+      auto stream = MakeStream(context_, std::move(*socket), tls);
       if (stream == nullptr) {
         --counts.open;
         return;
@@ -141,8 +141,10 @@ void HttpServer::Accept(UniqueFd socket) {
     return;
   }
   ++counts_.open;
-  loops_[turn_++ % loops_.size()]->Add(std::make_shared<UniqueFd>(std::move(socket)), options_,
-                                       counts_);
+  // Here and not on a loop, whose connections would wait for the disk.
+  std::shared_ptr<TlsContext> tls = options_.tls == nullptr ? nullptr : options_.tls->Current();
+  loops_[turn_++ % loops_.size()]->Add(std::make_shared<UniqueFd>(std::move(socket)),
+                                       std::move(tls), options_, counts_);
 }
 
 void HttpServer::Drain() {

@@ -4,12 +4,9 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace folio::gateway {
 namespace {
@@ -61,15 +58,10 @@ class PlainStream : public ByteStream {
   Socket socket_;
 };
 
-class LoadedTls : public ServerTls {
- public:
-  asio::ssl::context context{asio::ssl::context::tls_server};
-};
-
 class TlsStream : public ByteStream {
  public:
-  TlsStream(Socket socket, std::shared_ptr<LoadedTls> tls)
-      : tls_(std::move(tls)), stream_(std::move(socket), tls_->context) {}
+  TlsStream(Socket socket, std::shared_ptr<TlsContext> tls)
+      : tls_(std::move(tls)), stream_(std::move(socket), *tls_) {}
 
   asio::awaitable<bool> Handshake() override {
     error_code error;
@@ -104,40 +96,14 @@ class TlsStream : public ByteStream {
   }
 
  private:
-  const std::shared_ptr<LoadedTls> tls_;
+  const std::shared_ptr<TlsContext> tls_;
   asio::ssl::stream<Socket> stream_;
 };
 
-absl::Status CannotUse(const std::string& file, const error_code& error) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ": ", error.message()));
-}
-
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ServerTls>> ServerTls::Load(const std::string& certificate,
-                                                           const std::string& key,
-                                                           const std::string& client_ca) {
-  auto tls = std::make_shared<LoadedTls>();
-  asio::ssl::context& context = tls->context;
-  error_code error;
-  context.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                          asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
-                          asio::ssl::context::no_tlsv1_1 | SSL_OP_NO_RENEGOTIATION,
-                      error);
-  if (context.use_certificate_chain_file(certificate, error); error) {
-    return CannotUse(certificate, error);
-  }
-  if (context.use_private_key_file(key, asio::ssl::context::pem, error); error) {
-    return CannotUse(key, error);
-  }
-  if (client_ca.empty()) return tls;
-  if (context.load_verify_file(client_ca, error); error) return CannotUse(client_ca, error);
-  context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
-  return tls;
-}
-
 std::unique_ptr<ByteStream> MakeStream(asio::io_context& loop, UniqueFd socket,
-                                       const std::shared_ptr<ServerTls>& tls) {
+                                       const std::shared_ptr<TlsContext>& tls) {
   int family = 0;
   socklen_t size = sizeof(family);
   if (getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return nullptr;
@@ -147,7 +113,7 @@ std::unique_ptr<ByteStream> MakeStream(asio::io_context& loop, UniqueFd socket,
   if (error) return nullptr;
   (void)socket.Release();
   if (tls == nullptr) return std::make_unique<PlainStream>(std::move(made));
-  return std::make_unique<TlsStream>(std::move(made), std::static_pointer_cast<LoadedTls>(tls));
+  return std::make_unique<TlsStream>(std::move(made), tls);
 }
 
 }  // namespace folio::gateway

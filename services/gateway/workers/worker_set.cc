@@ -35,6 +35,7 @@ class WorkerSet::State {
     addresses.insert(addresses.end(), options.standby.begin(), options.standby.end());
     client::StreamsOptions streams_options;
     streams_options.connect.check = false;
+    streams_options.connect.tls = options.tls;
     streams_options.connections = options.connections;
     auto streams = client::Streams::Connect(addresses, streams_options);
     if (!streams.ok()) return streams.status();

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "services/client/call.h"
 #include "services/client/streams.h"
 #include "services/client/worker_calls.h"
 
@@ -21,7 +23,8 @@ struct WorkerSetOptions {
   std::vector<std::string> standby;  // asked only if none of the others serves
   std::vector<std::string> aliases;  // names of the model; empty for the workers' own
   absl::Duration health_interval = absl::Seconds(1);
-  size_t connections = 2;  // to each worker, for streams
+  size_t connections = 2;                 // to each worker, for streams
+  std::optional<client::TlsOptions> tls;  // encrypts connections by TCP
 };
 
 struct WorkerView {
