@@ -31,6 +31,7 @@
 {{- end -}}
 {{- include "folio.check.metrics" . -}}
 {{- include "folio.check.gateway" . -}}
+{{- include "folio.check.tls" . -}}
 {{- range $m := include "folio.models" . | fromJsonArray -}}
 {{- include "folio.check.model" (dict "root" $ "m" $m) -}}
 {{- end -}}
@@ -62,14 +63,15 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
+{{- $tls := dict "tls_cert" "tls.secret" "tls_key" "tls.secret" "insecure_tcp" "tls.secret" "tls_client_ca" "tls.clientCertificates" -}}
 {{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "steering" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}
-{{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" $manager) -}}
+{{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" (merge $manager $tls)) -}}
 {{- $worker := dict "model" "model" "model_name" "model.name" "manager" "sockets" "listen" "listenAddress" "health_listen" "listenAddress" "device" "gpu"
     "metrics_listen" "metrics.enabled" "tp" "worker.tensorParallel" "attach_timeout" "worker.attachTimeoutSeconds" "drain_timeout" "worker.drainTimeoutSeconds"
     "log_format" "logFormat" -}}
-{{- include "folio.check.args" (dict "value" "worker.extraArgs" "args" $m.worker.extraArgs "known" $worker) -}}
+{{- include "folio.check.args" (dict "value" "worker.extraArgs" "args" $m.worker.extraArgs "known" (merge $worker $tls)) -}}
 {{- end }}
 
 {{/* Refuses flags that a value sets, because a flag that is given twice is hard to see through. */}}

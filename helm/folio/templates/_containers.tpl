@@ -27,6 +27,9 @@
 - --admin_listen={{ join "," $admin }}
 - --steering=false
 {{- end }}
+{{- if $tcp.enabled }}
+{{ include "folio.tls.server.args" .root }}
+{{- end }}
 - --health_listen={{ $host }}:7001
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7003) }}
@@ -113,6 +116,9 @@
     terminationGracePeriodSeconds: 10
   volumeMounts:
     {{- include "folio.sockets.mount" . | nindent 4 }}
+    {{- if and .m.manager.tcp.enabled .root.Values.tls.secret }}
+    {{- include "folio.tls.server.mount" . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{- define "folio.worker.args" -}}
@@ -122,6 +128,7 @@
 {{- end }}
 - --manager=unix:{{ include "folio.sockets.dir" . }}/manager.sock
 - --listen={{ .root.Values.listenAddress }}:7000
+{{ include "folio.tls.server.args" .root }}
 - --health_listen={{ .root.Values.listenAddress }}:7005
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7004) }}
@@ -204,6 +211,9 @@
   volumeMounts:
     {{- include "folio.sockets.mount" . | nindent 4 }}
     {{- include "folio.model.mount" . | nindent 4 }}
+    {{- if .root.Values.tls.secret }}
+    {{- include "folio.tls.server.mount" . | nindent 4 }}
+    {{- end }}
     # Ranks meet at a socket in /tmp.
     - name: tmp
       mountPath: /tmp
@@ -255,6 +265,9 @@ containers:
 volumes:
   {{- include "folio.sockets.volume" . | nindent 2 }}
   {{- include "folio.model.volume" . | nindent 2 }}
+  {{- if .root.Values.tls.secret }}
+  {{- include "folio.tls.server.volume" .root | nindent 2 }}
+  {{- end }}
   {{- if .root.Values.gateway.enabled }}
   {{- with include "folio.gateway.volumes" . | trim }}{{ . | nindent 2 }}{{ end }}
   {{- end }}

@@ -16,6 +16,9 @@
 - --standby={{ include "folio.gateway.standby" . }}:7000
 {{- end }}
 - {{ printf "--manager=%s" $gateway.console | quote }}
+{{- if .root.Values.tls.secret }}
+{{ include "folio.tls.client.args" (dict "root" .root "prefix" "upstream_tls") }}
+{{- end }}
 {{- if $gateway.apiKeys.secret }}
 - --api_keys=/etc/folio/keys/{{ $gateway.apiKeys.entry }}
 {{- end }}
@@ -89,7 +92,7 @@
     preStop:
       sleep: {seconds: {{ . }}}
   {{- end }}
-  {{- if or $gateway.apiKeys.secret $gateway.tls.secret }}
+  {{- if or $gateway.apiKeys.secret $gateway.tls.secret .root.Values.tls.secret }}
   volumeMounts:
     {{- if $gateway.apiKeys.secret }}
     # A whole directory, because a single file of a Secret would not follow its changes.
@@ -101,6 +104,9 @@
     - name: gateway-tls
       mountPath: /etc/folio/tls
       readOnly: true
+    {{- end }}
+    {{- if .root.Values.tls.secret }}
+    {{- include "folio.tls.client.mount" . | nindent 4 }}
     {{- end }}
   {{- end }}
 {{- end }}
@@ -118,6 +124,9 @@
   secret:
     secretName: {{ . }}
     defaultMode: 0440
+{{- end }}
+{{- if .root.Values.tls.secret }}
+{{ include "folio.tls.client.volume" .root }}
 {{- end }}
 {{- end }}
 
@@ -141,6 +150,8 @@
 {{- end -}}
 {{- $known := dict "listen" "listenAddress" "metrics_listen" "metrics.enabled" "worker" "gateway.enabled" "standby" "topology"
     "manager" "gateway.console" "api_keys" "gateway.apiKeys" "tls_cert" "gateway.tls" "tls_key" "gateway.tls" "tls_client_ca" "gateway.tls.clientCertificates"
+    "upstream_tls" "tls.secret" "upstream_tls_ca" "tls.secret" "upstream_tls_server_name" "tls.serverName"
+    "upstream_tls_cert" "tls.clientCertificates" "upstream_tls_key" "tls.clientCertificates"
     "cors_origins" "gateway.corsOrigins" "resume_timeout" "gateway.resumeTimeoutSeconds"
     "drain_timeout" "worker.drainTimeoutSeconds" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "gateway.extraArgs" "args" $gateway.extraArgs "known" $known) -}}
