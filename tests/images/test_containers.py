@@ -12,6 +12,8 @@ from containers import NAMESPACES, Host
 
 SAMPLED = {"max_tokens": 160, "ignore_eos": True, "temperature": 0.8, "top_p": 0.9, "seed": 7, "timeout": 120}
 HTTP = "http://127.0.0.1:8000"
+# Plain TCP, because a container's network has the containers of its test alone.
+ON_NETWORK = ("--listen=0.0.0.0:7000", "--insecure_tcp")
 PROMPT = "The lighthouse keeper wrote in his book every evening, and what he wrote was always the same: "
 
 
@@ -144,7 +146,7 @@ def start_gateway(host, images, worker, *flags):
 
 
 def test_a_gateway_serves_a_worker(host, images, manager):
-    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    worker = start_worker(host, images, "worker", *ON_NETWORK)
     gateway = start_gateway(host, images, worker)
     body = json.dumps({"prompt": "The capital of France is", "max_tokens": 8, "temperature": 0})
     answer = json.loads(gateway.read(f"{HTTP}/v1/completions", body))
@@ -152,7 +154,7 @@ def test_a_gateway_serves_a_worker(host, images, manager):
 
 
 def test_a_stream_of_a_gateway_outlives_its_worker(host, images, manager):
-    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    worker = start_worker(host, images, "worker", *ON_NETWORK)
     start_worker(host, images, "other")
     gateway = start_gateway(host, images, worker, "--standby=unix:/run/folio/other.sock")
     asking = {"prompt": PROMPT, "max_tokens": 160, "ignore_eos": True, "temperature": 0.8, "seed": 7}
@@ -170,7 +172,7 @@ def test_a_stream_of_a_gateway_outlives_its_worker(host, images, manager):
 
 
 def test_all_end_on_sigterm(host, images, manager):
-    worker = start_worker(host, images, "worker", "--listen=0.0.0.0:7000")
+    worker = start_worker(host, images, "worker", *ON_NETWORK)
     gateway = start_gateway(host, images, worker)
     for container in (gateway, worker, manager):
         container.signal(15)

@@ -12,7 +12,7 @@ import urllib.parse
 import folio
 import pytest
 from containers import USER, Host
-from test_containers import HTTP, address, start_gateway, until
+from test_containers import HTTP, ON_NETWORK, address, start_gateway, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKENS, MORE = 24, 16  # by gRPC and by HTTP
@@ -59,7 +59,7 @@ def test_prometheus_reads_all(host, images, tmp_path):
     )  # fmt: skip
     worker = host.run(
         images["folio-worker"], f"--model=/models/{host.model.name}", "--manager=unix:/run/folio/manager.sock",
-        "--listen=unix:/run/folio/worker.sock,0.0.0.0:7000", "--metrics_listen=0.0.0.0:7004", name="worker", network_of=manager,
+        "--listen=unix:/run/folio/worker.sock", *ON_NETWORK, "--metrics_listen=0.0.0.0:7004", name="worker", network_of=manager,
     )  # fmt: skip
     prometheus = host.run(
         Prometheus(tmp_path), "--config.file=/etc/prometheus/prometheus.yaml", "--storage.tsdb.path=/prometheus",
