@@ -166,6 +166,29 @@ def test_shown_output_is_what_the_command_prints(pair):
         assert pair.run(command.words) == "\n".join(output) + "\n"
 
 
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """The folder in which the page's commands have made an authority, and certificates for a server and a client."""
+    folder = tmp_path_factory.mktemp("certificates")
+    made = [param.values[0].words for param in shown("openssl")]
+    assert len(made) == 3
+    for words in made:
+        subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+@pytest.mark.parametrize("certificate, options, good", [
+    ("tls", ["-purpose", "sslserver", "-verify_hostname", "worker.example.com"], True),
+    ("tls", ["-purpose", "sslserver", "-verify_ip", "10.0.0.7"], True),
+    ("tls", ["-purpose", "sslserver", "-verify_hostname", "other.example.com"], False),
+    ("client", ["-purpose", "sslclient"], True),
+])
+def test_certificates_of_the_page_are_good(certificates, certificate, options, good):
+    words = ["openssl", "verify", "-x509_strict", "-no-CApath", "-CAfile", "ca.crt", *options, f"{certificate}.crt"]
+    done = subprocess.run(words, cwd=certificates, capture_output=True, text=True, timeout=60)
+    assert (done.returncode == 0) == good, done.stdout + done.stderr
+
+
 def test_python_of_the_front_page(pair):
     programs_shown = [lines for _, _, language, lines in blocks((ROOT / "README.md").read_text()) if language == "python"]
     assert programs_shown

@@ -17,6 +17,7 @@ UNCHECKED = {
     "install": "it prepares a folder of a node, and tests/kubernetes does the same",
     "kubectl": "it asks a cluster",
     "nvidia-modprobe": "it belongs to NVIDIA's driver",
+    "openssl": "tests/e2e/test_docs_commands.py runs it",
 }
 # Flags of such programs that stand alone on a page.
 FOREIGN = {
