@@ -1,18 +1,38 @@
-"""A Unix socket between a client and its server, which sees when the client leaves and can cut connections."""
+"""A socket between a client and its server, which sees when the client leaves and can cut connections."""
 
 import socket
 import threading
 
 
+def dial(address):
+    """A connection to unix:/path or host:port. Raises OSError if nothing listens there."""
+    if not address.startswith("unix:"):
+        host, _, port = address.rpartition(":")
+        return socket.create_connection((host, int(port)))
+    end = socket.socket(socket.AF_UNIX)
+    try:
+        end.connect(address.removeprefix("unix:"))
+    except OSError:
+        end.close()
+        raise
+    return end
+
+
 class Proxy:
-    """Passes the bytes of each connection to the socket that was `target` when it began."""
+    """Passes the bytes of each connection to the address that was `target` when it began. It listens at a Unix socket, or at a
+    port of this host if `path` is None."""
 
     def __init__(self, path, target):
-        self.address, self.target, self.left = f"unix:{path}", target, 0
+        self.target, self.left = target, 0
         self.lock, self.passing = threading.Lock(), set()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path))
-        self.listener.listen()
+        if path is None:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        else:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(str(path))
+            self.listener.listen()
+            self.address = f"unix:{path}"
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -21,11 +41,9 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
             try:
-                server.connect(self.target.removeprefix("unix:"))
+                server = dial(self.target)
             except OSError:  # as if nothing listened here either
-                server.close()
                 client.close()
                 continue
             with self.lock:

@@ -55,10 +55,11 @@ class Refusal(Exception):
 
 class Scripted(inference_pb2_grpc.InferenceServicer, admin_pb2_grpc.AdminServicer):
     """`script`: what each call in turn gets, and the last one all others too: a list of events or a response, with
-    Refusals raised and numbers waited for, in seconds. `requests`: what came; `ended`: streams that are over."""
+    Refusals raised and numbers waited for, in seconds. `requests`: what came; `ended`: streams that are over. An address
+    with port 0 gets a port when it starts first. With `credentials` of a gRPC server it speaks TLS there."""
 
-    def __init__(self, address, script=()):
-        self.address, self.script = address, list(script)
+    def __init__(self, address, script=(), credentials=None):
+        self.address, self.script, self.credentials = address, list(script), credentials
         self.requests, self.ended = [], 0
         self.server = None
 
@@ -73,7 +74,12 @@ class Scripted(inference_pb2_grpc.InferenceServicer, admin_pb2_grpc.AdminService
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
         inference_pb2_grpc.add_InferenceServicer_to_server(self, self.server)
         admin_pb2_grpc.add_AdminServicer_to_server(self, self.server)
-        self.server.add_insecure_port(self.address)
+        if self.credentials is None:
+            port = self.server.add_insecure_port(self.address)
+        else:
+            port = self.server.add_secure_port(self.address, self.credentials)
+        if self.address.endswith(":0"):
+            self.address = f"{self.address[:-1]}{port}"
         self.server.start()
 
     def stop(self):

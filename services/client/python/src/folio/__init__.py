@@ -10,6 +10,7 @@
 """
 
 from folio.client import Client
+from folio.encryption import Tls
 from folio.errors import (
     Aborted,
     Cancelled,
@@ -138,6 +139,7 @@ __all__ = [
     "Started",
     "StreamingLlm",
     "Tenant",
+    "Tls",
     "TokenLogprob",
     "Tokens",
     "Unavailable",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from folio import checks, requests
 from folio.chats import ChatTurn, chat_arguments
+from folio.encryption import Tls, check_tls
 from folio.generation import AsyncGeneration, Generation
 from folio.managing import ManagerCalls
 from folio.messages import read
@@ -31,7 +32,8 @@ class Client(ManagerCalls, SteeringCalls):
     are asked for `resume` seconds (0: none) to continue it, or to begin it if nothing had come: those at `standby`,
     which have the same manager, and a new one at `address`. If the worker hangs this needs some seconds more than
     --lease_ttl and --kill_fenced_after of the manager (10 each). A server is lost if it leaves a ping unanswered,
-    which a running call sends every `keepalive` seconds (0: never).
+    which a running call sends every `keepalive` seconds (0: never). `tls` encrypts the connections by TCP. With None
+    $FOLIO_TLS and its like say whether (`folio.Tls.from_environment`), and without these connections are plain.
 
     Nothing is sent until the first call. Leaving the `with` block, or `close`, ends running calls. Errors are
     `folio.FolioError`s. Arguments that cannot be right raise a ValueError or TypeError that names them.
@@ -51,6 +53,7 @@ class Client(ManagerCalls, SteeringCalls):
         resume: float = 30.0,
         standby: Iterable[str] = (),
         keepalive: float = 10.0,
+        tls: Tls | None = None,
     ) -> None:
         self.address = check_address(
             "address", default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
@@ -59,7 +62,8 @@ class Client(ManagerCalls, SteeringCalls):
             "manager", default_address("FOLIO_MANAGER_ADDRESS", "manager.sock") if manager is None else manager
         )
         self._timeout = checks.timeout(timeout)
-        rules = (checks.integer("retries", retries), checks.keepalive(keepalive))
+        self.tls = check_tls(tls)
+        rules = (checks.integer("retries", retries), checks.keepalive(keepalive), self.tls)
         addresses = [self.address, *(check_address(f"standby[{at}]", one) for at, one in enumerate(standby))]
         servers = tuple(Server("worker", one, inference_pb2_grpc.InferenceStub, *rules) for one in addresses)
         self._worker, self._workers = servers[0], Workers(servers, checks.real("resume", resume))

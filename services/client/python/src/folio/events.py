@@ -14,7 +14,7 @@ import grpc.aio
 from folio import checks
 from folio.errors import Cancelled, from_rpc
 from folio.messages import of, read, word
-from folio.server import Server
+from folio.server import Server, never_connected
 from folio.v1 import admin_pb2
 
 _KINDS: dict[str, Any] = {
@@ -162,6 +162,8 @@ class AsyncEvents(AsyncIterator["Event | LostEvents"]):
             except grpc.RpcError as error:
                 if self._closed:
                     raise StopAsyncIteration from None
+                if never_connected(error):
+                    self._server.met_nobody_in_loop()
                 raise from_rpc(error, self._server.name) from error
             if response is grpc.aio.EOF:
                 raise StopAsyncIteration

@@ -124,6 +124,8 @@ class AsyncGeneration(Progress, AsyncIterator[Chunk]):
                 self._after_cancel()
                 break
             except grpc.RpcError as error:
+                if never_connected(error):
+                    self._server.met_nobody_in_loop()
                 pause = self._pause_after(error)
                 if pause is None:
                     break

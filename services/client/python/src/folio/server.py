@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 
 from folio import checks
+from folio.encryption import Credentials, Pem, Tls
 from folio.errors import from_rpc
 
 KEEPALIVE = 10.0  # seconds, as services/grpc/keepalive.h has it for C++
@@ -123,11 +124,12 @@ class Retries:
 
 
 class _LoopChannel:
-    """A channel of grpc.aio, which belongs to the event loop that it was made in, and the calls on it."""
+    """A channel of grpc.aio, which belongs to the event loop that it was made in, and the calls on it. `pem` is what its
+    encryption was made from, or None for a plain one."""
 
-    def __init__(self, address: str, make_stub: Callable[[Any], Any], options: list[tuple[str, int]]) -> None:
-        self.channel = grpc.aio.insecure_channel(address, options=options)
-        self.stub = make_stub(self.channel)
+    def __init__(self, channel: Any, make_stub: Callable[[Any], Any], pem: Pem | None) -> None:
+        self.channel, self.pem = channel, pem
+        self.stub = make_stub(channel)
         self.calls: weakref.WeakSet[Any] = weakref.WeakSet()
 
     async def close(self) -> None:
@@ -138,16 +140,26 @@ class _LoopChannel:
 
 
 class Server:
-    """Thread-safe. `make_stub` makes the generated stub of a channel, and `keepalive` is as in `Client`."""
+    """Thread-safe. `make_stub` makes the generated stub of a channel. `keepalive` is as in `Client`, and so is `tls`, with
+    which Unix sockets have nothing to do. With None connections are plain."""
 
     def __init__(
-        self, role: str, address: str, make_stub: Callable[[Any], Any], retries: int, keepalive: float = KEEPALIVE
+        self,
+        role: str,
+        address: str,
+        make_stub: Callable[[Any], Any],
+        retries: int,
+        keepalive: float = KEEPALIVE,
+        tls: Tls | None = None,
     ) -> None:
         self.name = f'{role} at "{address}"'
         self.retries = retries
         self.closed = False
         self._address, self._make_stub = address, make_stub
-        self._options = channel_options(keepalive)
+        self._credentials = None if tls is None or address.startswith("unix:") else Credentials(tls)
+        self._options: list[tuple[str, Any]] = [*channel_options(keepalive)]
+        if self._credentials is not None:
+            self._options += self._credentials.options
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._stub: Any = None
@@ -158,10 +170,15 @@ class Server:
             raise ValueError("the client is closed")
 
     def stub(self) -> Any:
+        """The stub of the channel for threads. Raises a ValueError if a file of the encryption cannot be used."""
         with self._lock:
             self._check_open()
             if self._channel is None:
-                self._channel = grpc.insecure_channel(self._address, options=self._options)
+                if self._credentials is None:
+                    self._channel = grpc.insecure_channel(self._address, options=self._options)
+                else:
+                    secret = self._credentials.of(self._credentials.read())
+                    self._channel = grpc.secure_channel(self._address, secret, options=self._options)
                 self._stub = self._make_stub(self._channel)
             return self._stub
 
@@ -172,13 +189,32 @@ class Server:
             if self._stub is stub:
                 self._channel, self._stub = None, None
 
+    def _loop_channel(self) -> _LoopChannel:
+        if self._credentials is None:
+            return _LoopChannel(grpc.aio.insecure_channel(self._address, options=self._options), self._make_stub, None)
+        pem = self._credentials.read()
+        channel = grpc.aio.secure_channel(self._address, self._credentials.of(pem), options=self._options)
+        return _LoopChannel(channel, self._make_stub, pem)
+
+    def met_nobody_in_loop(self) -> None:
+        """The running loop's next call gets a channel of its own if the files of the encryption have changed, which may be
+        why no server was met. Calls that run keep theirs."""
+        if self._credentials is None:
+            return
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            own = self._loops.get(loop)
+            if own is not None and not self.closed and own.pem != self._credentials.read():
+                self._loops[loop] = self._loop_channel()
+                self._loops[loop].calls.update(own.calls)
+
     def start_in_loop(self, method: str, request: Any, timeout: float | None) -> Any:
-        """A call in the running event loop. Raises RuntimeError if there is none."""
+        """A call in the running event loop. Raises RuntimeError if there is none, and otherwise as `stub` does."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._check_open()
             if loop not in self._loops:
-                self._loops[loop] = _LoopChannel(self._address, self._make_stub, self._options)
+                self._loops[loop] = self._loop_channel()
             own = self._loops[loop]
         call = getattr(own.stub, method)(request, timeout=timeout)
         own.calls.add(call)
