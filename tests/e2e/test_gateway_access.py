@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import pytest
+from certificates import Authority
 from gateway import Gateway
 from node import BIN, PATIENCE, wait_until
 
@@ -50,20 +51,10 @@ def test_keys_have_tenants_and_can_be_changed(tiny_cpu, tmp_path):
         assert asking(gateway, bearer("sk-red")).status == 401
 
 
-def certificate(directory, name):
-    """(certificate, key) of localhost, signed by itself."""
-    files = directory / f"{name}.pem", directory / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-out", files[0], "-keyout", files[1]],
-        check=True, capture_output=True)  # fmt: skip
-    return files
-
-
 def test_tls(tiny_cpu, tmp_path):
-    cert, key = certificate(tmp_path, "server")
-    client_cert, client_key = certificate(tmp_path, "client")
-    context = ssl.create_default_context(cafile=cert)
+    house, clients = Authority(tmp_path, "house"), Authority(tmp_path, "clients")
+    server, client = house.issue("server"), clients.issue("client")
+    context = ssl.create_default_context(cafile=house.ca)
 
     def ask(gateway, context, **fields):
         connection = http.client.HTTPSConnection("localhost", gateway.port, timeout=PATIENCE, context=context)
@@ -72,8 +63,7 @@ def test_tls(tiny_cpu, tmp_path):
         connection.close()
         return body
 
-    flags = [f"--tls_cert={cert}", f"--tls_key={key}"]
-    with Gateway(tiny_cpu, flags=flags, wait=False) as gateway:
+    with Gateway(tiny_cpu, flags=server.server_flags(), wait=False) as gateway:
         gateway.process.says("worker serves")
         assert json.loads(ask(gateway, context))["usage"]["completion_tokens"] == 200
         assert ask(gateway, context, stream=True).endswith(b"data: [DONE]\n\n")
@@ -86,11 +76,11 @@ def test_tls(tiny_cpu, tmp_path):
         with gateway.socket() as plain:
             plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             assert not plain.recv(100).startswith(b"HTTP")
-    with Gateway(tiny_cpu, flags=[*flags, f"--tls_client_ca={client_cert}"], wait=False) as gateway:
+    with Gateway(tiny_cpu, flags=server.server_flags(clients.ca), wait=False) as gateway:
         gateway.process.says("worker serves")
         with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
             ask(gateway, context)
-        context.load_cert_chain(client_cert, client_key)
+        context.load_cert_chain(client.cert, client.key)
         assert json.loads(ask(gateway, context))["usage"]["completion_tokens"] == 200
 
 
