@@ -72,7 +72,7 @@ def test_prometheus_scrapes_the_ports_of_compose():
 
 @pytest.mark.parametrize("name", ["manager", "worker", "gateway"])
 def test_flags_of_compose_are_flags_of_the_programs(name):
-    files = [path for room in (name, "runtime", "metrics") for path in sorted((ROOT / "services" / room).glob("*.cc"))]
+    files = [path for room in (name, "grpc", "runtime", "metrics") for path in sorted((ROOT / "services" / room).glob("*.cc"))]
     source = "\n".join(path.read_text() for path in files)
     given = re.findall(r'"--(\w+)[="]', services()[name])
     assert given
