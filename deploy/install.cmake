@@ -26,7 +26,7 @@ install(FILES ${documents}/folioctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fi
 
 # The SDK's library and the ones that it links. Only folio::client is for users; folio::proto has the messages and
 # the stubs alone.
-set(sdk folio_client folio_proto folio_grpc_status folio_text folio_base folio_build)
+set(sdk folio_client folio_proto folio_grpc_status folio_text folio_tls folio_base folio_build)
 foreach(target IN LISTS sdk)
   string(REPLACE "folio_" "" name ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})

@@ -23,7 +23,7 @@ namespace folio::client {
 inline constexpr absl::Duration kKeepalive = absl::Seconds(10);
 
 // Paths of PEM files. They are read again within seconds after they have changed, for connections
-// that begin then.
+// that begin then. While a certificate and a key do not fit together, those fail.
 struct TlsOptions {
   // Authorities, one of which has signed the server's certificate. If empty, those that gRPC finds
   // on the system.

@@ -40,19 +40,6 @@ absl::Status SetKeepalive(absl::Duration keepalive, grpc::ChannelArguments* argu
   return absl::OkStatus();
 }
 
-// gRPC's words do not say that only one side encrypts.
-absl::string_view Hint(absl::string_view address, const ConnectOptions& options,
-                       absl::string_view why) {
-  if (absl::StartsWith(address, "unix:")) return "";
-  if (!options.tls.has_value() && absl::StrContains(why, "Socket closed")) {
-    return "; it may have a certificate, so connect with TLS";
-  }
-  if (options.tls.has_value() && absl::StrContains(why, "wrong version number")) {
-    return "; it seems to have no certificate, so connect without TLS";
-  }
-  return "";
-}
-
 grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wait_for_server,
                    grpc::health::v1::HealthCheckResponse* response,
                    absl::string_view service = "") {
@@ -107,7 +94,8 @@ absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
   switch (said.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kUnimplemented:
-      return {said.code(), absl::StrCat(endpoint.name, ": ", said.message())};
+      return {said.code(), absl::StrCat(endpoint.name, ": ", said.message(),
+                                        TlsHint(endpoint.tls, said.message()))};
     case absl::StatusCode::kDeadlineExceeded:
       return {said.code(),
               absl::StrCat(endpoint.name, ": the deadline passed before the call ended")};
@@ -136,7 +124,8 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   const auto credentials = MakeChannelCredentials(address, options.tls, &arguments);
   if (!credentials.ok()) return credentials.status();
   Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
-                    grpc::CreateCustomChannel(std::string(address), *credentials, arguments)};
+                    grpc::CreateCustomChannel(std::string(address), *credentials, arguments),
+                    UseOfTls(address, options.tls)};
   if (!options.check) return endpoint;
   // Only a call tells why a connection fails. Any answer from the server shows that it is there.
   CallOptions call;
@@ -147,7 +136,7 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
     case grpc::StatusCode::UNAVAILABLE:
       return absl::UnavailableError(absl::StrCat("cannot reach the ", endpoint.name, ": ",
                                                  status.error_message(),
-                                                 Hint(address, options, status.error_message())));
+                                                 TlsHint(endpoint.tls, status.error_message())));
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::UnavailableError(absl::StrCat("cannot reach the ", endpoint.name,
                                                  ": no answer within ",

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "services/client/call.h"
+#include "services/client/channel_credentials.h"
 
 namespace folio::client {
 
@@ -28,6 +29,7 @@ inline constexpr int kLongestBackoffMs = 1000;
 struct Endpoint {
   std::string name;  // for messages: `worker at "unix:/run/folio/worker.sock"`
   std::shared_ptr<grpc::Channel> channel;
+  TlsUse tls;
 };
 
 // INVALID_ARGUMENT if the text is not an address.

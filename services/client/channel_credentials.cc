@@ -3,11 +3,7 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "services/tls/certificate.h"
 
 namespace folio::client {
 namespace {
@@ -25,31 +22,15 @@ using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 // How often gRPC looks whether files have changed.
 constexpr unsigned int kRefreshSeconds = 5;
 
-// gRPC would wait for a file that is not there, and say so in its log alone.
-absl::Status CheckPem(absl::string_view role, const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  errno = 0;
-  std::ifstream file(path);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    const char* why = errno == 0 ? "it does not hold text" : std::strerror(errno);
-    return absl::InvalidArgumentError(
-        absl::StrCat("TLS: the file \"", path, "\" with the ", role, " cannot be read: ", why));
-  }
-  if (absl::StrContains(text.str(), "-----BEGIN")) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("TLS: the file \"", path, "\" with the ", role, " is not PEM"));
-}
-
 absl::Status CheckFiles(const TlsOptions& tls) {
   if (tls.cert_file.empty() != tls.key_file.empty()) {
     return absl::InvalidArgumentError(
         "TLS: a client's certificate and its key are needed together; give both files or neither");
   }
-  absl::Status status = CheckPem("authorities", tls.ca_file);
-  status.Update(CheckPem("client's certificate", tls.cert_file));
-  status.Update(CheckPem("client's key", tls.key_file));
-  return status;
+  // gRPC would wait for a file that it cannot use, and say so in its log alone.
+  const absl::Status read = ReadCertificate({tls.cert_file, tls.key_file, tls.ca_file}).status();
+  if (read.ok()) return read;
+  return absl::InvalidArgumentError(absl::StrCat("TLS: ", read.message()));
 }
 
 Credentials MakeTls(const TlsOptions& tls) {
@@ -85,10 +66,31 @@ class SharedCredentials {
 
 }  // namespace
 
+TlsUse UseOfTls(absl::string_view address, const std::optional<TlsOptions>& tls) {
+  if (absl::StartsWith(address, "unix:")) return TlsUse::kUnixSocket;
+  if (!tls.has_value()) return TlsUse::kPlain;
+  return tls->cert_file.empty() ? TlsUse::kEncrypted : TlsUse::kWithCertificate;
+}
+
+absl::string_view TlsHint(TlsUse use, absl::string_view why) {
+  const bool encrypts = use == TlsUse::kEncrypted || use == TlsUse::kWithCertificate;
+  if (encrypts && absl::StrContains(why, "wrong version number")) {
+    return "; the server seems to have no certificate, so connect without TLS";
+  }
+  // A connection that had come about would end with these words alone.
+  if (!absl::StrContains(why, "failed to connect") || !absl::StrContains(why, "Socket closed")) {
+    return "";
+  }
+  if (use == TlsUse::kPlain) return "; the server may have a certificate, so connect with TLS";
+  if (use == TlsUse::kEncrypted) return "; the server may ask for a certificate of the client";
+  return "";
+}
+
 absl::StatusOr<Credentials> MakeChannelCredentials(absl::string_view address,
                                                    const std::optional<TlsOptions>& tls,
                                                    grpc::ChannelArguments* arguments) {
-  if (!tls.has_value() || absl::StartsWith(address, "unix:")) {
+  const TlsUse use = UseOfTls(address, tls);
+  if (use == TlsUse::kUnixSocket || use == TlsUse::kPlain) {
     return grpc::InsecureChannelCredentials();
   }
   if (absl::Status status = CheckFiles(*tls); !status.ok()) return status;

@@ -10,8 +10,8 @@
 #include "services/gateway/api.h"
 #include "services/gateway/http/server.h"
 #include "services/gateway/workers/worker_set.h"
-#include "services/runtime/certificate_files.h"
 #include "services/runtime/listen_address.h"
+#include "services/tls/certificate.h"
 #include "services/tracing/tracer.h"
 
 namespace folio::gateway {

@@ -16,8 +16,9 @@
 namespace folio {
 namespace {
 
-// A peer without the right certificate comes again and again, and gRPC complains each time. This
-// says so once a second, with the number of complaints since the last line.
+// A peer without the right certificate comes again and again, and gRPC complains each time, of some
+// with the words of the peer. This says so once a second, with the number of complaints since the
+// last line.
 void LogOfHandshakes(absl::string_view message) {
   static std::atomic<int64_t> next_seconds = 0;
   static std::atomic<int> complaints = 0;
@@ -25,13 +26,14 @@ void LogOfHandshakes(absl::string_view message) {
   const int64_t now = absl::ToInt64Seconds(SteadyNow().since_zero());
   int64_t next = next_seconds;
   if (now < next || !next_seconds.compare_exchange_strong(next, now + 1)) return;
-  log::Warning("connections could not be encrypted",
-               {{"connections", complaints.exchange(0)}, {"last_reason", message}});
+  log::Warning("a connection could not be encrypted",
+               {{"complaints", complaints.exchange(0)}, {"last_reason", message}});
 }
 
 // Writes gRPC's own messages in our format.
 void LogOfGrpc(gpr_log_func_args* args) {
-  if (absl::StartsWith(args->message, "Handshake failed")) return LogOfHandshakes(args->message);
+  if (absl::StrContains(args->file, "ssl_transport_security"))
+    return LogOfHandshakes(args->message);
   const log::Level level = args->severity == GPR_LOG_SEVERITY_ERROR  ? log::Level::kWarning
                            : args->severity == GPR_LOG_SEVERITY_INFO ? log::Level::kInfo
                                                                      : log::Level::kDebug;

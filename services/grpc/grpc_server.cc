@@ -9,9 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_log.h"
+#include "services/grpc/insecure_tcp_flag.h"
 #include "services/grpc/server_credentials.h"
 #include "services/runtime/logging.h"
 
@@ -74,7 +76,12 @@ absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
     }
     addresses_.push_back(listening_.back().address());
     if (options.services.empty() || !listening_.back().is_open_to_network()) continue;
-    if (options.certificate != nullptr && !options.certificate->Current()->client_ca.empty()) {
+    if (options.certificate == nullptr && !options.insecure_tcp) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot listen on ", addresses_.back().ToString(), ": it ", kOpen));
+    }
+    if (options.certificate != nullptr &&
+        !options.certificate->Current()->certificate.authorities.empty()) {
       continue;
     }
     log::Warning(

@@ -67,6 +67,9 @@ struct GrpcServerOptions {
   mode_t socket_mode = 0660;  // of Unix socket files
   // Encrypts TCP. None if null. Clients must show a certificate if it has authorities for them.
   std::shared_ptr<CertificateFiles> certificate;
+  // Allows plain TCP where other machines reach it. Otherwise Start refuses it if there are
+  // `services`.
+  bool insecure_tcp = false;
   // Counts the connections and refuses those above its limit; borrowed. No limit if null.
   ConnectionLimit* connections = nullptr;
   ConnectionTimeouts timeouts;
@@ -86,7 +89,8 @@ class GrpcServer {
   // Warns of each address that other machines may reach without a certificate, if there are
   // `services`.
   // FAILED_PRECONDITION if another process listens on a socket, UNAVAILABLE if an address cannot be
-  // bound. The health service then reports SERVING.
+  // bound, INVALID_ARGUMENT if it would be plain where other machines reach it. The health service
+  // then reports SERVING.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options);
   ~GrpcServer();
 

@@ -10,14 +10,14 @@ ABSL_FLAG(bool, insecure_tcp, false,
 
 namespace folio {
 
+bool InsecureTcpAllowed() { return absl::GetFlag(FLAGS_insecure_tcp); }
+
 absl::Status CheckPlainTcp(absl::string_view flag, const std::vector<ListenAddress>& addresses,
                            const TlsFiles& tls) {
-  if (!tls.empty() || absl::GetFlag(FLAGS_insecure_tcp)) return absl::OkStatus();
+  if (!tls.empty() || InsecureTcpAllowed()) return absl::OkStatus();
   for (const ListenAddress& address : addresses) {
     if (!IsOpenToNetwork(address)) continue;
-    return BadFlag(flag, address.ToString(),
-                   "can be reached from other machines and has no encryption; give --tls_cert and "
-                   "--tls_key, or --insecure_tcp if you trust the network");
+    return BadFlag(flag, address.ToString(), kOpen);
   }
   return absl::OkStatus();
 }

@@ -6,14 +6,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "services/runtime/certificate_files.h"
 #include "services/runtime/listen_address.h"
+#include "services/tls/certificate.h"
 
 namespace folio {
 
+// The words about such an address, behind its name.
+inline constexpr char kOpen[] =
+    "can be reached from other machines and has no encryption; give --tls_cert and --tls_key, or "
+    "--insecure_tcp if you trust the network";
+
+// The flag's value, for GrpcServerOptions.
+bool InsecureTcpAllowed();
+
 // INVALID_ARGUMENT if one of `addresses`, those of `flag`, can be reached from other machines, no
 // certificate encrypts what is said there, and the flag does not allow that. It resolves names of
-// hosts.
+// hosts, and passes those that have no address yet. GrpcServer looks at the sockets themselves, but
+// a worker makes one only when it has loaded its model.
 absl::Status CheckPlainTcp(absl::string_view flag, const std::vector<ListenAddress>& addresses,
                            const TlsFiles& tls);
 

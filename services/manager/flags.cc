@@ -154,6 +154,7 @@ absl::Status ReadAddresses(ServerOptions* server) {
   auto tls = ReadTlsFlags();
   if (!tls.ok()) return tls.status();
   server->tls = *std::move(tls);
+  server->insecure_tcp = InsecureTcpAllowed();
   absl::Status status = CheckPlainTcp("listen", server->listen, server->tls);
   status.Update(CheckPlainTcp("admin_listen", server->admin_listen, server->tls));
   return status;

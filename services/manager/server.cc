@@ -57,6 +57,7 @@ absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inher
     if (!certificate.ok()) return certificate.status();
     grpc.certificate = *std::move(certificate);
   }
+  grpc.insecure_tcp = options.insecure_tcp;
   grpc.listen = options.listen;
   grpc.services = {&kv_manager_};
   grpc.health_names = {v1::KvManager::service_full_name()};

@@ -29,10 +29,10 @@
 #include "services/manager/worker_registry.h"
 #include "services/metrics/metrics_server.h"
 #include "services/policy/budget.h"
-#include "services/runtime/certificate_files.h"
 #include "services/runtime/connection_flag.h"
 #include "services/runtime/connection_limit.h"
 #include "services/runtime/listen_address.h"
+#include "services/tls/certificate.h"
 
 namespace folio::manager {
 
@@ -42,6 +42,7 @@ struct ServerOptions {
   std::string export_socket;
   std::vector<ListenAddress> metrics_listen;
   TlsFiles tls;                              // of `listen` and `admin_listen`
+  bool insecure_tcp = false;                 // as in GrpcServerOptions
   std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
   InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
   const PageSource* pages = nullptr;         // borrowed

@@ -5,9 +5,11 @@
 #include "absl/flags/flag.h"
 #include "services/runtime/flags.h"
 
-ABSL_FLAG(std::string, tls_cert, "",
-          "a file with the server's certificate and its chain, as PEM. Empty: no encryption. It is "
-          "read again when it changes, as are the next two, for connections that begin then");
+ABSL_FLAG(
+    std::string, tls_cert, "",
+    "a file with the server's certificate and its chain, as PEM. Empty: no encryption. With it "
+    "gRPC encrypts TCP alone, and HTTP every address of --listen. The file is read again when "
+    "it changes, as are the next two, for connections that begin then");
 ABSL_FLAG(std::string, tls_key, "", "a file with the certificate's private key, as PEM");
 ABSL_FLAG(std::string, tls_client_ca, "",
           "a file with authorities, as PEM; clients must then show a certificate of one of them");
@@ -18,13 +20,13 @@ absl::StatusOr<TlsFiles> ReadTlsFlags() {
   TlsFiles files;
   files.cert = absl::GetFlag(FLAGS_tls_cert);
   files.key = absl::GetFlag(FLAGS_tls_key);
-  files.client_ca = absl::GetFlag(FLAGS_tls_client_ca);
+  files.authorities = absl::GetFlag(FLAGS_tls_client_ca);
   if (files.cert.empty() != files.key.empty()) {
     return BadFlag(files.cert.empty() ? "tls_cert" : "tls_key", "",
-                   "is required with the other of --tls_cert and --tls_key");
+                   "is required, because --tls_cert and --tls_key are of use together alone");
   }
-  if (files.cert.empty() && !files.client_ca.empty()) {
-    return BadFlag("tls_client_ca", files.client_ca, "needs --tls_cert and --tls_key");
+  if (files.cert.empty() && !files.authorities.empty()) {
+    return BadFlag("tls_client_ca", files.authorities, "needs --tls_cert and --tls_key");
   }
   return files;
 }

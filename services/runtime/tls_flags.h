@@ -3,7 +3,7 @@
 #define FOLIO_SERVICES_RUNTIME_TLS_FLAGS_H_
 
 #include "absl/status/statusor.h"
-#include "services/runtime/certificate_files.h"
+#include "services/tls/certificate.h"
 
 namespace folio {
 

@@ -14,7 +14,7 @@
 #include "services/runtime/tls_flags.h"
 
 ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
-          "gRPC address of the manager on this node, unix:/path or host:port");
+          "gRPC address of the manager on this node, unix:/path, or host:port without encryption");
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
 
@@ -35,6 +35,7 @@ absl::Status ReadAddressFlags(WorkerFlags* flags) {
   auto tls = ReadTlsFlags();
   if (!tls.ok()) return tls.status();
   flags->tls = *std::move(tls);
+  flags->insecure_tcp = InsecureTcpAllowed();
   if (absl::Status s = CheckPlainTcp("listen", flags->listen, flags->tls); !s.ok()) return s;
   const std::string manager = absl::GetFlag(FLAGS_manager);
   auto address = ParseListenAddress(manager);

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/runtime/certificate_files.h"
 #include "services/runtime/listen_address.h"
+#include "services/tls/certificate.h"
 #include "services/tracing/tracer.h"
 #include "services/worker/device/loaded_model.h"
 #include "services/worker/pool/gpu_choice.h"
@@ -28,7 +28,8 @@ struct WorkerFlags {
   ServingOptions serving;
   bool special_tokens_in_chat = false;
   std::vector<ListenAddress> listen;
-  TlsFiles tls;  // of `listen`
+  TlsFiles tls;               // of `listen`
+  bool insecure_tcp = false;  // as in GrpcServerOptions
   std::vector<ListenAddress> health_listen;
   std::vector<ListenAddress> metrics_listen;
   int max_connections = 0;

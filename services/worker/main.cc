@@ -182,6 +182,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   folio::GrpcServerOptions server_options;
   server_options.listen = flags.listen;
   server_options.certificate = std::move(certificate);
+  server_options.insecure_tcp = flags.insecure_tcp;
   server_options.services = {&service};
   server_options.max_receive_bytes = static_cast<int>(
       std::min<size_t>(folio::worker::MaxRequestBytes(limits), std::numeric_limits<int>::max()));

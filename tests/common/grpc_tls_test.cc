@@ -129,9 +129,9 @@ TEST_F(GrpcTlsTest, AClientRefusesAnExpiredCertificate) {
 
 TEST_F(GrpcTlsTest, AServerWithAuthoritiesWantsACertificate) {
   TlsFiles files = files_;
-  files.client_ca = ca_;
+  files.authorities = ca_;
   Start(files);
-  Refusal(TlsOptions{.ca_file = ca_});
+  EXPECT_THAT(Refusal(TlsOptions{.ca_file = ca_}), HasSubstr("ask for a certificate"));
   Write(cert_, key_, other_.Make("DNS:client"));
   const TlsOptions own = {.ca_file = ca_, .cert_file = cert_, .key_file = key_};
   Refusal(own);
@@ -158,16 +158,40 @@ TEST_F(GrpcTlsTest, NewConnectionsGetTheCertificateThatIsInTheFilesNow) {
   EXPECT_TRUE(absl::IsUnimplemented((*early)->ListPools().status())) << "it is connected already";
 }
 
-TEST_F(GrpcTlsTest, AConnectionThatDoesNotEncryptIsClosed) {
+TEST_F(GrpcTlsTest, AConnectionThatSaysNothingIsClosed) {
   handshake_ = absl::Milliseconds(200);
   Start(files_);
-  const uint16_t port = server_->addresses()[1].port;
-  const UniqueFd mute = ConnectTcp("127.0.0.1", port), plain = ConnectTcp("127.0.0.1", port);
+  const UniqueFd mute = ConnectTcp("127.0.0.1", server_->addresses()[1].port);
+  EXPECT_TRUE(Eventually([&] { return IsClosed(mute); }));
+}
+
+// Long before the time for the handshake is over.
+TEST_F(GrpcTlsTest, AConnectionThatDoesNotEncryptIsClosed) {
+  handshake_ = absl::Minutes(10);
+  Start(files_);
+  const UniqueFd plain = ConnectTcp("127.0.0.1", server_->addresses()[1].port);
   const std::string request = "GET / HTTP/1.1\r\n\r\n";
   EXPECT_EQ(send(plain.get(), request.data(), request.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(request.size()));
-  EXPECT_TRUE(Eventually([&] { return IsClosed(mute) && IsClosed(plain); }));
+  EXPECT_TRUE(Eventually([&] { return IsClosed(plain); }));
   EXPECT_TRUE(Reaches(Tcp(), TlsOptions{.ca_file = ca_}));
+}
+
+TEST_F(GrpcTlsTest, PlainTcpWhereOtherMachinesReachItIsRefused) {
+  GrpcServerOptions options;
+  options.listen = {*ParseListenAddress("0.0.0.0:0")};
+  options.services = {&service_};
+  const absl::Status refused = GrpcServer::Start(options).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("0.0.0.0:"), HasSubstr("--insecure_tcp")));
+  options.insecure_tcp = true;
+  EXPECT_TRUE(GrpcServer::Start(options).ok());
+  options.insecure_tcp = false;
+  auto certificate = CertificateFiles::Open(files_);
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  options.certificate = *std::move(certificate);
+  EXPECT_TRUE(GrpcServer::Start(options).ok());
 }
 
 TEST_F(GrpcTlsTest, AClientNamesTheFileThatItCannotUse) {
@@ -178,12 +202,14 @@ TEST_F(GrpcTlsTest, AClientNamesTheFileThatItCannotUse) {
     TlsOptions tls;
     std::vector<std::string> parts;
   } cases[] = {
-      {{.ca_file = dir_ / "nowhere"}, {"nowhere", "authorities", "No such file"}},
-      {{.ca_file = text}, {text, "not PEM"}},
+      {{.ca_file = dir_ / "nowhere"}, {"nowhere", "No such file"}},
+      {{.ca_file = text}, {text, "no certificate as PEM"}},
+      {{.ca_file = files_.key}, {files_.key, "no certificate as PEM"}},
       {{.ca_file = ca_, .cert_file = ca_}, {"together"}},
       {{.ca_file = ca_, .key_file = files_.key}, {"together"}},
-      {{.ca_file = ca_, .cert_file = text, .key_file = files_.key}, {text, "client's certificate"}},
-      {{.ca_file = ca_, .cert_file = files_.cert, .key_file = text}, {text, "client's key"}},
+      {{.ca_file = ca_, .cert_file = text, .key_file = files_.key},
+       {text, "no certificate as PEM"}},
+      {{.ca_file = ca_, .cert_file = files_.cert, .key_file = text}, {text, "no private key"}},
   };
   for (const auto& one : cases) {
     const absl::Status status = Ask(Tcp(), one.tls);

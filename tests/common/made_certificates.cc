@@ -30,8 +30,7 @@ void Extend(X509* certificate, X509* issuer, int kind, const std::string& value)
   X509_add_ext(certificate, extension.get(), -1);
 }
 
-// NOLINTNEXTLINE(google-runtime-int)
-std::shared_ptr<X509> MakeX509(const std::string& name, EVP_PKEY* key, long ends) {
+std::shared_ptr<X509> MakeX509(const std::string& name, EVP_PKEY* key, int ends) {
   static std::atomic<int> number = 1;
   std::shared_ptr<X509> made(X509_new(), X509_free);
   X509_set_version(made.get(), X509_VERSION_3);
@@ -46,17 +45,30 @@ std::shared_ptr<X509> MakeX509(const std::string& name, EVP_PKEY* key, long ends
 
 }  // namespace
 
+std::string EncryptedKey(const MadeCertificate& made) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(
+      BIO_new_mem_buf(made.key.data(), static_cast<int>(made.key.size())), BIO_free);
+  const std::shared_ptr<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr),
+                                      EVP_PKEY_free);
+  const unsigned char password[] = "secret";
+  return ToText([&](BIO* to) {
+    PEM_write_bio_PrivateKey(to, key.get(), EVP_aes_128_cbc(), password, sizeof(password) - 1,
+                             nullptr, nullptr);
+  });
+}
+
 Authority::Authority(const std::string& name)
-    : key_(MakeKey()), certificate_(MakeX509(name, key_.get(), 24L * 3600)) {
+    : key_(MakeKey()), certificate_(MakeX509(name, key_.get(), 24 * 3600)) {
   X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
   Extend(certificate_.get(), certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
   X509_sign(certificate_.get(), key_.get(), EVP_sha256());
   pem_ = ToText([this](BIO* bio) { PEM_write_bio_X509(bio, certificate_.get()); });
 }
 
-// NOLINTNEXTLINE(google-runtime-int)
-MadeCertificate Authority::Make(const std::string& names, long ends) const {
-  const auto key = MakeKey();
+MadeCertificate Authority::Make(const std::string& names, int ends, int rsa_bits) const {
+  const auto key = rsa_bits == 0 ? MakeKey()
+                                 : std::shared_ptr<EVP_PKEY>(
+                                       EVP_RSA_gen(static_cast<unsigned>(rsa_bits)), EVP_PKEY_free);
   const auto made = MakeX509("test", key.get(), ends);
   X509_set_issuer_name(made.get(), X509_get_subject_name(certificate_.get()));
   Extend(made.get(), certificate_.get(), NID_subject_alt_name, names);

@@ -22,6 +22,9 @@ inline void WriteText(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::trunc) << text;
 }
 
+// The key as PEM with a password.
+std::string EncryptedKey(const MadeCertificate& made);
+
 class Authority {
  public:
   explicit Authority(const std::string& name);
@@ -31,8 +34,8 @@ class Authority {
 
   // `names` as OpenSSL writes them, such as "DNS:localhost,IP:127.0.0.1". It ends after so many
   // seconds from now, which may be negative.
-  MadeCertificate Make(const std::string& names,
-                       long ends = 3600) const;  // NOLINT(google-runtime-int)
+  // With `rsa_bits` the key is one of RSA.
+  MadeCertificate Make(const std::string& names, int ends = 3600, int rsa_bits = 0) const;
 
  private:
   std::shared_ptr<EVP_PKEY> key_;

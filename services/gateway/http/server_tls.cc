@@ -19,6 +19,10 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeContext(const Certificate& certi
     return absl::InvalidArgumentError(
         absl::StrCat("OpenSSL cannot use the ", role, ": ", error.message()));
   };
+  // With certificates of clients, OpenSSL refuses to resume a session that does not say whose it
+  // is.
+  constexpr unsigned char kSessions[] = "folio-gateway";
+  SSL_CTX_set_session_id_context(context->native_handle(), kSessions, sizeof(kSessions));
   error_code error;
   context->set_options(TlsContext::default_workarounds | TlsContext::no_sslv2 |
                            TlsContext::no_sslv3 | TlsContext::no_tlsv1 | TlsContext::no_tlsv1_1 |
@@ -30,8 +34,8 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeContext(const Certificate& certi
   if (context->use_private_key(bytes(certificate.key), TlsContext::pem, error); error) {
     return refused("key", error);
   }
-  if (certificate.client_ca.empty()) return context;
-  if (context->add_certificate_authority(bytes(certificate.client_ca), error); error) {
+  if (certificate.authorities.empty()) return context;
+  if (context->add_certificate_authority(bytes(certificate.authorities), error); error) {
     return refused("authorities of clients", error);
   }
   context->set_verify_mode(
@@ -47,17 +51,17 @@ ServerTls::ServerTls(std::unique_ptr<CertificateFiles> files, std::shared_ptr<Tl
 absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Open(const TlsFiles& files) {
   auto opened = CertificateFiles::Open(files);
   if (!opened.ok()) return opened.status();
-  auto context = MakeContext(*(*opened)->Current());
+  auto context = MakeContext((*opened)->Current()->certificate);
   if (!context.ok()) return context.status();
   return std::unique_ptr<ServerTls>(new ServerTls(*std::move(opened), *std::move(context)));
 }
 
 std::shared_ptr<TlsContext> ServerTls::Current() {
-  const std::shared_ptr<const Certificate> certificate = files_->Current();
+  const auto now = files_->Current();
   const absl::MutexLock lock(&mutex_);
-  if (certificate->version == version_) return context_;
-  version_ = certificate->version;
-  auto context = MakeContext(*certificate);
+  if (now->version <= version_) return context_;
+  version_ = now->version;
+  auto context = MakeContext(now->certificate);
   if (context.ok()) {
     context_ = *std::move(context);
   } else {
