@@ -26,7 +26,8 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 std::string TlsOf(const NamedContext& one) {
   if (one.tls == "false") return "-";
   if (!one.tls_ca.empty()) return one.tls_ca;
-  const bool on = !(one.tls.empty() && one.tls_cert.empty() && one.tls_server_name.empty());
+  const bool on = !(one.tls.empty() && one.tls_cert.empty() && one.tls_key.empty() &&
+                    one.tls_server_name.empty());
   return on ? "system" : "-";
 }
 
@@ -37,13 +38,17 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.string();
 }
 
-// Takes the flags that encrypt the connections of other commands.
+// Takes the flags that encrypt the connections of other commands. An empty one takes the setting
+// away.
 void KeepTls(const TlsFlags& flags, NamedContext* one) {
   if (!flags.tls.empty()) one->tls = flags.tls;
-  if (!flags.tls_ca.empty()) one->tls_ca = Absolute(flags.tls_ca);
-  if (!flags.tls_cert.empty()) one->tls_cert = Absolute(flags.tls_cert);
-  if (!flags.tls_key.empty()) one->tls_key = Absolute(flags.tls_key);
-  if (!flags.tls_server_name.empty()) one->tls_server_name = flags.tls_server_name;
+  const auto keep_file = [](const std::optional<std::string>& given, std::string* kept) {
+    if (given.has_value()) *kept = given->empty() ? "" : Absolute(*given);
+  };
+  keep_file(flags.tls_ca, &one->tls_ca);
+  keep_file(flags.tls_cert, &one->tls_cert);
+  keep_file(flags.tls_key, &one->tls_key);
+  if (flags.tls_server_name.has_value()) one->tls_server_name = *flags.tls_server_name;
 }
 
 absl::Status View(Context& context) {
@@ -95,6 +100,9 @@ absl::Status SetContext(const ContextFlags& flags, Context& context) {
   absl::Duration timeout;
   if (!flags.timeout.value_or("").empty() && !ParseTimeout(*flags.timeout, &timeout)) {
     return UsageError("--call_timeout \"" + *flags.timeout + "\" is not a duration like 30s");
+  }
+  if (const std::string& tls = context.tls.tls; !(tls.empty() || tls == "true" || tls == "false")) {
+    return UsageError("--tls is \"" + tls + "\"; give true or false");
   }
   auto file = ContextFile::Read();
   if (!file.ok()) return file.status();

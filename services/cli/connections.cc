@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/base/default_addresses.h"
@@ -28,26 +29,51 @@ std::string Setting(const std::string& flag, const Context& context, const std::
   return Environment(variable, named.empty() ? otherwise : named);
 }
 
-// Whether to encrypt. Naming a file or a name asks for it too.
-absl::StatusOr<bool> WantsTls(const std::string& said, const client::TlsOptions& tls) {
-  if (said.empty()) {
-    return !(tls.ca_file.empty() && tls.cert_file.empty() && tls.key_file.empty() &&
-             tls.server_name.empty());
+// Settings of encryption from one place. An empty text is a setting that it does not have.
+struct TlsSettings {
+  std::string tls, ca, cert, key, server_name;
+
+  bool says_something() const {
+    return !(tls.empty() && ca.empty() && cert.empty() && key.empty() && server_name.empty());
   }
-  if (said == "1" || said == "true") return true;
-  if (said == "0" || said == "false") return false;
-  return UsageError(
-      absl::StrCat("$FOLIO_TLS or the context's \"tls\" is \"", said, "\"; give true or false"));
+  void FillFrom(const TlsSettings& later) {
+    for (const auto member :
+         {&TlsSettings::ca, &TlsSettings::cert, &TlsSettings::key, &TlsSettings::server_name}) {
+      if ((this->*member).empty()) this->*member = later.*member;
+    }
+  }
+};
+
+TlsSettings FromFlags(const TlsFlags& flags) {
+  return {flags.tls, flags.tls_ca.value_or(""), flags.tls_cert.value_or(""),
+          flags.tls_key.value_or(""), flags.tls_server_name.value_or("")};
+}
+
+TlsSettings FromContext(const NamedContext& named) {
+  return {named.tls, named.tls_ca, named.tls_cert, named.tls_key, named.tls_server_name};
+}
+
+TlsSettings FromEnvironment() {
+  return {Environment("FOLIO_TLS", ""), Environment("FOLIO_TLS_CA", ""),
+          Environment("FOLIO_TLS_CERT", ""), Environment("FOLIO_TLS_KEY", ""),
+          Environment("FOLIO_TLS_SERVER_NAME", "")};
+}
+
+// Whether a place that says something asks for TLS. Naming a file or a name asks for it too.
+absl::StatusOr<bool> WantsTls(const TlsSettings& said) {
+  if (said.tls.empty() || said.tls == "1" || said.tls == "true") return true;
+  if (said.tls == "0" || said.tls == "false") return false;
+  return UsageError(absl::StrCat("--tls or $FOLIO_TLS is \"", said.tls, "\"; give true or false"));
 }
 
 }  // namespace
 
 void TlsFlags::Add(CLI::App& app) {
-  app.add_flag_callback(
-      "--tls", [this] { tls = "true"; },
+  app.add_flag(
+      "--tls", tls,
       "Encrypt connections by TCP, with the system's authorities if no other flag of these\n"
-      "is given. Default: $FOLIO_TLS, which is true or false. Each of the next four asks for\n"
-      "it too. All of them may be in a context, as addresses may");
+      "is given, or not with --tls=false. Default: $FOLIO_TLS, which is true or false. Each\n"
+      "of the next four asks for it too. All of them may be in a context, as addresses may");
   app.add_option("--tls_ca", tls_ca,
                  "File with authorities, as PEM, one of which has signed the server's\n"
                  "certificate. Default: $FOLIO_TLS_CA");
@@ -72,15 +98,18 @@ std::string Context::ManagerAddress() const {
 absl::StatusOr<client::ConnectOptions> Context::Connection() const {
   client::ConnectOptions options;
   options.timeout = std::min(options.timeout, timeout);
-  client::TlsOptions files;
-  files.ca_file = Setting(tls.tls_ca, *this, named.tls_ca, "FOLIO_TLS_CA", "");
-  files.cert_file = Setting(tls.tls_cert, *this, named.tls_cert, "FOLIO_TLS_CERT", "");
-  files.key_file = Setting(tls.tls_key, *this, named.tls_key, "FOLIO_TLS_KEY", "");
-  files.server_name =
-      Setting(tls.tls_server_name, *this, named.tls_server_name, "FOLIO_TLS_SERVER_NAME", "");
-  const auto wanted = WantsTls(Setting(tls.tls, *this, named.tls, "FOLIO_TLS", ""), files);
+  std::vector<TlsSettings> places = {FromFlags(tls), FromEnvironment()};
+  places.insert(places.begin() + (named_by_flag ? 1 : 2), FromContext(named));
+  const auto first = std::find_if(places.begin(), places.end(),
+                                  [](auto& place) { return place.says_something(); });
+  if (first == places.end()) return options;
+  // The first place that says something decides, and the others complete it.
+  const auto wanted = WantsTls(*first);
   if (!wanted.ok()) return wanted.status();
-  if (*wanted) options.tls = std::move(files);
+  if (!*wanted) return options;
+  TlsSettings all;
+  for (const TlsSettings& place : places) all.FillFrom(place);
+  options.tls = client::TlsOptions{all.ca, all.cert, all.key, all.server_name};
   return options;
 }
 

@@ -3,15 +3,15 @@
 #define FOLIO_SERVICES_CLI_TLS_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 namespace folio::cli {
 
-// An empty text is a flag that is not given. They have the names of a context's settings.
+// They have the names of a context's settings.
 struct TlsFlags {
-  std::string tls;  // "true" if it is given
-  std::string tls_ca, tls_cert, tls_key;
-  std::string tls_server_name;
+  std::string tls;  // "true" or "false", or empty if it is not given
+  std::optional<std::string> tls_ca, tls_cert, tls_key, tls_server_name;
 
   // This must outlive the parsing.
   void Add(CLI::App& app);

@@ -16,6 +16,7 @@ using ::folio::testing::CliResult;
 using ::folio::testing::Folioctl;
 using ::folio::testing::TempDir;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Config : public ::testing::Test {
  protected:
@@ -94,12 +95,17 @@ TEST_F(Config, EncryptionComesFromTheSamePlacesAsAddresses) {
   EXPECT_EQ(Ca({"--context", "b"}), "b");
   EXPECT_EQ(Ca({"--context", "b", "--tls_ca", "/nowhere/f"}), "f");
   setenv("FOLIO_TLS", "0", 1);
-  EXPECT_THAT(Ca({}), HasSubstr("cannot reach")) << "switched off";
+  EXPECT_THAT(Ca({}), HasSubstr("cannot reach")) << "switched off, for what comes after it alone";
   EXPECT_EQ(Ca({"--tls"}), "e");
+  EXPECT_EQ(Ca({"--tls_ca", "/nowhere/f"}), "f");
+  EXPECT_EQ(Ca({"--context", "b"}), "b");
+  EXPECT_THAT(Ca({"--context", "b", "--tls=false"}), HasSubstr("cannot reach"));
   setenv("FOLIO_TLS", "maybe", 1);
   const CliResult wrong = Folioctl({"pools"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("FOLIO_TLS"));
+  EXPECT_EQ(Folioctl({"pools", "--tls=perhaps"}).code, 2);
+  EXPECT_EQ(Folioctl({"config", "set-context", "a", "--tls=perhaps"}).code, 2);
 }
 
 TEST_F(Config, KeepsTheFlagsThatEncrypt) {
@@ -115,6 +121,11 @@ TEST_F(Config, KeepsTheFlagsThatEncrypt) {
   }
   EXPECT_THAT(view, HasSubstr(R"("tls_ca": "/)")) << "of use from every folder";
   EXPECT_THAT(Folioctl({"config", "get-contexts"}).out, HasSubstr("/ca.pem"));
+  EXPECT_EQ(Folioctl({"config", "set-context", "lab", "--tls_ca", "", "--tls_cert", "", "--tls_key",
+                      "", "--tls_server_name", ""})
+                .code,
+            0);
+  EXPECT_THAT(Folioctl({"config", "view"}).out, Not(HasSubstr("tls")));
   EXPECT_EQ(Folioctl({"config", "set-context", "public", "--tls"}).code, 0);
   EXPECT_THAT(Folioctl({"config", "get-contexts"}).out, HasSubstr("system"));
 }

@@ -45,7 +45,7 @@ def bodies(text, head):
 def client_flags():
     """Command of folioctl -> its flags. Under the empty name are those of every command."""
     def own(body):
-        return set(re.findall(r'(?:add_(?:option|flag|flag_callback|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
+        return set(re.findall(r'(?:add_(?:option|flag|option_function<[^>]*>)|set_version_flag)\(\s*"--(\w+)"', body))
 
     text = "\n".join(path.read_text() for path in sorted((ROOT / "services/cli").glob("*.cc")))
     groups = collections.defaultdict(set)
