@@ -18,6 +18,8 @@
 #include "services/metrics/process_metrics.h"
 #include "services/runtime/descriptor_limit.h"
 #include "services/runtime/flags.h"
+#include "services/runtime/listen_address.h"
+#include "services/runtime/listening_socket.h"
 #include "services/runtime/lock_checks.h"
 #include "services/runtime/logging.h"
 #include "services/runtime/service_manager.h"
@@ -83,7 +85,24 @@ absl::Status Complete(GatewayFlags* flags, std::unique_ptr<folio::gateway::ApiKe
   return absl::OkStatus();
 }
 
+// Prompts and answers go to these addresses.
+void WarnOfPlainConnections(const GatewayFlags& flags) {
+  if (flags.workers.tls.has_value()) return;
+  for (const auto* addresses : {&flags.workers.workers, &flags.workers.standby}) {
+    for (const std::string& address : *addresses) {
+      const auto parsed = folio::ParseListenAddress(address);
+      if (!parsed.ok() || !folio::IsOpenToNetwork(*parsed)) continue;
+      folio::log::Warning("requests to this worker and its answers are not encrypted on their way",
+                          {{"worker", address},
+                           {"fix",
+                            "give the worker a certificate and the gateway --upstream_tls_ca, "
+                            "unless you trust the network"}});
+    }
+  }
+}
+
 int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
+  WarnOfPlainConnections(flags);
   std::unique_ptr<folio::gateway::ApiKeys> keys;
   if (absl::Status status = Complete(&flags, &keys); !status.ok()) return Fail(status);
   auto workers = folio::gateway::WorkerSet::Connect(flags.workers);

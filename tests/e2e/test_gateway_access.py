@@ -82,6 +82,13 @@ def test_tls(tiny_cpu, tmp_path):
             ask(gateway, context)
         context.load_cert_chain(client.cert, client.key)
         assert json.loads(ask(gateway, context))["usage"]["completion_tokens"] == 200
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # with which a session is there as soon as the handshake is over
+        with context.wrap_socket(gateway.socket(), server_hostname="localhost") as first:
+            session = first.session
+        with context.wrap_socket(gateway.socket(), server_hostname="localhost", session=session) as again:
+            assert again.session_reused
+            again.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert again.recv(100).startswith(b"HTTP/1.1 200")
 
 
 def test_a_unix_socket_in_a_new_directory(tiny_cpu, tmp_path):

@@ -143,7 +143,7 @@ WRONG = {
     # name: (flags, words)
     "no such file": (lambda house, own: ["--tls_ca=/nowhere/ca.pem"], ["/nowhere/ca.pem", "cannot be read"]),
     "a key alone": (lambda house, own: [f"--tls_key={own.key}"], ["certificate", "key", "together"]),
-    "no PEM": (lambda house, own: ["--tls_ca=/proc/self/status"], ["/proc/self/status", "not PEM"]),
+    "no PEM": (lambda house, own: ["--tls_ca=/proc/self/status"], ["/proc/self/status", "as PEM"]),
 }
 
 
@@ -210,7 +210,7 @@ def test_a_gateway_reads_replaced_files(node, house, own, tmp_path):
 
 @pytest.mark.parametrize("flag, code, words", [
     ("--upstream_tls_ca=/nowhere/ca.pem", 1, ["/nowhere/ca.pem", "cannot be read"]),
-    ("--upstream_tls_ca=/proc/self/status", 1, ["/proc/self/status", "not PEM"]),
+    ("--upstream_tls_ca=/proc/self/status", 1, ["/proc/self/status", "as PEM"]),
     ("--upstream_tls_cert=/nowhere/a", 2, ["--upstream_tls_key=", "required"]),
     ("--upstream_tls_key=/nowhere/a", 2, ["--upstream_tls_cert=", "required"]),
 ])  # fmt: skip
@@ -219,3 +219,13 @@ def test_the_gateway_names_what_it_cannot_use(flag, code, words):
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     said = done.stdout + done.stderr
     assert done.returncode == code and all(word in said for word in words), said
+
+
+@pytest.mark.parametrize("address, warned", [("127.0.0.1:1", False), ("192.0.2.1:1", True)])
+def test_the_gateway_warns_of_workers_that_it_asks_in_plain(node, own, address, warned):
+    """The second address is for documentation, so nothing is there."""
+    by_tcp = types.SimpleNamespace(path=node.path, worker_address=lambda _: address)
+    for more in ([], ["--upstream_tls"]):
+        with Gateway(by_tcp, "worker", flags=["--manager=", *more], wait=False) as gateway:
+            gateway.process.says("listening address=")
+            assert ("are not encrypted on their way" in gateway.process.words()) == (warned and not more)
