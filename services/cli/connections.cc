@@ -22,7 +22,7 @@ std::string Environment(const char* name, std::string otherwise) {
 
 // As --context says: a flag comes first, then the environment, then the named context. But a
 // context that a flag names comes before the environment.
-std::string Setting(const std::string& flag, const Context& context, const std::string& named,
+std::string Address(const std::string& flag, const Context& context, const std::string& named,
                     const char* variable, const std::string& otherwise) {
   if (!flag.empty()) return flag;
   if (context.named_by_flag && !named.empty()) return named;
@@ -88,11 +88,11 @@ void TlsFlags::Add(CLI::App& app) {
 }
 
 std::string Context::WorkerAddress() const {
-  return Setting(address, *this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
+  return Address(address, *this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
 }
 
 std::string Context::ManagerAddress() const {
-  return Setting(address, *this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
+  return Address(address, *this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
 }
 
 absl::StatusOr<client::ConnectOptions> Context::Connection() const {

@@ -28,7 +28,7 @@ absl::Status CheckFiles(const TlsOptions& tls) {
         "TLS: a client's certificate and its key are needed together; give both files or neither");
   }
   // gRPC would wait for a file that it cannot use, and say so in its log alone.
-  const absl::Status read = ReadCertificate({tls.cert_file, tls.key_file, tls.ca_file}).status();
+  absl::Status read = ReadCertificate({tls.cert_file, tls.key_file, tls.ca_file}).status();
   if (read.ok()) return read;
   return absl::InvalidArgumentError(absl::StrCat("TLS: ", read.message()));
 }

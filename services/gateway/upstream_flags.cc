@@ -53,10 +53,10 @@ absl::Status CheckAddresses(absl::string_view flag, const std::vector<std::strin
 }
 
 absl::StatusOr<std::optional<client::TlsOptions>> ReadUpstreamTls() {
-  const client::TlsOptions tls = {.ca_file = absl::GetFlag(FLAGS_upstream_tls_ca),
-                                  .cert_file = absl::GetFlag(FLAGS_upstream_tls_cert),
-                                  .key_file = absl::GetFlag(FLAGS_upstream_tls_key),
-                                  .server_name = absl::GetFlag(FLAGS_upstream_tls_server_name)};
+  client::TlsOptions tls = {.ca_file = absl::GetFlag(FLAGS_upstream_tls_ca),
+                            .cert_file = absl::GetFlag(FLAGS_upstream_tls_cert),
+                            .key_file = absl::GetFlag(FLAGS_upstream_tls_key),
+                            .server_name = absl::GetFlag(FLAGS_upstream_tls_server_name)};
   if (tls.cert_file.empty() != tls.key_file.empty()) {
     return BadFlag(tls.cert_file.empty() ? "upstream_tls_cert" : "upstream_tls_key", "",
                    "is required with the other of --upstream_tls_cert and --upstream_tls_key");
