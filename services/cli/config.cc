@@ -26,9 +26,7 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 std::string TlsOf(const NamedContext& one) {
   if (one.tls == "false") return "-";
   if (!one.tls_ca.empty()) return one.tls_ca;
-  const bool on = !(one.tls.empty() && one.tls_cert.empty() && one.tls_key.empty() &&
-                    one.tls_server_name.empty());
-  return on ? "system" : "-";
+  return one.says_something() ? "system" : "-";
 }
 
 // A context is of use from every folder.

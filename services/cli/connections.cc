@@ -1,6 +1,5 @@
 // How a command reaches its process: from flags, the environment, and the named context.
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,48 +14,23 @@
 namespace folio::cli {
 namespace {
 
-std::string Environment(const char* name, std::string otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : std::move(otherwise);
-}
-
 // As --context says: a flag comes first, then the environment, then the named context. But a
 // context that a flag names comes before the environment.
-std::string Address(const std::string& flag, const Context& context, const std::string& named,
-                    const char* variable, const std::string& otherwise) {
-  if (!flag.empty()) return flag;
+std::string Address(const Context& context, const std::string& named, const char* variable,
+                    const std::string& otherwise) {
+  if (!context.address.empty()) return context.address;
   if (context.named_by_flag && !named.empty()) return named;
   return Environment(variable, named.empty() ? otherwise : named);
 }
-
-// Settings of encryption from one place. An empty text is a setting that it does not have.
-struct TlsSettings {
-  std::string tls, ca, cert, key, server_name;
-
-  bool says_something() const {
-    return !(tls.empty() && ca.empty() && cert.empty() && key.empty() && server_name.empty());
-  }
-  void FillFrom(const TlsSettings& later) {
-    for (const auto member :
-         {&TlsSettings::ca, &TlsSettings::cert, &TlsSettings::key, &TlsSettings::server_name}) {
-      if ((this->*member).empty()) this->*member = later.*member;
-    }
-  }
-};
 
 TlsSettings FromFlags(const TlsFlags& flags) {
   return {flags.tls, flags.tls_ca.value_or(""), flags.tls_cert.value_or(""),
           flags.tls_key.value_or(""), flags.tls_server_name.value_or("")};
 }
 
-TlsSettings FromContext(const NamedContext& named) {
-  return {named.tls, named.tls_ca, named.tls_cert, named.tls_key, named.tls_server_name};
-}
-
 TlsSettings FromEnvironment() {
-  return {Environment("FOLIO_TLS", ""), Environment("FOLIO_TLS_CA", ""),
-          Environment("FOLIO_TLS_CERT", ""), Environment("FOLIO_TLS_KEY", ""),
-          Environment("FOLIO_TLS_SERVER_NAME", "")};
+  return {Environment("FOLIO_TLS"), Environment("FOLIO_TLS_CA"), Environment("FOLIO_TLS_CERT"),
+          Environment("FOLIO_TLS_KEY"), Environment("FOLIO_TLS_SERVER_NAME")};
 }
 
 // Whether a place that says something asks for TLS. Naming a file or a name asks for it too.
@@ -88,18 +62,18 @@ void TlsFlags::Add(CLI::App& app) {
 }
 
 std::string Context::WorkerAddress() const {
-  return Address(address, *this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
+  return Address(*this, named.worker, "FOLIO_ADDRESS", DefaultWorkerAddress());
 }
 
 std::string Context::ManagerAddress() const {
-  return Address(address, *this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
+  return Address(*this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
 }
 
 absl::StatusOr<client::ConnectOptions> Context::Connection() const {
   client::ConnectOptions options;
   options.timeout = std::min(options.timeout, timeout);
   std::vector<TlsSettings> places = {FromFlags(tls), FromEnvironment()};
-  places.insert(places.begin() + (named_by_flag ? 1 : 2), FromContext(named));
+  places.insert(places.begin() + (named_by_flag ? 1 : 2), named);
   const auto first = std::find_if(places.begin(), places.end(),
                                   [](auto& place) { return place.says_something(); });
   if (first == places.end()) return options;
@@ -107,9 +81,14 @@ absl::StatusOr<client::ConnectOptions> Context::Connection() const {
   const auto wanted = WantsTls(*first);
   if (!wanted.ok()) return wanted.status();
   if (!*wanted) return options;
-  TlsSettings all;
-  for (const TlsSettings& place : places) all.FillFrom(place);
-  options.tls = client::TlsOptions{all.ca, all.cert, all.key, all.server_name};
+  const auto find = [&places](std::string TlsSettings::*setting) -> std::string {
+    const auto has = [setting](const TlsSettings& place) { return !(place.*setting).empty(); };
+    const auto found = std::find_if(places.begin(), places.end(), has);
+    return found == places.end() ? "" : (*found).*setting;
+  };
+  options.tls =
+      client::TlsOptions{find(&TlsSettings::tls_ca), find(&TlsSettings::tls_cert),
+                         find(&TlsSettings::tls_key), find(&TlsSettings::tls_server_name)};
   return options;
 }
 
@@ -127,7 +106,7 @@ absl::StatusOr<std::unique_ptr<client::AdminClient>> Context::ConnectManager() c
 
 absl::Status Context::UseNamed(const std::string& name) {
   named_by_flag = !name.empty();
-  std::string wanted = named_by_flag ? name : Environment("FOLIO_CONTEXT", "");
+  std::string wanted = named_by_flag ? name : Environment("FOLIO_CONTEXT");
   const absl::StatusOr<ContextFile> file = ContextFile::Read();
   if (!file.ok()) return file.status();
   if (wanted.empty()) wanted = file->current;

@@ -35,11 +35,6 @@ constexpr std::array<Setting, 8> kSettings = {
      {"tls_key", &NamedContext::tls_key},
      {"tls_server_name", &NamedContext::tls_server_name}}};
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 absl::Status Wrong(const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat("the configuration ", ContextFile::Path(), " is wrong: ", what));
@@ -82,12 +77,22 @@ absl::StatusOr<NamedContext> ParseContext(const std::string& name, const Json& j
 
 }  // namespace
 
+std::string Environment(const char* name, std::string otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : std::move(otherwise);
+}
+
+bool TlsSettings::says_something() const {
+  return !(tls.empty() && tls_ca.empty() && tls_cert.empty() && tls_key.empty() &&
+           tls_server_name.empty());
+}
+
 std::string ContextFile::Path() {
-  if (const std::string file = Variable("FOLIO_CONFIG"); !file.empty()) return file;
-  if (const std::string home = Variable("XDG_CONFIG_HOME"); !home.empty()) {
+  if (const std::string file = Environment("FOLIO_CONFIG"); !file.empty()) return file;
+  if (const std::string home = Environment("XDG_CONFIG_HOME"); !home.empty()) {
     return home + "/folio/config.json";
   }
-  const std::string home = Variable("HOME");
+  const std::string home = Environment("HOME");
   return home.empty() ? "" : home + "/.config/folio/config.json";
 }
 

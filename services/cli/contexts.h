@@ -20,15 +20,25 @@
 
 namespace folio::cli {
 
-// An empty text is a setting that the context does not have.
-struct NamedContext {
-  std::string worker;  // addresses, as --address takes them
-  std::string manager;
-  std::string timeout;                    // as --timeout
+// How to encrypt connections, as one place says: flags, the environment or a context. An empty text
+// is a setting that the place does not have.
+struct TlsSettings {
   std::string tls;                        // "true" or "false"
   std::string tls_ca, tls_cert, tls_key;  // files, as the flags of these names take them
   std::string tls_server_name;
+
+  bool says_something() const;
 };
+
+// An empty text is a setting that the context does not have.
+struct NamedContext : TlsSettings {
+  std::string worker;  // addresses, as --address takes them
+  std::string manager;
+  std::string timeout;  // as --timeout
+};
+
+// A variable's value, or `otherwise` if it is not set or empty.
+std::string Environment(const char* name, std::string otherwise = "");
 
 class ContextFile {
  public:
