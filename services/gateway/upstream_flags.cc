@@ -9,6 +9,7 @@
 #include "services/base/default_addresses.h"
 #include "services/runtime/flags.h"
 #include "services/runtime/listen_address.h"
+#include "services/runtime/tls_flags.h"
 
 ABSL_FLAG(std::vector<std::string>, worker, {folio::DefaultWorkerAddress()},
           "gRPC addresses of workers of one manager, unix:/path or host:port; several with commas "
@@ -57,10 +58,7 @@ absl::StatusOr<std::optional<client::TlsOptions>> ReadUpstreamTls() {
                             .cert_file = absl::GetFlag(FLAGS_upstream_tls_cert),
                             .key_file = absl::GetFlag(FLAGS_upstream_tls_key),
                             .server_name = absl::GetFlag(FLAGS_upstream_tls_server_name)};
-  if (tls.cert_file.empty() != tls.key_file.empty()) {
-    return BadFlag(tls.cert_file.empty() ? "upstream_tls_cert" : "upstream_tls_key", "",
-                   "is required with the other of --upstream_tls_cert and --upstream_tls_key");
-  }
+  if (absl::Status s = CheckTlsPair("upstream_", tls.cert_file, tls.key_file); !s.ok()) return s;
   if (!absl::GetFlag(FLAGS_upstream_tls) && tls.ca_file.empty() && tls.cert_file.empty() &&
       tls.server_name.empty()) {
     return std::nullopt;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "services/runtime/flags.h"
 
 ABSL_FLAG(
@@ -16,15 +17,20 @@ ABSL_FLAG(std::string, tls_client_ca, "",
 
 namespace folio {
 
+absl::Status CheckTlsPair(absl::string_view prefix, const std::string& cert,
+                          const std::string& key) {
+  if (cert.empty() == key.empty()) return absl::OkStatus();
+  return BadFlag(absl::StrCat(prefix, cert.empty() ? "tls_cert" : "tls_key"), "",
+                 absl::StrCat("is required, because --", prefix, "tls_cert and --", prefix,
+                              "tls_key are of use together alone"));
+}
+
 absl::StatusOr<TlsFiles> ReadTlsFlags() {
   TlsFiles files;
   files.cert = absl::GetFlag(FLAGS_tls_cert);
   files.key = absl::GetFlag(FLAGS_tls_key);
   files.authorities = absl::GetFlag(FLAGS_tls_client_ca);
-  if (files.cert.empty() != files.key.empty()) {
-    return BadFlag(files.cert.empty() ? "tls_cert" : "tls_key", "",
-                   "is required, because --tls_cert and --tls_key are of use together alone");
-  }
+  if (absl::Status s = CheckTlsPair("", files.cert, files.key); !s.ok()) return s;
   if (files.cert.empty() && !files.authorities.empty()) {
     return BadFlag("tls_client_ca", files.authorities, "needs --tls_cert and --tls_key");
   }
