@@ -86,8 +86,8 @@ struct GrpcServerOptions {
 // Serves from Start until Shutdown or destruction. Thread-safe.
 class GrpcServer {
  public:
-  // Warns of each address that other machines may reach without a certificate, if there are
-  // `services`.
+  // Warns of each address that other machines may reach, unless clients must show a certificate or
+  // there are no `services`.
   // FAILED_PRECONDITION if another process listens on a socket, UNAVAILABLE if an address cannot be
   // bound, INVALID_ARGUMENT if it would be plain where other machines reach it. The health service
   // then reports SERVING.
