@@ -169,16 +169,19 @@ class Server:
         if self.closed:
             raise ValueError("the client is closed")
 
+    def _connect(self, api: Any) -> tuple[Any, Pem | None]:
+        """A channel of `api`, which is grpc or grpc.aio, and what its encryption is made from."""
+        if self._credentials is None:
+            return api.insecure_channel(self._address, options=self._options), None
+        pem = self._credentials.read()
+        return api.secure_channel(self._address, self._credentials.of(pem), options=self._options), pem
+
     def stub(self) -> Any:
         """The stub of the channel for threads. Raises a ValueError if a file of the encryption cannot be used."""
         with self._lock:
             self._check_open()
             if self._channel is None:
-                if self._credentials is None:
-                    self._channel = grpc.insecure_channel(self._address, options=self._options)
-                else:
-                    secret = self._credentials.of(self._credentials.read())
-                    self._channel = grpc.secure_channel(self._address, secret, options=self._options)
+                self._channel, _ = self._connect(grpc)
                 self._stub = self._make_stub(self._channel)
             return self._stub
 
@@ -190,10 +193,7 @@ class Server:
                 self._channel, self._stub = None, None
 
     def _loop_channel(self) -> _LoopChannel:
-        if self._credentials is None:
-            return _LoopChannel(grpc.aio.insecure_channel(self._address, options=self._options), self._make_stub, None)
-        pem = self._credentials.read()
-        channel = grpc.aio.secure_channel(self._address, self._credentials.of(pem), options=self._options)
+        channel, pem = self._connect(grpc.aio)
         return _LoopChannel(channel, self._make_stub, pem)
 
     def met_nobody_in_loop(self) -> None:
