@@ -6,6 +6,9 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+import folio
+import pytest
+
 _FRESH_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 LOCAL = ("DNS:localhost", "IP:127.0.0.1")
 
@@ -55,6 +58,24 @@ class Authority:
         )  # fmt: skip
         pair.key.chmod(0o600)
         return pair
+
+
+def tls(authority, pair=None, **more):
+    """How a client of the Python SDK trusts an authority, and shows a pair of its own."""
+    own = {} if pair is None else {"cert": str(pair.cert), "key": str(pair.key)}
+    return folio.Tls(ca=str(authority.ca), **own, **more)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """The authority that signs for our side."""
+    return Authority(tmp_path_factory.mktemp("house"))
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """An authority that our side does not trust."""
+    return Authority(tmp_path_factory.mktemp("other"))
 
 
 def replace(path, by):

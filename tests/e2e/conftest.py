@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from certificates import house, other  # noqa: F401 - for the tests of encryption
 from node import BIN, MODEL, Node, pair, write_model
 
 

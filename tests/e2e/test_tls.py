@@ -7,25 +7,10 @@ import certificates
 import folio
 import grpc
 import pytest
-from certificates import Authority, Pair
+from certificates import Authority, Pair, tls
 from node import PATIENCE, wait_until
 from stubs import kv_manager_pb2, kv_manager_pb2_grpc
 from tls_node import PROMPT, TlsNode
-
-
-def tls(authority, pair=None, **more):
-    own = {} if pair is None else {"cert": str(pair.cert), "key": str(pair.key)}
-    return folio.Tls(ca=str(authority.ca), **own, **more)
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("house"))
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("other"))
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,6 @@ CHAT = [{"role": "user", "content": "Hello"}]
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("house"))
-
-
-@pytest.fixture(scope="module")
 def own(house):
     """The callers' certificate."""
     return house.issue("caller")

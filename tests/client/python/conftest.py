@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 import stubs  # noqa: E402, F401 - brings the installed SDK up to date
+from certificates import house, other  # noqa: E402, F401 - for the tests of encryption
 from scripted import Scripted  # noqa: E402
 
 import folio  # noqa: E402

@@ -7,7 +7,7 @@ import subprocess
 import certificates
 import grpc
 import pytest
-from certificates import Authority
+from certificates import tls
 from proxy import Proxy
 from scripted import WHOLE, Refusal, Scripted, both, chunk, finished, run, started
 
@@ -21,21 +21,6 @@ def speaks(pair, client_ca=None):
     """Credentials of a server."""
     ca = client_ca and client_ca.read_bytes()
     return grpc.ssl_server_credentials([(pair.key.read_bytes(), pair.cert.read_bytes())], ca, client_ca is not None)
-
-
-def tls(authority, pair=None, **more):
-    own = {} if pair is None else {"cert": str(pair.cert), "key": str(pair.key)}
-    return folio.Tls(ca=str(authority.ca), **own, **more)
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("house"))
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("other"))
 
 
 @pytest.fixture(scope="module")
