@@ -59,6 +59,7 @@ class BlockTable {
 
  private:
   friend class PlanHistory;
+  friend struct SavedSequence;
   // Precondition: the slot is resident.
   Position PositionAt(TokenSlot slot) const {
     return PositionOf(blocks_[slot.value() / page_tokens_], slot.value() % page_tokens_);

@@ -14,7 +14,8 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
       pool_(options.num_pages),
       leases_(options.lease_ttl, options.last_ids.worker),
       swap_(options.swap_slots),
-      orphanage_(options.orphan_ttl, options.orphan_grace, sequences_, pool_, leases_),
+      orphanage_(options.orphan_ttl, options.orphan_grace, sequences_, pool_, leases_,
+                 options.journal),
       preemption_(sequences_, pool_, swap_, orphanage_),
       last_sequence_(options.last_ids.sequence) {
   FOLIO_CHECK(options_.clock != nullptr);

@@ -103,9 +103,9 @@ class Coordinator {
   friend class Inspector;
   friend class PageCensus;
   friend class Parking;
+  friend class Restoration;
   friend class Steering;
   class OneStep;
-
   ScoreBoard board() const;
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // FAILED_PRECONDITION for a fenced worker, which says more than that its sequences are gone.

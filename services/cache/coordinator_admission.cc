@@ -224,9 +224,9 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
     return refuse(s);
   }
   const SequenceId id(last_sequence_.value() + 1);
-  auto sequence =
-      std::make_unique<Sequence>(id, request, options_.geometry,
-                                 optimistic ? Admission::kOptimistic : Admission::kReserve, now);
+  auto sequence = std::make_unique<Sequence>(
+      id, request, options_.geometry, optimistic ? Admission::kOptimistic : Admission::kReserve,
+      now, options_.journal);
   if (absl::Status s = CheckQuota(options_.quotas, sequences_, sequence->record()); !s.ok())
     return refuse(s);
   Opened opened;

@@ -8,6 +8,7 @@
 #include "services/base/clock.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
+#include "services/cache/journal.h"
 #include "services/cache/observer.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/policy/cache_config.h"
@@ -62,6 +63,7 @@ struct CoordinatorOptions {
   const Clock* clock = nullptr;             // borrowed
   CoordinatorObserver* observer = nullptr;  // borrowed; may be null
   const TenantQuotas* quotas = nullptr;     // borrowed; may be null
+  Journal* journal = nullptr;               // borrowed; may be null
 };
 
 }  // namespace folio::cache

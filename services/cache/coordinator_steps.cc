@@ -194,6 +194,7 @@ absl::Status Coordinator::Close(WorkerId worker, SequenceId id, LeaseEpoch lease
   (*held)->GiveUpPages(pool_, /*quiesced=*/true);
   line_.Leave({worker, id});
   sequences_.erase(id);
+  if (options_.journal != nullptr) options_.journal->OnEnd(id);
   return absl::OkStatus();
 }
 

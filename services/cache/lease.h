@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,10 @@ class LeaseTable {
   };
 
   WorkerId Add(std::string name, SteadyTime now);
+  // A worker of a manager before this one. It is fenced.
+  void AddLost(WorkerId worker, std::string name) {
+    leases_.insert_or_assign(worker, Lease{std::move(name), SteadyTime(), true, std::nullopt});
+  }
 
   // Extends a lease to `now + ttl`, even after its deadline: until it is fenced nothing was taken
   // from the worker. NOT_FOUND for an unknown worker, FAILED_PRECONDITION for a fenced one. Without

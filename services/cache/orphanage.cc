@@ -49,6 +49,7 @@ std::vector<SequenceId> Orphanage::NewestGivenUp(uint64_t count) const {
 
 SequenceMap::iterator Orphanage::End(SequenceMap::iterator it, bool quiesced) {
   it->second->GiveUpPages(pool_, quiesced);
+  if (journal_ != nullptr) journal_->OnEnd(it->first);
   return sequences_.erase(it);
 }
 

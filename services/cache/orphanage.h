@@ -40,10 +40,16 @@ struct TakenIn {
 
 class Orphanage {
  public:
-  // Borrows the rest. With a `ttl` of 0 a sequence always ends with its worker.
+  // Borrows the rest, and the journal may be null. With a `ttl` of 0 a sequence always ends with
+  // its worker.
   Orphanage(absl::Duration ttl, absl::Duration grace, SequenceMap& sequences, PagePool& pool,
-            const LeaseTable& leases)
-      : ttl_(ttl), grace_(grace), sequences_(sequences), pool_(pool), leases_(leases) {}
+            const LeaseTable& leases, Journal* journal = nullptr)
+      : ttl_(ttl),
+        grace_(grace),
+        sequences_(sequences),
+        pool_(pool),
+        leases_(leases),
+        journal_(journal) {}
 
   // Orphans or ends each sequence of a fenced worker. With `quiesced` nothing can write their pages
   // any more, nor those of sequences that were orphaned before, so their grace begins.
@@ -92,6 +98,7 @@ class Orphanage {
   SequenceMap& sequences_;
   PagePool& pool_;
   const LeaseTable& leases_;
+  Journal* const journal_;  // null without one
   uint64_t given_up_ = 0;
   std::deque<SequenceId> remembered_;  // of those given up, the newest last
 };

@@ -57,6 +57,31 @@ PageRef PagePool::Take(PageReservation& reservation) {
   return {id, entry.generation};
 }
 
+bool PagePool::Adopt(absl::Span<const PageRef> pages) {
+  size_t taken = 0;
+  for (; taken < pages.size(); ++taken) {
+    const PageRef page = pages[taken];
+    if (page.page.value() >= entries_.size()) break;
+    Entry& entry = entries_[page.page.value()];
+    if (entry.state != PageState::kFree) break;
+    entry.state = PageState::kHeld;
+  }
+  const bool all = taken == pages.size() && PageCount(static_cast<uint32_t>(taken)) <= available();
+  for (const PageRef page : pages.first(taken)) {
+    Entry& entry = entries_[page.page.value()];
+    if (all) {
+      entry.generation = page.generation;
+    } else {
+      entry.state = PageState::kFree;
+    }
+  }
+  if (!all) return false;
+  held_ += PageCount(static_cast<uint32_t>(taken));
+  std::erase_if(free_,
+                [this](PageId id) { return entries_[id.value()].state != PageState::kFree; });
+  return true;
+}
+
 PagePool::Entry& PagePool::HeldEntry(PageRef page) {
   FOLIO_CHECK(IsHeld(page));
   return entries_[page.page.value()];

@@ -80,12 +80,16 @@ class PagePool {
  private:
   friend class PageCensus;
   friend class PageReservation;
+  friend class Restoration;
   struct Entry {
     Generation generation;
     PageState state = PageState::kFree;
   };
 
   Entry& HeldEntry(PageRef page);
+  // These pages were given out by a pool before this one, and are held here from now on. False,
+  // and nothing changes, if one of them is not free here or is named twice. O(pages of the pool).
+  bool Adopt(absl::Span<const PageRef> pages);
 
   std::vector<Entry> entries_;  // by page id
   std::vector<PageId> free_;    // a stack

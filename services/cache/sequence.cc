@@ -10,12 +10,26 @@
 namespace folio::cache {
 
 Sequence::Sequence(SequenceId id, const OpenRequest& request, const CacheGeometry& geometry,
-                   Admission admission, SteadyTime opened)
-    : record_(id, request, geometry, admission, opened) {
+                   Admission admission, SteadyTime opened, Journal* journal)
+    : record_(id, request, geometry, admission, opened), journal_(journal) {
   record_.parked = true;
 }
 
 Sequence::~Sequence() { FOLIO_CHECK(record_.held_pages() == 0 && !record_.deciding); }
+
+void Sequence::TellAll() {
+  if (journal_ == nullptr) return;
+  Settle();
+  told_ = true;
+  journal_->OnState(record_);
+}
+
+void Sequence::Tell(SavedChange change) {
+  if (!told_) return;
+  change.sequence = record_.id;
+  change.logical_length = TokenCount(record_.logical_length);
+  journal_->OnChange(change);
+}
 
 LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
   Settle();
@@ -37,6 +51,7 @@ LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
   }
   record_.quiet_tokens = PageNeeds(record_).QuietTokens();
   ResizeToPromise();
+  if (!granted.empty() && told_) Tell({.granted = granted});
   return granted;
 }
 
@@ -60,7 +75,7 @@ void Sequence::Settle() const {
 }
 
 void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now) {
-  NoteSwappedIn();
+  bool tells_all = NoteSwappedIn();
   const bool in_prompt = !quiet && record_.in_prompt();
   record_.ready_since = now;
   const TokenCount growth(request.logical_length.value() - record_.logical_length);
@@ -68,10 +83,15 @@ void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime n
   record_.logical_length += growth.value();
   record_.quiet_tokens -= std::min(record_.quiet_tokens, growth.value());
   if (growth > TokenCount(0)) record_.plans_here = 0;
-  NoteProgress();
+  tells_all |= NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
   if (!quiet) Settle();
-  if (in_prompt && !record_.in_prompt()) OnPromptDone();
+  if (in_prompt && !record_.in_prompt()) tells_all |= OnPromptDone();
+  if (tells_all) {
+    TellAll();
+  } else if (told_) {
+    Tell({.sampled = request.sampled});
+  }
 }
 
 std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
@@ -89,14 +109,21 @@ const Plan& Sequence::FinishDecision(Action action, std::vector<policy::KeptScor
   kept_ = std::move(kept);
   record_.deciding = false;
   ++record_.last_plan;
-  return record_.plan.emplace(Plan{record_.id, record_.last_plan, std::move(action)});
+  const Plan& plan = record_.plan.emplace(Plan{record_.id, record_.last_plan, std::move(action)});
+  if (!told_) return plan;
+  if (std::holds_alternative<DropAction>(plan.action)) {
+    Tell({.plan = plan});
+  } else {
+    Tell({.compacts = plan.epoch});
+  }
+  return plan;
 }
 
-void Sequence::NoteProgress() {
+bool Sequence::NoteProgress() {
   const Progress now{record_.logical_length, record_.plans_here};
-  if (now <= record_.furthest) return;
+  if (now <= record_.furthest) return false;
   record_.furthest = now;
-  record_.fruitless_claims = 0;
+  return std::exchange(record_.fruitless_claims, 0) > 0;
 }
 
 void Sequence::NoteTold(SwapSlots offer) {
@@ -104,20 +131,25 @@ void Sequence::NoteTold(SwapSlots offer) {
   if (offer.size() == 0) return;
   FOLIO_CHECK(record_.swap.use == SwapUse::kNone);
   record_.swap = {SwapUse::kOffered, std::move(offer)};
+  TellAll();
 }
 
-void Sequence::NoteSwappedIn() {
-  if (record_.swap.use == SwapUse::kIn) record_.swap = {};
+bool Sequence::NoteSwappedIn() {
+  if (record_.swap.use != SwapUse::kIn) return false;
+  record_.swap = {};
+  return true;
 }
 
 void Sequence::Park(PagePool& pool, bool swapped) {
   Settle();
   FOLIO_CHECK(!record_.deciding && (!record_.parked || record_.swap.use == SwapUse::kOut));
   if (swapped && record_.swap.use == SwapUse::kOffered && !record_.in_prompt()) {
-    return SwapOut(pool);
+    SwapOut(pool);
+  } else {
+    GiveUpPages(pool, /*quiesced=*/true);
+    ForgetContents();
   }
-  GiveUpPages(pool, /*quiesced=*/true);
-  ForgetContents();
+  TellAll();
 }
 
 void Sequence::ForgetContents() {
@@ -159,6 +191,7 @@ void Sequence::Unpark(PageReservation reservation) {
   reservation_ = std::move(reservation);
   record_.parked = false;
   if (record_.swap.use == SwapUse::kOut) record_.swap.use = SwapUse::kIn;
+  TellAll();
 }
 
 void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
@@ -166,6 +199,7 @@ void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
   if (record_.may_have_moved()) {
     GiveUpPages(pool, quiesced);
     ForgetContents();
+    TellAll();
   }
   record_.orphaned_at = now;
   record_.starved = record_.asked_back = record_.told = record_.orders.park = false;
@@ -173,7 +207,10 @@ void Sequence::Orphan(SteadyTime now, PagePool& pool, bool quiesced) {
 
 void Sequence::MakeClaimable(SteadyTime now, PagePool& pool) {
   FOLIO_CHECK(record_.orphaned());
-  if (record_.swap.use == SwapUse::kIn) SwapOut(pool);
+  if (record_.swap.use == SwapUse::kIn) {
+    SwapOut(pool);
+    TellAll();
+  }
   if (!record_.claimable_at.has_value()) record_.claimable_at = now;
 }
 
@@ -186,6 +223,7 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
   ++record_.lease_epoch;
   ++record_.fruitless_claims;
   if (record_.swap.use == SwapUse::kOffered) record_.swap = {};  // the last worker has gone
+  TellAll();
   (void)GrantPages(pool, now);  // this worker may need more pages at a time
   Claimed claimed;
   claimed.sequence = record_.id;
@@ -210,6 +248,13 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
 
 void Sequence::GiveUpPages(PagePool& pool, bool quiesced) {
   Settle();
+  if (!quiesced && told_) {
+    PageList held;
+    for (const BlockTable& table : record_.layers) {
+      held.insert(held.end(), table.pages().begin(), table.pages().end());
+    }
+    journal_->OnQuarantine(record_.worker, held, record_.swap.slots.all());
+  }
   if (!quiesced) record_.swap.slots.Quarantine(record_.worker);
   record_.swap = {};
   for (BlockTable& table : record_.layers) {

@@ -19,7 +19,9 @@
 #include "services/cache/claim.h"
 #include "services/cache/coordinator_types.h"
 #include "services/cache/decision.h"
+#include "services/cache/journal.h"
 #include "services/cache/page_pool.h"
+#include "services/cache/saved_sequence.h"
 #include "services/cache/score_board.h"
 #include "services/cache/sequence_record.h"
 #include "services/policy/kept_scores.h"
@@ -28,9 +30,10 @@ namespace folio::cache {
 
 class Sequence {
  public:
-  // Begins as a parked sequence. Precondition: the request's settings are valid.
+  // Begins as a parked sequence. Precondition: the request's settings are valid. From its first
+  // Unpark on the journal is told each change. It is borrowed, and may be null.
   Sequence(SequenceId id, const OpenRequest& request, const CacheGeometry& geometry,
-           Admission admission, SteadyTime opened);
+           Admission admission, SteadyTime opened, Journal* journal = nullptr);
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
   ~Sequence();
@@ -90,7 +93,11 @@ class Sequence {
   void GiveUpPages(PagePool& pool, bool quiesced);
 
  private:
+  friend class Restoration;
   friend class SequenceOrders;
+  // Tells the journal all of it, or one change.
+  void TellAll();
+  void Tell(SavedChange change);
   // It holds no pages any more. Either its slots have the contents, or it will be computed again.
   void BecomeParked();
   void ForgetContents();
@@ -102,16 +109,17 @@ class Sequence {
   // result false.
   bool ReserveLacking(const PagePool& pool);
   void ResizeToPromise();
-  // A prompt that was computed again may be over a budget that was lowered before.
-  void OnPromptDone();
+  // A prompt that was computed again may be over a budget that was lowered before. True if it is.
+  bool OnPromptDone();
   // A block of each layer over its budget has gone.
   void NoteDrop();
   // Gives all pages back, with the contents in the slots.
   void SwapOut(PagePool& pool);
-  // The pages have the contents, so the slots are free.
-  void NoteSwappedIn();
-  // Forgives the claims in vain if the sequence is further than it ever was.
-  void NoteProgress();
+  // The pages have the contents, so the slots are free. True if that is new.
+  bool NoteSwappedIn();
+  // Forgives the claims in vain if the sequence is further than it ever was. True if there were
+  // some.
+  bool NoteProgress();
 
   // Brings the block tables up to date. They are a sequence's largest part, and many sequences do
   // not fit into the processor's caches together, so a quiet commit leaves them alone.
@@ -123,6 +131,8 @@ class Sequence {
   // policy that reads no scores.
   std::vector<policy::KeptScores> kept_;
   PageReservation reservation_;
+  Journal* const journal_;
+  bool told_ = false;  // the journal knows it
 };
 
 using SequenceMap = std::map<SequenceId, std::unique_ptr<Sequence>>;

@@ -18,6 +18,7 @@ void SequenceOrders::LowerBudget(policy::CacheConfig cache) {
   const bool shrinks = !record.in_prompt() && Budgets(record).over();
   record.shrinking = shrinks ? Shrinking(std::move(held), record.plan_in_flight()) : Shrinking();
   sequence_.ResizeToPromise();
+  sequence_.TellAll();
 }
 
 }  // namespace folio::cache

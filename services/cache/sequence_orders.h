@@ -18,15 +18,22 @@ class SequenceOrders {
   explicit SequenceOrders(Sequence& sequence)
       : sequence_(sequence), orders_(sequence.record_.orders) {}
 
-  void Close(std::string why) { orders_.close = std::move(why); }
+  void Close(std::string why) {
+    orders_.close = std::move(why);
+    sequence_.TellAll();
+  }
   void Park() { orders_.park = true; }
   // An order to park of which the worker has not heard is void.
   void Pin() {
     orders_.pinned = true;
     orders_.park = false;
     if (sequence_.record_.asked_back && !sequence_.record_.told) sequence_.LeaveAlone();
+    sequence_.TellAll();
   }
-  void Unpin() { orders_.pinned = false; }
+  void Unpin() {
+    orders_.pinned = false;
+    sequence_.TellAll();
+  }
   // `cache` has its own settings with lower budgets. Precondition: no policy is deciding on it.
   void LowerBudget(policy::CacheConfig cache);
   // The worker has heard of the orders.

@@ -14,7 +14,7 @@ namespace folio::cache {
 void Sequence::ApplyPlan(PagePool& pool, SteadyTime now) {
   Settle();
   FOLIO_CHECK(record_.plan.has_value());
-  NoteSwappedIn();
+  bool tells_all = NoteSwappedIn();
   const Action& action = record_.plan->action;
   const uint64_t evicted = record_.evicted_pages;
   PastPlan past = {.epoch = record_.plan->epoch,
@@ -26,13 +26,19 @@ void Sequence::ApplyPlan(PagePool& pool, SteadyTime now) {
     NoteDrop();
   } else {
     ApplyCompaction(std::get<CompactAction>(action), pool, past);
+    tells_all = true;
   }
   past.freed = PageCount(static_cast<uint32_t>(record_.evicted_pages - evicted));
   record_.history.Add(std::move(past));
   record_.plan.reset();
   ++record_.plans_here;
-  NoteProgress();
+  tells_all |= NoteProgress();
   ResizeToPromise();
+  if (tells_all) {
+    TellAll();
+  } else {
+    Tell({.drop_done = true});
+  }
 }
 
 void Sequence::ApplyCompaction(const CompactAction& compact, PagePool& pool, PastPlan& past) {
@@ -48,7 +54,7 @@ void Sequence::ApplyCompaction(const CompactAction& compact, PagePool& pool, Pas
   kept_.clear();
   const bool ends = record_.logical_length == record_.prompt_tokens;
   (ends ? record_.compacted : record_.compacted_before) = true;
-  if (ends) OnPromptDone();
+  if (ends) (void)OnPromptDone();
 }
 
 void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past) {
@@ -67,14 +73,15 @@ void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past)
   record_.evicted_pages += freed.size();
 }
 
-void Sequence::OnPromptDone() {
-  if (!Budgets(record_).over()) return;
+bool Sequence::OnPromptDone() {
+  if (!Budgets(record_).over()) return false;
   std::vector<uint64_t> held;
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     held.push_back(record_.FullTokens(layer));
   }
   record_.shrinking = {std::move(held), /*begun=*/false};
   ResizeToPromise();
+  return true;
 }
 
 void Sequence::NoteDrop() {

@@ -23,13 +23,18 @@ class Shrinking {
  public:
   Shrinking() = default;
   // `held` is the tokens of full pages that each layer may have at the start. `begun`: a plan is in
-  // flight.
-  Shrinking(std::vector<uint64_t> held, bool begun) : held_(std::move(held)), begun_(begun) {}
+  // flight. `plans` were acknowledged since.
+  Shrinking(std::vector<uint64_t> held, bool begun, uint64_t plans = 0)
+      : held_(std::move(held)), begun_(begun), plans_(plans) {}
 
   // Some layer is over its budget.
   bool active() const { return !held_.empty(); }
   // No page has to go before a page of some layer fills.
   bool waits() const { return active() && !begun_; }
+
+  const std::vector<uint64_t>& held() const { return held_; }
+  bool begun() const { return begun_; }
+  uint64_t plans() const { return plans_; }
 
   void OnDecision() { begun_ = true; }
   void OnPlan() { ++plans_; }

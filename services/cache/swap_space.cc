@@ -40,6 +40,21 @@ std::optional<SwapSlots> SwapSpace::Take(size_t count) {
   return SwapSlots(this, std::move(taken));
 }
 
+std::optional<SwapSlots> SwapSpace::Adopt(std::vector<SwapSlot> slots) {
+  std::vector<bool> wanted(total_, false);
+  for (const SwapSlot slot : slots) {
+    if (slot.value() >= total_ || wanted[slot.value()]) return std::nullopt;
+    wanted[slot.value()] = true;
+  }
+  std::vector<SwapSlot> left;
+  for (const SwapSlot slot : free_) {
+    if (!wanted[slot.value()]) left.push_back(slot);
+  }
+  if (left.size() + slots.size() != free_.size()) return std::nullopt;
+  free_ = std::move(left);
+  return SwapSlots(this, std::move(slots));
+}
+
 void SwapSpace::EndQuarantine(WorkerId owner) {
   const auto it = quarantine_.find(owner);
   if (it == quarantine_.end()) return;

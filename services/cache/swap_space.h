@@ -69,6 +69,9 @@ class SwapSpace {
   // Nullopt if fewer are free. The slots that were given back last come first, because unused ones
   // then never take memory of the machine.
   std::optional<SwapSlots> Take(size_t count);
+  // These slots, which a space before this one gave out. Nullopt if one of them is not free here or
+  // is named twice. O(slots of the space).
+  std::optional<SwapSlots> Adopt(std::vector<SwapSlot> slots);
   // The slots quarantined for `owner` become free.
   void EndQuarantine(WorkerId owner);
 

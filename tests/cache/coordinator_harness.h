@@ -14,6 +14,8 @@
 #include "services/cache/coordinator.h"
 #include "services/cache/inspector.h"
 #include "services/cache/parking.h"
+#include "services/cache/restoration.h"
+#include "tests/cache/mirror_journal.h"
 
 namespace folio::cache {
 
@@ -53,7 +55,6 @@ class Harness {
   explicit Harness(const HarnessOptions& harness = {})
       : geometry{harness.layers, harness.kv_heads, 8, harness.page_tokens},
         board(geometry.score_board_floats(harness.pages), 0.0F) {
-    CoordinatorOptions options;
     options.geometry = geometry;
     options.num_pages = PageCount(harness.pages);
     options.orphan_ttl = harness.orphan_ttl;
@@ -64,6 +65,7 @@ class Harness {
     options.score_board = harness.score_board ? board.data() : nullptr;
     options.clock = &clock;
     options.quotas = &quotas;
+    options.journal = &journal;
     coordinator = std::make_unique<Coordinator>(options);
   }
 
@@ -74,6 +76,16 @@ class Harness {
     for (uint32_t head = 0; head < geometry.num_kv_heads; ++head) board[row + head] = score;
   }
 
+  // A next manager takes over from one that was killed. `workers` may still run, and the pages have
+  // their contents or lost them.
+  Restored Restart(const std::vector<WorkerId>& workers, bool has_contents = true) {
+    SavedCache saved = journal.Take(workers);
+    saved.has_contents = has_contents;
+    options.last_ids = inspector().pool().last_ids;
+    coordinator = std::make_unique<Coordinator>(options);
+    return Restoration(*coordinator).Restore(std::move(saved));
+  }
+
   Parking parking() { return Parking(*coordinator); }
   Inspector inspector() const { return Inspector(*coordinator); }
 
@@ -81,6 +93,8 @@ class Harness {
   std::vector<float> board;
   ManualClock clock;
   TenantQuotas quotas;
+  MirrorJournal journal;
+  CoordinatorOptions options;
   std::unique_ptr<Coordinator> coordinator;
 };
 

@@ -48,10 +48,10 @@ class CacheModel {
   void DidNotOpen(const OpenRequest& request);
   void DidNotUnpark(SequenceId id, WorkerId worker);
   void DidNotClaim(const ClaimRequest& request);
-
   void AddWorker(WorkerId worker);
   void Heard(WorkerId worker);  // in any call, answered well or not
   void Fence(WorkerId worker, bool quiesced);
+  void Restart(bool has_contents);  // a next manager, with the contents of the pages or without
   // Lets time pass and returns whose lease is over, in order of id; they are fenced.
   std::vector<WorkerId> Expire(int64_t seconds);
   std::vector<SequenceId> EndExpiredOrphans();  // those that have waited long enough

@@ -62,6 +62,33 @@ void CacheModel::Fence(WorkerId worker, bool quiesced) {
   workers.erase(it);
 }
 
+void CacheModel::Restart(bool has_contents) {
+  line_ = {};
+  shortage_ = false;
+  in_flight.clear();
+  if (!has_contents) {
+    workers.clear();
+    quarantined_slots_.clear();
+    for (Page& page : pages_) page.state = PageState::kFree;
+  }
+  for (auto& [id, state] : workers) state = WorkerState::kFenced;
+  std::vector<SequenceId> ended;
+  for (auto& [id, s] : sequences) {
+    const bool gone = !workers.contains(s.worker);
+    if (!has_contents || (s.plan.has_value() && s.plan->compact)) LosePages(s, gone);
+    if (orphan_seconds_ == 0 || s.token.empty() || s.close_order) ended.push_back(id);
+    s.orphaned = now_;
+    s.claimable = gone ? std::optional(now_) : std::nullopt;
+    s.claims_in_vain = std::min(s.claims_in_vain, 1U);
+    s.starved = s.asked_back = s.told = s.park_order = false;
+    if (gone && s.swap == SwapUse::kIn) SwapOut(s);
+  }
+  for (const SequenceId id : ended) End(id, !workers.contains(sequences.at(id).worker));
+  for (Page& page : pages_) {
+    if (page.state == PageState::kFree) page.generation = 0;
+  }
+}
+
 bool CacheModel::HasOrphans() const {
   return std::any_of(sequences.begin(), sequences.end(),
                      [](const auto& one) { return one.second.orphaned.has_value(); });

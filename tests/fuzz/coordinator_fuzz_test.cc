@@ -68,7 +68,11 @@ std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
           {"lowered_beside_a_plan", c.lowered_beside_a_plan},
           {"fallen", c.fallen},
           {"falls_in_steps", c.falls_in_steps},
-          {"decodes_in_a_fall", c.decodes_in_a_fall}};
+          {"decodes_in_a_fall", c.decodes_in_a_fall},
+          {"restarts", c.restarts},
+          {"kept", c.kept},
+          {"again", c.again},
+          {"plans_kept", c.plans_kept}};
 }
 
 bool EverythingHappened(const Coverage& coverage) {

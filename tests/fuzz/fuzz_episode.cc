@@ -1,6 +1,7 @@
 #include "tests/fuzz/fuzz_episode.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,7 @@ std::string Episode::Step() {
   const uint32_t kind = Pick(1000);
   if (kind < 4 || model_.workers.empty()) return AddWorker();
   if (kind < 6) return EndWorker();
-  if (kind < 8) return LetTimePass();
+  if (kind < 8) return OneIn(8) ? Restart() : LetTimePass();
   if (kind < 20) return Renew();
   if (kind >= 992) return Steer();
   if (kind < 24 && !model_.sequences.empty()) return Claim();
@@ -40,6 +41,10 @@ std::string Episode::Step() {
 std::string Episode::Compare() {
   if (absl::Status s = harness_.inspector().CheckInvariants(); !s.ok()) {
     return std::string(s.message());
+  }
+  if (!harness_.journal.error().ok()) return harness_.journal.error().ToString();
+  if (harness_.journal.sequences().size() != model_.sequences.size()) {
+    return "the journal has other sequences";
   }
   std::string wrong = model_.CompareTotals(harness_.inspector().pool());
   if (!wrong.empty() || model_.sequences.empty()) return wrong;
@@ -116,6 +121,23 @@ std::string Episode::EndWorker() {
     harness_.coordinator->ConfirmExited(worker);
   }
   model_.Fence(worker, kind != 0);
+  return "";
+}
+
+std::string Episode::Restart() {
+  std::vector<WorkerId> workers;
+  for (const auto& [worker, state] : model_.workers) workers.push_back(worker);
+  const bool has_contents = !OneIn(4);
+  const Restored restored = harness_.Restart(workers, has_contents);
+  if (restored.has_contents != has_contents) return "the record was not believed";
+  ++coverage_.restarts;
+  coverage_.kept += restored.kept;
+  coverage_.again += restored.again;
+  model_.Restart(has_contents);
+  coverage_.given_up += std::exchange(model_.given_up, 0);
+  for (const auto& [id, s] : model_.sequences) coverage_.plans_kept += s.plan.has_value() ? 1 : 0;
+  // Each decision was made in the step that made it due.
+  if (Restoration(*harness_.coordinator).Decide() != 0) return "a decision was owed";
   return "";
 }
 

@@ -22,7 +22,8 @@ struct Coverage {
            waits = 0, parked_claims = 0, offers = 0, swaps_out = 0, swaps_in = 0,
            swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0, ordered_closes = 0,
            ordered_parks = 0, pins = 0, lowered = 0, lowered_away = 0, lowered_beside_a_plan = 0,
-           fallen = 0, falls_in_steps = 0, decodes_in_a_fall = 0;
+           fallen = 0, falls_in_steps = 0, decodes_in_a_fall = 0, restarts = 0, kept = 0, again = 0,
+           plans_kept = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -69,6 +70,8 @@ class Episode {
 
   std::string AddWorker();
   std::string EndWorker();
+  // The manager is killed, and the next one takes over.
+  std::string Restart();
   std::string LetTimePass();
 
   std::string Renew();
