@@ -48,6 +48,7 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, Stea
   info.priority = record.priority;
   info.pinned = record.orders.pinned;
   info.closing = record.orders.close.has_value();
+  info.resumable = record.can_be_orphaned();
   return info;
 }
 

@@ -49,6 +49,7 @@ struct SequenceInfo {
   int32_t priority = 0;
   bool pinned = false;
   bool closing = false;  // an operator has ended it, and it still has pages
+  bool resumable = false;  // another worker may claim it
 };
 
 struct SequenceDetail {

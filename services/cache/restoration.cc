@@ -146,6 +146,17 @@ uint32_t Restoration::Decide() {
   return static_cast<uint32_t>(decisions.size());
 }
 
+std::optional<SequenceId> Restoration::TellAgain(SequenceId last, uint32_t most) {
+  Coordinator& c = coordinator_;
+  absl::MutexLock lock(&c.mu_);
+  auto it = c.sequences_.upper_bound(last);
+  for (uint32_t told = 0; it != c.sequences_.end() && told < most; ++told, ++it) {
+    it->second->TellAll();
+    last = it->first;
+  }
+  return it == c.sequences_.end() ? std::nullopt : std::optional(last);
+}
+
 uint32_t Restoration::LoseContents(const std::vector<WorkerId>& workers) {
   Coordinator& c = coordinator_;
   uint32_t lost = 0;

@@ -8,6 +8,7 @@
 #define FOLIO_SERVICES_CACHE_RESTORATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class Restoration {
   // Makes the decisions that the old manager had begun or owed. The score board must be there.
   // Returns how many they were. No sequence may be claimed before.
   uint32_t Decide();
+  // Tells the journal up to `most` sequences again, from the one behind `last` on. Returns the last
+  // one, or nothing when all have been told.
+  std::optional<SequenceId> TellAgain(SequenceId last, uint32_t most);
   // The memory has not come back, so all restored sequences will be computed again, and workers of
   // the old manager can harm nothing. Returns how many sequences lost their contents.
   uint32_t LoseContents(const std::vector<WorkerId>& workers);

@@ -46,6 +46,19 @@ absl::Status SavedSequence::ApplyDrop() {
   return absl::OkStatus();
 }
 
+void SavedSequence::LoseContents() {
+  logical_length = TokenCount(0);
+  plans_here = 0;
+  for (BlockTable& table : layers) (void)table.Clear();
+  compacted = compacted_before = may_have_moved = false;
+  evicted_pages = 0;
+  parked = true;
+  swap = SwapUse::kNone;
+  slots.clear();
+  plan.reset();
+  shrinking = {};
+}
+
 absl::Status SavedSequence::Apply(const SavedChange& change) {
   if (change.drop_done) {
     if (absl::Status dropped = ApplyDrop(); !dropped.ok()) return dropped;

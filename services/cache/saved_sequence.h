@@ -62,6 +62,8 @@ struct SavedSequence {
   std::optional<Plan> plan = {};  // always a drop
   bool may_have_moved = false;    // its worker may have carried out a compaction, or a part of it
 
+  // It is to be computed again.
+  void LoseContents();
   // INTERNAL if the change does not fit. The sequence is then unusable.
   absl::Status Apply(const SavedChange& change);
 

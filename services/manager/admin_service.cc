@@ -65,7 +65,7 @@ grpc::Status AdminService::Answer(const v1::ListPoolsRequest& request,
   out->set_orphans(info.orphans());
   out->set_total_swap_slots(info.swap_slots);
   out->set_used_swap_slots(info.swap_slots - info.free_swap_slots);
-  for (uint32_t rank = 0; rank < pool->ranks(); ++rank) {
+  for (uint32_t rank = 0; rank < pool->memory().ranks(); ++rank) {
     const PagePlace& place = pool->memory().place(Rank(rank));
     v1::RankMemory* memory = out->add_rank_memory();
     memory->set_device(place.device);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct RankProcess {
   std::string export_token;  // empty once it is used
   bool fetched = false;      // it has the pool's descriptors
   pid_t pid = 0;             // 0 if it has not fetched, or is in another PID namespace
+  uint64_t started = 0;      // see StartOfProcess
   bool ended = false;
 };
 
@@ -36,6 +38,7 @@ struct AttachedWorker {
   std::function<void()> cancel;   // ends the session; empty without one
   bool keeps_connection = false;  // see ExportPeer
   bool maps_swap = false;         // its processes map swap memory
+  bool brings_pool = false;       // it was asked to bring the pool's descriptors
   bool fenced = false;
   absl::string_view why_fenced;  // a constant sentence, for the log
   SteadyTime silent_since;       // of a fenced worker: since then none of its messages counted

@@ -53,8 +53,8 @@ void ExportSocket::Serve(int connection) {
   // The token is read before anything is refused: closing a socket with unread data would take the
   // answer from the caller.
   auto token = ReceiveExportToken(connection, kTokenTimeout);
-  auto grant =
-      token.ok() ? Redeem(connection, *token) : absl::StatusOr<ExportGrant>(token.status());
+  auto grant = token.ok() ? Redeem(connection, *std::move(token))
+                          : absl::StatusOr<ExportGrant>(token.status());
   if (!grant.ok()) {
     log::Warning("export refused", {{"reason", grant.status()}});
     SendExportRefusal(connection, grant.status());
@@ -67,14 +67,15 @@ void ExportSocket::Serve(int connection) {
   if (!sent.ok()) log::Warning("export failed", {{"reason", sent}});
 }
 
-absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, const std::string& token) {
+absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, ExportToken shown) {
   auto peer = GetPeerCredentials(connection);
   if (!peer.ok()) return peer.status();
   if (absl::Status status = CheckPeerUser(peer->uid, geteuid()); !status.ok()) return status;
   UniqueFd kept(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!kept.valid()) return absl::ErrnoToStatus(errno, "cannot keep the connection");
   return registry_->RedeemExportToken(
-      token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept), peer->uid});
+      shown.token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept), peer->uid,
+                    std::move(shown.brought)});
 }
 
 }  // namespace folio::manager

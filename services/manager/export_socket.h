@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "services/base/unique_fd.h"
 #include "services/manager/worker_registry.h"
+#include "services/runtime/pool_socket.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/socket_acceptor.h"
 #include "services/runtime/unix_socket.h"
@@ -39,7 +40,7 @@ class ExportSocket {
   ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry);
 
   void Serve(int connection);
-  absl::StatusOr<ExportGrant> Redeem(int connection, const std::string& token);
+  absl::StatusOr<ExportGrant> Redeem(int connection, ExportToken shown);
 
   const std::string path_;  // of the file to remove; empty for an inherited socket
   const UniqueFd listening_;

@@ -32,6 +32,11 @@ ABSL_FLAG(
     "Unix socket that hands pool memory to workers; if empty, export.sock beside the first Unix "
     "socket of --listen");
 ABSL_FLAG(
+    std::string, state_dir, "",
+    "folder of the journal, best in memory such as /run/folio/state, from which the next manager "
+    "continues when this one dies or ends: sequences keep their pages as long as a worker lives. "
+    "If empty, sequences end with the manager");
+ABSL_FLAG(
     std::vector<std::string>, device, {"cpu"},
     "where the pages are: cpu, or a GPU such as cuda:0, or one GPU for each rank of the worker, "
     "such as cuda:0,cuda:1");
@@ -136,6 +141,7 @@ absl::Status ReadAddresses(ServerOptions* server) {
   auto export_socket = ReadExportSocket(server->listen);
   if (!export_socket.ok()) return export_socket.status();
   server->export_socket = *std::move(export_socket);
+  server->state_dir = absl::GetFlag(FLAGS_state_dir);
   auto admin = ReadAdminListen(server->listen, server->export_socket);
   if (!admin.ok()) return admin.status();
   server->admin_listen = *std::move(admin);

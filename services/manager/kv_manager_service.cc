@@ -69,6 +69,8 @@ grpc::Status KvManagerService::Session(
   do {
     auto reply = translator.Translate(wire::FromProto(request));
     if (!reply.ok()) return EndOfSession(reply.status());
+    // A worker must not know more than the next manager will.
+    if (journal_ != nullptr) journal_->files().Flush();
     if (!stream->Write(wire::ToProto(*reply)) || !stream->Read(&request)) break;
     if (request.has_hello()) {
       return {grpc::StatusCode::INVALID_ARGUMENT,

@@ -18,8 +18,12 @@ class KvManagerService final : public v1::KvManager::Service {
   // `registry`, `clock` and `event_log` are borrowed. `budgets` are the operator's rules for every
   // sequence.
   KvManagerService(WorkerRegistry* registry, const policy::BudgetRules& budgets, const Clock* clock,
-                   EventLog* event_log)
-      : registry_(registry), budgets_(budgets), event_log_(event_log), hellos_(clock, {}) {}
+                   EventLog* event_log, ManagerJournal* journal = nullptr)
+      : registry_(registry),
+        budgets_(budgets),
+        event_log_(event_log),
+        journal_(journal),
+        hellos_(clock, {}) {}
 
   // Ends sessions whose hello is late. Somebody must call it now and then.
   void EndMuteSessions() { hellos_.EndLate(); }
@@ -41,6 +45,7 @@ class KvManagerService final : public v1::KvManager::Service {
   WorkerRegistry* const registry_;
   const policy::BudgetRules budgets_;
   EventLog* const event_log_;
+  ManagerJournal* const journal_;  // null without one
   HelloWatch hellos_;
 };
 

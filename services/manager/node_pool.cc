@@ -1,11 +1,13 @@
 #include "services/manager/node_pool.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "services/cache/inspector.h"
+#include "services/cache/restoration.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 #include "services/wire/layout.h"
@@ -13,12 +15,15 @@
 namespace folio::manager {
 namespace {
 
+// So many sequences are told to the journal while others wait for the coordinator's lock.
+constexpr uint32_t kToldAtOnce = 8;
+
 void LogMade(const Pool& pool, const PageSource& source) {
   const PoolExport& memory = pool.memory();
   log::Info("pool created", {{"model", pool.layout().model()},
                              {"pages", cache::Inspector(pool.coordinator()).pool().total},
                              {"page_bytes", pool.page_bytes()},
-                             {"ranks", pool.ranks()},
+                             {"ranks", pool.memory().ranks()},
                              {"pool_bytes", memory.pool_bytes()},
                              {"device", source.device()},
                              {"score_board_bytes", memory.score_board_bytes()},
@@ -73,13 +78,37 @@ absl::Status NodePool::Make(const v1::ModelLayout& layout) {
     pool_.reset();
     last_ids = last_ids_;
   }
-  auto pool = Pool::Create(layout, *options_.pages, options_.size, options_.rules, options_.clock,
-                           options_.observer, last_ids, options_.quotas);
+  auto pool = Pool::Create(layout, *options_.pages, options_.size, options_.rules, options_.users,
+                           last_ids);
   if (!pool.ok()) return pool.status();
   LogMade(**pool, *options_.pages);
+  if (options_.users.journal != nullptr) options_.users.journal->OnPool((*pool)->Saved());
   absl::MutexLock lock(&mu_);
   pool_ = *std::move(pool);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Pool>> NodePool::Expect(const folio::state::v1::JournalPool& saved,
+                                                       cache::LastIds last_ids) {
+  auto pool = Pool::Expect(saved, options_.rules, options_.users, last_ids);
+  if (!pool.ok()) return pool.status();
+  absl::MutexLock lock(&mu_);
+  pool_ = *std::move(pool);
+  return pool_;
+}
+
+void NodePool::TellAll() {
+  ManagerJournal& journal = *options_.users.journal;
+  journal.BeginFile();
+  if (const std::shared_ptr<const Pool> pool = current()) {
+    cache::Restoration record(pool->coordinator());
+    std::optional<SequenceId> last = SequenceId(0);
+    while (last.has_value()) {
+      last = record.TellAgain(*last, kToldAtOnce);
+      journal.files().Flush();
+    }
+  }
+  journal.EndFile();
 }
 
 std::vector<WorkerProcess> NodePool::NoteMapped(WorkerProcess process, pid_t pid) {

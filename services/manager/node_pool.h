@@ -18,10 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "folio/v1/kv_manager.pb.h"
-#include "services/base/clock.h"
 #include "services/base/ids.h"
-#include "services/cache/observer.h"
-#include "services/cache/tenant_quotas.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/pool.h"
@@ -36,12 +33,11 @@ class NodePool {
     const PageSource* pages = nullptr;  // borrowed
     PoolSize size;
     PoolRules rules;
-    const Clock* clock = nullptr;                    // borrowed
-    cache::CoordinatorObserver* observer = nullptr;  // borrowed; may be null
-    const cache::TenantQuotas* quotas = nullptr;     // likewise
+    PoolUsers users;
+    cache::LastIds last_ids;  // of the managers before this one
   };
 
-  explicit NodePool(const Options& options) : options_(options) {}
+  explicit NodePool(const Options& options) : options_(options), last_ids_(options.last_ids) {}
 
   // Null before the first Make. A pool lives as long as somebody has its pointer, and only the
   // current one has workers.
@@ -55,6 +51,14 @@ class NodePool {
   // and sequences continue. The errors are those of CheckUnused and Pool::Create; after one of the
   // latter there is no pool. One thread at a time.
   absl::Status Make(const v1::ModelLayout& layout);
+
+  // The pool of the manager before this one, as its journal has it. Until the memory is complete,
+  // none of its sequences can be claimed.
+  absl::StatusOr<std::shared_ptr<Pool>> Expect(const folio::state::v1::JournalPool& saved,
+                                               cache::LastIds last_ids);
+
+  // Begins a new file of the journal and tells it all that there is, while others work.
+  void TellAll();
 
   // `process` gets descriptors of the current pool. Its `pid` is 0 if it is unknown. Returns former
   // attachments of the same process that were left: only the new one counts from now on.
@@ -75,7 +79,7 @@ class NodePool {
 
   const Options options_;
   mutable absl::Mutex mu_;
-  std::shared_ptr<const Pool> pool_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Pool> pool_ ABSL_GUARDED_BY(mu_);
   std::map<WorkerProcess, Mapping> mapped_ ABSL_GUARDED_BY(mu_);
   cache::LastIds last_ids_ ABSL_GUARDED_BY(mu_);  // of the pools before the current one
 };

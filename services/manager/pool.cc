@@ -1,16 +1,33 @@
 #include "services/manager/pool.h"
 
+#include <sys/random.h>
+
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/cache/inspector.h"
+#include "services/base/check.h"
+#include "services/manager/awaited_memory.h"
 #include "services/runtime/byte_size.h"
 #include "services/wire/layout.h"
 
 namespace folio::manager {
+
+namespace state = folio::state::v1;
+
 namespace {
+
+uint64_t PageBytes(const std::vector<CacheGeometry>& ranks) {
+  return std::accumulate(ranks.begin(), ranks.end(), uint64_t{0},
+                         [](uint64_t sum, const auto& rank) { return sum + rank.page_bytes(); });
+}
+
+std::string RandomId() {
+  std::string id(16, '\0');
+  FOLIO_CHECK(getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
+  return id;
+}
 
 // How many pages the swap memory holds. Fewer than one for each layer hold no sequence.
 absl::StatusOr<uint32_t> SwapSlotsIn(uint64_t bytes, const std::vector<CacheGeometry>& ranks) {
@@ -28,29 +45,27 @@ absl::StatusOr<uint32_t> SwapSlotsIn(uint64_t bytes, const std::vector<CacheGeom
 
 }  // namespace
 
-Pool::Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks,
-           uint64_t page_bytes, uint32_t swap_slots, PoolExport memory)
+Pool::Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, PoolExport memory,
+           std::string id)
     : layout_(std::move(layout)),
-      geometry_(geometry),
-      ranks_(ranks),
-      page_bytes_(page_bytes),
+      geometry_(wire::GeometryOf(layout_)),
+      page_bytes_(PageBytes(wire::RankGeometries(layout_))),
+      num_pages_(num_pages),
       swap_slots_(swap_slots),
+      id_(std::move(id)),
       memory_(std::move(memory)) {}
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout,
                                                    const PageSource& source, const PoolSize& size,
-                                                   const PoolRules& rules, const Clock* clock,
-                                                   cache::CoordinatorObserver* observer,
-                                                   cache::LastIds last_ids,
-                                                   const cache::TenantQuotas* quotas) {
+                                                   const PoolRules& rules, const PoolUsers& users,
+                                                   cache::LastIds last_ids) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   const CacheGeometry geometry = wire::GeometryOf(layout);
   const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
   std::vector<uint64_t> rank_page_bytes;
   rank_page_bytes.reserve(ranks.size());
   for (const CacheGeometry& rank : ranks) rank_page_bytes.push_back(rank.page_bytes());
-  const uint64_t page_bytes =
-      std::accumulate(rank_page_bytes.begin(), rank_page_bytes.end(), uint64_t{0});
+  const uint64_t page_bytes = PageBytes(ranks);
   // A sequence of one token needs one page per layer and one ahead, so fewer pages are useless.
   const uint64_t least = uint64_t{2} * geometry.num_layers;
   const auto fitting = source.PagesThatFit(size, rank_page_bytes, least);
@@ -67,30 +82,89 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   auto memory = PoolExport::Create(source, geometry, ranks, num_pages, *swap_slots);
   if (!memory.ok()) return memory.status();
 
-  std::unique_ptr<Pool> pool(new Pool(layout, geometry, static_cast<uint32_t>(ranks.size()),
-                                      page_bytes, *swap_slots, *std::move(memory)));
+  std::unique_ptr<Pool> pool(
+      new Pool(layout, num_pages, *swap_slots, *std::move(memory), RandomId()));
+  pool->MakeCoordinator(rules, users, last_ids);
+  return pool;
+}
+
+absl::StatusOr<std::unique_ptr<Pool>> Pool::Expect(const state::JournalPool& saved,
+                                                   const PoolRules& rules, const PoolUsers& users,
+                                                   cache::LastIds last_ids) {
+  if (absl::Status status = wire::CheckLayout(saved.layout()); !status.ok()) {
+    return absl::InternalError(status.message());
+  }
+  if (saved.rank_device_size() != saved.rank_memory_size()) {
+    return absl::InternalError("the journal's pool is malformed");
+  }
+  std::vector<PagePlace> places;
+  for (int rank = 0; rank < saved.rank_memory_size(); ++rank) {
+    places.push_back({.device = saved.rank_device(rank),
+                      .device_uuid = saved.rank_memory(rank).device_uuid(),
+                      .bytes = saved.rank_memory(rank).bytes()});
+  }
+  const PageCount num_pages(saved.num_pages());
+  auto memory =
+      AwaitedMemory::Expect(wire::GeometryOf(saved.layout()), wire::RankGeometries(saved.layout()),
+                            num_pages, saved.swap_slots(), std::move(places));
+  if (!memory.ok()) return memory.status();
+  std::unique_ptr<Pool> pool(
+      new Pool(saved.layout(), num_pages, saved.swap_slots(), *std::move(memory), saved.pool_id()));
+  pool->MakeCoordinator(rules, users, last_ids);
+  return pool;
+}
+
+void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
+                           cache::LastIds last_ids) {
   cache::CoordinatorOptions options;
-  options.geometry = geometry;
-  options.num_pages = num_pages;
+  options.geometry = geometry_;
+  options.num_pages = num_pages_;
   options.lease_ttl = rules.lease_ttl;
   options.orphan_ttl = rules.orphan_ttl;
   options.orphan_grace = rules.orphan_grace;
   options.admission = rules.admission;
   options.default_compaction = rules.default_compaction;
-  options.swap_slots = *swap_slots;
+  options.swap_slots = swap_slots_;
   options.decision_threads = rules.decision_threads;
-  options.score_board = pool->memory_.score_board();
+  options.score_board = memory_.score_board();
   options.last_ids = last_ids;
-  options.clock = clock;
-  options.observer = observer;
-  options.quotas = quotas;
-  pool->coordinator_ = std::make_unique<cache::Coordinator>(options);
-  return pool;
+  options.clock = users.clock;
+  options.observer = users.observer;
+  options.quotas = users.quotas;
+  options.journal = users.journal;
+  coordinator_ = std::make_unique<cache::Coordinator>(options);
+  keeps_record_ = users.journal != nullptr;
+}
+
+absl::Status Pool::ReplaceMemory(const PageSource& source) {
+  auto made =
+      PoolExport::Create(source, geometry_, wire::RankGeometries(layout_), num_pages_, swap_slots_);
+  if (!made.ok()) return made.status();
+  if (absl::Status status = AwaitedMemory(memory_).Replace(*std::move(made)); !status.ok())
+    return status;
+  id_ = RandomId();
+  return absl::OkStatus();
+}
+
+state::JournalPool Pool::Saved() const {
+  state::JournalPool saved;
+  saved.set_pool_id(id_);
+  *saved.mutable_layout() = layout_;
+  saved.set_num_pages(num_pages_.value());
+  saved.set_swap_slots(swap_slots_);
+  for (uint32_t rank = 0; rank < memory_.ranks(); ++rank) {
+    const PagePlace& place = memory_.place(Rank(rank));
+    saved.add_rank_device(place.device);
+    v1::PageMemory* memory = saved.add_rank_memory();
+    memory->set_device_uuid(place.device_uuid);
+    memory->set_bytes(place.bytes);
+  }
+  return saved;
 }
 
 v1::PoolLayout Pool::Describe(bool maps_swap) const {
   v1::PoolLayout layout;
-  layout.set_num_pages(cache::Inspector(*coordinator_).pool().total.value());
+  layout.set_num_pages(num_pages_.value());
   layout.set_page_bytes(page_bytes_);
   layout.set_pool_bytes(memory_.pool_bytes());
   layout.set_score_board_bytes(memory_.score_board_bytes());
@@ -101,6 +175,7 @@ v1::PoolLayout Pool::Describe(bool maps_swap) const {
     memory->set_bytes(place.bytes);
   }
   if (maps_swap) layout.set_swap_slots(swap_slots_);
+  if (keeps_record_) layout.set_pool_id(id_);
   return layout;
 }
 

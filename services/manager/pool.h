@@ -9,13 +9,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "folio/state/v1/journal.pb.h"
 #include "folio/v1/kv_manager.pb.h"
 #include "services/base/clock.h"
 #include "services/base/geometry.h"
 #include "services/cache/coordinator.h"
+#include "services/manager/manager_journal.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/pool_export.h"
@@ -34,39 +38,61 @@ struct PoolRules {
   uint32_t decision_threads = 0;
 };
 
-// Thread-safe. Only the coordinator changes.
+// PoolUsers is what a pool's coordinator works with. All are borrowed, and all but the clock may be
+// null.
+struct PoolUsers {
+  const Clock* clock = nullptr;
+  cache::CoordinatorObserver* observer = nullptr;
+  const cache::TenantQuotas* quotas = nullptr;
+  ManagerJournal* journal = nullptr;
+};
+
+// Thread-safe. Only the coordinator changes, and the memory until it is complete.
 class Pool {
  public:
   // The pool has as many pages of `layout` as PageSource::PagesThatFit allows, in memory of
   // `source`. INVALID_ARGUMENT for a layout that no pool can have, FAILED_PRECONDITION if `size` or
-  // the swap memory is too small for it, and the errors of PageSource. `clock`, `observer` and
-  // `quotas` are borrowed, and the last two may be null. Workers and sequences get ids after
-  // `last_ids`.
-  static absl::StatusOr<std::unique_ptr<Pool>> Create(
-      const v1::ModelLayout& layout, const PageSource& source, const PoolSize& size,
-      const PoolRules& rules, const Clock* clock, cache::CoordinatorObserver* observer,
-      cache::LastIds last_ids = {}, const cache::TenantQuotas* quotas = nullptr);
+  // the swap memory is too small for it, and the errors of PageSource. Workers and sequences
+  // get ids after `last_ids`.
+  static absl::StatusOr<std::unique_ptr<Pool>> Create(const v1::ModelLayout& layout,
+                                                      const PageSource& source,
+                                                      const PoolSize& size, const PoolRules& rules,
+                                                      const PoolUsers& users,
+                                                      cache::LastIds last_ids = {});
+  // The pool that the manager before this one had, without its memory and its sequences. INTERNAL
+  // for a pool that no manager makes.
+  static absl::StatusOr<std::unique_ptr<Pool>> Expect(const folio::state::v1::JournalPool& saved,
+                                                      const PoolRules& rules,
+                                                      const PoolUsers& users,
+                                                      cache::LastIds last_ids);
+  // How the journal describes it.
+  folio::state::v1::JournalPool Saved() const;
 
   const v1::ModelLayout& layout() const { return layout_; }
   const CacheGeometry& geometry() const { return geometry_; }  // of the whole model
   uint64_t page_bytes() const { return page_bytes_; }          // of all ranks
-  uint32_t ranks() const { return ranks_; }
   const PoolExport& memory() const { return memory_; }
+  PoolExport& memory() { return memory_; }  // to be filled, see AwaitedMemory
+  // Other memory takes the place of that which does not come back.
+  absl::Status ReplaceMemory(const PageSource& source);
   uint32_t swap_slots() const { return swap_slots_; }
   // The answer to a worker that attaches, and that maps swap memory or does not.
   v1::PoolLayout Describe(bool maps_swap) const;
   cache::Coordinator& coordinator() const { return *coordinator_; }
 
  private:
-  Pool(v1::ModelLayout layout, const CacheGeometry& geometry, uint32_t ranks, uint64_t page_bytes,
-       uint32_t swap_slots, PoolExport memory);
+  Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, PoolExport memory,
+       std::string id);
+  void MakeCoordinator(const PoolRules& rules, const PoolUsers& users, cache::LastIds last_ids);
 
   const v1::ModelLayout layout_;
   const CacheGeometry geometry_;
-  const uint32_t ranks_;
   const uint64_t page_bytes_;
+  const PageCount num_pages_;
   const uint32_t swap_slots_;
-  const PoolExport memory_;
+  bool keeps_record_ = false;  // in a journal, so that workers keep the descriptors
+  std::string id_;  // random, and another one for other memory
+  PoolExport memory_;
   std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_, so it is destroyed first
 };
 

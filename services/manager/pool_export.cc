@@ -22,7 +22,9 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
     const size_t bytes = size_t{num_pages.value()} * rank.page_bytes();
     auto memory = source.Allocate(Rank(static_cast<uint32_t>(made.ranks())), bytes);
     if (!memory.ok()) return memory.status();
+    made.places_.push_back((*memory)->place());
     made.pools_.push_back(*std::move(memory));
+    made.rank_bytes_.push_back(bytes);
     made.pool_bytes_ += bytes;
   }
   auto board = SealedMemory::Make("folio-scores", board_bytes, PROT_READ, 0);
@@ -53,7 +55,7 @@ size_t PoolExport::swap_bytes() const {
 
 HugePages PoolExport::huge_pages() const {
   HugePages least = HugePages::kReserved;
-  for (const auto& pool : pools_) least = std::min(least, pool->place().huge_pages);
+  for (const PagePlace& place : places_) least = std::min(least, place.huge_pages);
   return least;
 }
 

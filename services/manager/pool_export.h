@@ -19,7 +19,7 @@
 
 namespace folio::manager {
 
-// Owns the memory. Immutable, so any thread may read it. The board starts as zeros.
+// Owns the memory. Any thread may read it once it is complete. The board starts as zeros.
 class PoolExport {
  public:
   // Allocates num_pages * page_bytes from `source` for each of `ranks`, and a board of the whole
@@ -39,7 +39,7 @@ class PoolExport {
 
   size_t ranks() const { return pools_.size(); }
   int pool_fd(Rank rank = Rank(0)) const { return pools_[rank.value()]->fd(); }
-  const PagePlace& place(Rank rank = Rank(0)) const { return pools_[rank.value()]->place(); }
+  const PagePlace& place(Rank rank = Rank(0)) const { return places_[rank.value()]; }
   int score_board_fd() const { return board_.fd(); }
   // -1 without swap memory.
   int swap_fd(Rank rank) const { return swap_.empty() ? -1 : swap_[rank.value()].fd(); }
@@ -54,11 +54,14 @@ class PoolExport {
   const float* score_board() const { return static_cast<const float*>(board_.address()); }
 
  private:
+  friend class AwaitedMemory;
   PoolExport() = default;
 
-  std::vector<std::unique_ptr<PageMemory>> pools_;  // by rank
+  std::vector<std::unique_ptr<PageMemory>> pools_;  // by rank; null until it was brought
+  std::vector<PagePlace> places_;                   // by rank
   SealedMemory board_;
   std::vector<SealedMemory> swap_;  // by rank, or empty
+  std::vector<size_t> rank_bytes_;  // the pages of each rank
   size_t pool_bytes_ = 0;
 };
 

@@ -4,15 +4,20 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "services/base/check.h"
 
 namespace folio::manager {
@@ -44,6 +49,38 @@ absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket, const PeerCredentials& peer) 
     return absl::FailedPreconditionError(absl::StrCat("process ", peer.pid, " has gone"));
   }
   return pidfd;
+}
+
+uint64_t StartOfProcess(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(file, line);
+  // The name, in brackets, may have blanks and brackets. The start is the 20th field behind it.
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const std::vector<std::string> fields = absl::StrSplit(line.substr(name_end + 1), ' ');
+  uint64_t started = 0;
+  return fields.size() > 20 && absl::SimpleAtoi(fields[20], &started) ? started : 0;
+}
+
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid, uint64_t started) {
+  if (pid == 0) return absl::FailedPreconditionError("the process is unknown");
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const bool ended = !pidfd.valid() && errno == ESRCH;
+  // The number cannot come to mean another process any more once the descriptor is open.
+  const uint64_t found = pidfd.valid() ? StartOfProcess(pid) : 0;
+  if (ended || (found != 0 && started != 0 && found != started)) {
+    return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
+  }
+  if (found != 0 && found == started) return pidfd;
+  return absl::FailedPreconditionError(absl::StrCat("process ", pid, " is hidden"));
+}
+
+std::string PidNamespace() {
+  struct stat info = {};
+  if (stat("/proc/self/ns/pid", &info) != 0) return "";
+  // The kernel uses the number of a namespace that has ended again.
+  return absl::StrCat(info.st_ino, " ", StartOfProcess(1));
 }
 
 ProcessWatch::ProcessWatch(std::function<void(WorkerProcess)> ended)

@@ -12,9 +12,12 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -49,7 +52,18 @@ struct ExportPeer {
   absl::StatusOr<UniqueFd> pidfd;
   UniqueFd connection;  // a duplicate of our end
   uid_t uid = 0;        // the user of the process, as our user namespace numbers it
+  // The pool's descriptors that a worker of the manager before this one brings back.
+  std::vector<UniqueFd> brought = {};
 };
+
+// When the process began, in clock ticks since the machine did. 0 if it is not there, or hidden.
+uint64_t StartOfProcess(pid_t pid);
+// The process with this number that began then. NOT_FOUND: it has ended. FAILED_PRECONDITION: it
+// cannot be told, because the process is hidden or `started` is 0.
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid, uint64_t started);
+// Names the PID namespace of this process. A container that is started again has another one, whose
+// process ids mean other processes.
+std::string PidNamespace();
 
 // Thread-safe. It calls `ended` on a thread of its own, once per watched process and without
 // holding a lock, so `ended` may call Watch and Unwatch.

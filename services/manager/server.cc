@@ -1,8 +1,10 @@
 #include "services/manager/server.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "services/cache/inspector.h"
 #include "services/manager/pool_metrics.h"
 #include "services/metrics/connection_metrics.h"
 #include "services/runtime/logging.h"
@@ -29,10 +31,22 @@ constexpr size_t kMaxUnreadAnswers = 64;
 // With shorter leases a busy machine would be taken for a manager that stands still.
 constexpr absl::Duration kLeastStandstill = absl::Seconds(1);
 
+absl::StatusOr<std::unique_ptr<ManagerJournal>> OpenJournal(const std::string& path,
+                                                            std::optional<Recovered>* recovered) {
+  auto directory = StateDirectory::Open(path);
+  if (!directory.ok()) return directory.status();
+  auto read = Recover(**directory);
+  if (!read.ok()) return read.status();
+  recovered->emplace(*std::move(read));
+  return std::make_unique<ManagerJournal>(*std::move(directory), **recovered);
+}
+
 }  // namespace
 
-Server::Server(const ServerOptions& options)
-    : registry_({.pages = options.pages,
+Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
+               Recovered* recovered)
+    : journal_(std::move(journal)),
+      registry_({.pages = options.pages,
                  .pool_size = options.pool_size,
                  .rules = options.rules,
                  .kill_fenced_after = options.kill_fenced_after,
@@ -40,8 +54,10 @@ Server::Server(const ServerOptions& options)
                  .clock = options.clock,
                  .events = &events_,
                  .event_log = &event_log_,
-                 .quotas = &quotas_}),
-      kv_manager_(&registry_, options.budgets, options.clock, &event_log_),
+                 .quotas = &quotas_,
+                 .journal = journal_.get(),
+                 .recovered = recovered}),
+      kv_manager_(&registry_, options.budgets, options.clock, &event_log_, journal_.get()),
       admin_(
           &registry_, &event_log_, &quotas_,
           {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering}),
@@ -95,7 +111,15 @@ absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inher
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
-  std::unique_ptr<Server> server(new Server(options));
+  std::unique_ptr<ManagerJournal> journal;
+  std::optional<Recovered> recovered;
+  if (!options.state_dir.empty()) {
+    auto opened = OpenJournal(options.state_dir, &recovered);
+    if (!opened.ok()) return opened.status();
+    journal = *std::move(opened);
+  }
+  std::unique_ptr<Server> server(
+      new Server(options, std::move(journal), recovered.has_value() ? &*recovered : nullptr));
   InheritedSockets none;
   InheritedSockets& inherited = options.inherited == nullptr ? none : *options.inherited;
   auto export_socket = ExportSocket::Start(options.export_socket, inherited, &server->registry_);
@@ -134,6 +158,7 @@ Server::~Server() {
   metrics_.reset();
   stop_.Notify();
   if (expiry_.joinable()) expiry_.join();
+  if (journal_ != nullptr) journal_->files().Flush();
 }
 
 std::vector<ListenAddress> Server::admin_addresses() const {
@@ -170,6 +195,16 @@ void Server::TellHealth() {
   health_->SetServing(serving);
 }
 
+uint32_t Server::SequencesToAwait() const {
+  if (journal_ == nullptr) return registry_.RunningSequences();
+  const std::shared_ptr<const Pool> pool = registry_.pool();
+  if (pool == nullptr) return 0;
+  const auto sequences = cache::Inspector(pool->coordinator()).sequences();
+  return static_cast<uint32_t>(
+      std::count_if(sequences.begin(), sequences.end(),
+                    [](const cache::SequenceInfo& one) { return !one.resumable; }));
+}
+
 bool Server::Drain(absl::Duration timeout,
                    const std::function<bool(absl::Duration)>& should_abort) {
   registry_.drains().End();
@@ -178,12 +213,12 @@ bool Server::Drain(absl::Duration timeout,
     draining_ = true;
     TellHealth();
   }
-  uint32_t left = registry_.RunningSequences();
+  uint32_t left = SequencesToAwait();
   log::Info("draining", {{"sequences", left}, {"timeout", timeout}});
   event_log_.Append({.kind = EventKind::kDraining, .sequences = left});
   const SteadyTime deadline = SteadyNow() + timeout;
   while (left != 0 && SteadyNow() < deadline && !should_abort(absl::Milliseconds(20))) {
-    left = registry_.RunningSequences();
+    left = SequencesToAwait();
   }
   log::Info("drained", {{"sequences_left", left}});
   event_log_.Append({.kind = EventKind::kDrained, .sequences = left});

@@ -23,8 +23,10 @@
 #include "services/manager/event_metrics.h"
 #include "services/manager/export_socket.h"
 #include "services/manager/kv_manager_service.h"
+#include "services/manager/manager_journal.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
+#include "services/manager/recovery.h"
 #include "services/manager/turn_watch.h"
 #include "services/manager/worker_registry.h"
 #include "services/metrics/metrics_server.h"
@@ -40,6 +42,7 @@ struct ServerOptions {
   std::vector<ListenAddress> listen;
   std::vector<ListenAddress> admin_listen;  // where Admin is served, if not on `listen`
   std::string export_socket;
+  std::string state_dir;  // of the journal, from which the next manager continues; none if empty
   std::vector<ListenAddress> metrics_listen;
   TlsFiles tls;                              // of `listen` and `admin_listen`
   bool insecure_tcp = false;                 // as in GrpcServerOptions
@@ -60,7 +63,7 @@ struct ServerOptions {
 class Server {
  public:
   // The server answers when this returns. The errors are those of GrpcServer::Start,
-  // ExportSocket::Start and CertificateFiles::Open.
+  // ExportSocket::Start, CertificateFiles::Open, StateDirectory::Open and Recover.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Cancels running calls and removes the socket files.
   ~Server();
@@ -68,8 +71,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Turns health to NOT_SERVING and makes Attach and Open refuse. Then waits up to `timeout` until
-  // no sequence runs. `should_abort` waits for the given time and returns true to stop waiting.
-  // Returns true if no sequence was left.
+  // no sequence runs, or with a journal none that would end with this manager. `should_abort` waits
+  // for the given time and returns true to stop waiting. Returns true if no sequence was left.
   bool Drain(absl::Duration timeout, const std::function<bool(absl::Duration)>& should_abort);
 
   const std::vector<ListenAddress>& addresses() const { return grpc_->addresses(); }
@@ -79,9 +82,12 @@ class Server {
   const WorkerRegistry& registry() const { return registry_; }
 
  private:
-  explicit Server(const ServerOptions& options);
+  // `recovered` is null without a journal.
+  Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
+         Recovered* recovered);
   // Starts the gRPC servers.
   absl::Status Serve(const ServerOptions& options, InheritedSockets& inherited);
+  uint32_t SequencesToAwait() const;
   void ExpiryLoop(absl::Duration period);
   // The loop that ends leases stands still, or continues.
   void OnExpiry(bool continues);
@@ -90,6 +96,7 @@ class Server {
   EventMetrics events_;
   EventLog event_log_;
   cache::TenantQuotas quotas_;
+  const std::unique_ptr<ManagerJournal> journal_;  // null without a state directory
   WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;

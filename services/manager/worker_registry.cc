@@ -34,10 +34,15 @@ WorkerRegistry::WorkerRegistry(Options options)
       pool_({.pages = options_.pages,
              .size = options_.pool_size,
              .rules = options_.rules,
-             .clock = options_.clock,
-             .observer = options_.events,
-             .quotas = options_.quotas}),
-      watch_([this](WorkerProcess process) { ProcessEnded(process); }) {}
+             .users = {.clock = options_.clock,
+                       .observer = options_.events,
+                       .quotas = options_.quotas,
+                       .journal = options_.journal},
+             .last_ids =
+                 options_.recovered == nullptr ? cache::LastIds() : options_.recovered->last_ids}),
+      watch_([this](WorkerProcess process) { ProcessEnded(process); }) {
+  if (options_.recovered != nullptr) Restore(std::move(*options_.recovered));
+}
 
 absl::Status WorkerRegistry::CheckDevice(const v1::AttachRequest& request) const {
   const bool on_gpu = request.device() == v1::DEVICE_KIND_CUDA;
@@ -113,6 +118,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
 
   absl::MutexLock lock(&mu_);
   status = CheckDevice(request);
+  if (status.ok()) status = CheckAwaited(request);
   if (status.ok()) status = MakeOrCompare(request.layout());
   if (!status.ok()) {
     log::Warning("attach refused",
@@ -129,7 +135,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   worker.name = request.worker_name();
   worker.keeps_connection = request.keeps_export_connection();
   worker.maps_swap = request.maps_swap_memory();
-  worker.ranks.resize(pool->ranks());
+  worker.ranks.resize(pool->memory().ranks());
   for (RankProcess& rank : worker.ranks) rank.export_token = NewToken();
   worker.session_token = NewToken();
   log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}, {"peer", peer}});
@@ -146,6 +152,8 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   *response.mutable_pool() = pool->Describe(worker.maps_swap);
   response.set_lease_ttl_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.rules.lease_ttl)));
+  response.set_brings_pool(worker.brings_pool = awaited_ != nullptr);
+  SaveWorker(id, worker);
   return response;
 }
 
@@ -156,11 +164,19 @@ absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view 
     for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
       RankProcess& process = worker.ranks[rank];
       if (!SecretsMatch(process.export_token, token) || worker.fenced) continue;
+      if (!peer.brought.empty() && !worker.brings_pool) {
+        return absl::InvalidArgumentError(
+            "descriptors came with an export token, and none are due");
+      }
       process.export_token.clear();
+      absl::Status status = Bring(Rank(rank), std::move(peer.brought));
+      if (!status.ok()) return status;
       const bool by_pidfd = peer.pidfd.ok();
       if (!by_pidfd && !worker.keeps_connection) return peer.pidfd.status();
       process.fetched = true;
       process.pid = peer.pid;
+      if (peer.pid != 0) process.started = StartOfProcess(peer.pid);
+      SaveWorker(id, worker);
       for (const WorkerProcess& former : pool_.NoteMapped({id, Rank(rank)}, peer.pid)) {
         watch_.Unwatch(former);
       }
@@ -205,6 +221,9 @@ absl::StatusOr<BegunSession> WorkerRegistry::BeginSession(const v1::SessionHello
         hello.worker_id(), worker.ranks.size() == 1 ? "" : absl::StrCat("'s rank ", rank),
         " has not fetched the pool's descriptors; send its export token to ",
         options_.export_socket, " first"));
+  }
+  if (awaited_ != nullptr) {
+    return absl::FailedPreconditionError("the pool's memory is not complete");
   }
   worker.session_began = true;
   worker.cancel = std::move(cancel);

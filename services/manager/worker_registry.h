@@ -11,6 +11,8 @@
 // first process that ends fences the worker, and the last one frees its pages, because until then
 // one of them could still write.
 //
+// With a journal, the next manager continues: worker_registry_restart.cc says how.
+//
 // The first Attach makes the pool. A later one with another layout gets a pool of its own if the
 // current one is unused (see NodePool). A worker that fetched no descriptors leaves it unused.
 #ifndef FOLIO_SERVICES_MANAGER_WORKER_REGISTRY_H_
@@ -31,16 +33,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "folio/v1/kv_manager.pb.h"
-#include "services/cache/inspector.h"
 #include "services/manager/attached_worker.h"
 #include "services/manager/drains.h"
-#include "services/manager/event_log.h"
-#include "services/manager/event_metrics.h"
 #include "services/manager/grants.h"
 #include "services/manager/node_pool.h"
 #include "services/manager/process_watch.h"
+#include "services/manager/registry_options.h"
 
 namespace folio::manager {
 
@@ -48,19 +47,7 @@ namespace folio::manager {
 // does not take it.
 class WorkerRegistry {
  public:
-  struct Options {
-    const PageSource* pages = nullptr;  // borrowed
-    PoolSize pool_size;
-    PoolRules rules;
-    // How long processes of a fenced worker may block pages before they are killed; 0 forever.
-    absl::Duration kill_fenced_after = absl::ZeroDuration();
-    std::string export_socket;                    // where workers fetch descriptors
-    const Clock* clock = nullptr;                 // borrowed
-    EventMetrics* events = nullptr;               // borrowed; may be null
-    EventLog* event_log = nullptr;                // borrowed; may be null
-    const cache::TenantQuotas* quotas = nullptr;  // borrowed; may be null
-  };
-
+  using Options = RegistryOptions;
   explicit WorkerRegistry(Options options);
 
   // FAILED_PRECONDITION names each layout field that differs with both values if a worker of the
@@ -104,6 +91,15 @@ class WorkerRegistry {
   uint32_t RunningSequences(std::optional<WorkerId> worker = std::nullopt) const;
 
  private:
+  // Takes over from the manager before, whose workers are fenced ones of this one.
+  void Restore(Recovered recovered);
+  void Restore(const folio::state::v1::JournalWorker& saved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Until the pool's memory is back only the workers that hold it may attach, else UNAVAILABLE.
+  absl::Status CheckAwaited(const v1::AttachRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Bring(Rank rank, std::vector<UniqueFd> brought) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReplaceMemory(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KeepRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SaveWorker(WorkerId id, const AttachedWorker& worker) const;
   absl::Status CheckDevice(const v1::AttachRequest& request) const;
   absl::Status MakePool(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status MakeOrCompare(const v1::ModelLayout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -142,6 +138,10 @@ class WorkerRegistry {
   NodePool pool_;
   mutable absl::Mutex mu_;
   std::map<WorkerId, AttachedWorker> workers_ ABSL_GUARDED_BY(mu_);
+  // The pool whose memory workers of the manager before are to bring, and since when. Null if the
+  // memory is there.
+  std::shared_ptr<Pool> awaited_ ABSL_GUARDED_BY(mu_);
+  SteadyTime awaited_since_ ABSL_GUARDED_BY(mu_);
   ProcessWatch watch_;  // calls ProcessEnded, so it is destroyed first
 };
 

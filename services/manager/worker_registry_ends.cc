@@ -103,6 +103,7 @@ void WorkerRegistry::Forget(WorkerId id, PageCount blocked, PageCount freed) {
           .freed_pages = freed});
   workers_.erase(it);
   drains_.Forget(id);
+  if (options_.journal != nullptr) options_.journal->OnWorkerGone(id);
 }
 
 absl::StatusOr<PageCount> WorkerRegistry::ReleaseQuarantine(WorkerId id) {
@@ -149,10 +150,12 @@ void WorkerRegistry::EndPrevious(const v1::PreviousSession& previous) {
 
 void WorkerRegistry::ExpireLeases() {
   absl::MutexLock lock(&mu_);
+  if (options_.journal != nullptr) KeepRecord();
   if (pool_.current() == nullptr) return;
   EndOrphans();
   FenceExpired();
   if (options_.kill_fenced_after > absl::ZeroDuration()) KillOverdue();
+  if (options_.journal != nullptr) options_.journal->files().Flush();
 }
 
 void WorkerRegistry::FenceExpired() {

@@ -13,15 +13,19 @@ namespace folio {
 namespace {
 
 constexpr absl::string_view kGranted = "folio-pool 1";
+constexpr size_t kMostBrought = 3;
 
 }  // namespace
 
 absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
                                                      absl::string_view export_token,
+                                                     absl::Span<const int> brought,
                                                      absl::Duration timeout) {
   auto socket = ConnectUnix(socket_path);
   if (!socket.ok()) return socket.status();
-  if (absl::Status status = SendMessage(socket->get(), export_token); !status.ok()) return status;
+  if (absl::Status status = SendMessage(socket->get(), export_token, brought); !status.ok()) {
+    return status;
+  }
   auto answer = ReceiveMessage(socket->get(), timeout);
   if (!answer.ok()) return answer.status();
   std::vector<UniqueFd>& fds = answer->fds;
@@ -38,11 +42,11 @@ absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_p
   return absl::InternalError(absl::StrCat(socket_path, " does not speak the export protocol"));
 }
 
-absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout) {
-  auto message = ReceiveMessage(socket, timeout, /*max_bytes=*/256, /*max_fds=*/0);
+absl::StatusOr<ExportToken> ReceiveExportToken(int socket, absl::Duration timeout) {
+  auto message = ReceiveMessage(socket, timeout, /*max_bytes=*/256, kMostBrought);
   if (!message.ok()) return message.status();
   if (message->text.empty()) return absl::InvalidArgumentError("no export token was sent");
-  return std::move(message->text);
+  return ExportToken{std::move(message->text), std::move(message->fds)};
 }
 
 absl::Status SendPoolDescriptors(int socket, int pool, int score_board, int swap) {

@@ -6,11 +6,13 @@
 #define FOLIO_SERVICES_RUNTIME_POOL_SOCKET_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "services/base/unique_fd.h"
 
 namespace folio {
@@ -22,15 +24,21 @@ struct PoolDescriptors {
   UniqueFd connection;   // to be closed after the last write to the memory
 };
 
-// The worker's side, which fetches the descriptors with the token from Attach. NOT_FOUND for a
-// token that is wrong, used up or no longer valid, PERMISSION_DENIED for another user's process,
-// UNAVAILABLE if no process listens. Any thread. Blocks.
+// The worker's side, which fetches the descriptors with the token from Attach. `brought` goes with
+// it: the pool, the score board and perhaps the swap memory that a manager before had made.
+// NOT_FOUND for a token that is wrong, used up or no longer valid, PERMISSION_DENIED for another
+// user's process, UNAVAILABLE if no process listens. Any thread. Blocks.
 absl::StatusOr<PoolDescriptors> FetchPoolDescriptors(const std::string& socket_path,
                                                      absl::string_view export_token,
+                                                     absl::Span<const int> brought = {},
                                                      absl::Duration timeout = absl::Seconds(10));
 
 // The manager's side, on one accepted connection.
-absl::StatusOr<std::string> ReceiveExportToken(int socket, absl::Duration timeout);
+struct ExportToken {
+  std::string token;
+  std::vector<UniqueFd> brought;
+};
+absl::StatusOr<ExportToken> ReceiveExportToken(int socket, absl::Duration timeout);
 absl::Status SendPoolDescriptors(int socket, int pool, int score_board, int swap = -1);
 void SendExportRefusal(int socket, const absl::Status& why);
 

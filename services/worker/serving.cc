@@ -49,13 +49,13 @@ Serving::~Serving() {
 }
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
-  Attacher attacher{options_.worker_name};
+  Attacher attacher{.name = options_.worker_name, .held = &held_};
   if (attachment_ != nullptr) {
     attacher.previous = attachment_->session();
     // The executor is gone, so with this nothing here writes the pages any more. The same manager
-    // gives them to others then. The next manager may need the memory, which stays allocated while
-    // it is mapped.
-    attachment_.reset();
+    // gives them to others then. The next manager may want the memory back, which lives on in the
+    // descriptors.
+    held_ = PoolAttachment::End(std::move(attachment_));
     if (group_ != nullptr) {
       if (absl::Status status = AwaitUnmapped(*group_->host); !status.ok()) return status;
     }

@@ -76,7 +76,8 @@ class Serving {
   RequestQueue* const queue_;
   const RankGroup* const group_;  // null for a worker of one rank
   const std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs
+  std::unique_ptr<PoolAttachment> attachment_;  // the thread's, once it runs, as is the next
+  HeldPool held_;                               // while there is no manager
   std::atomic<bool> serving_ = false;
   StepGauge gauge_;
   StepWatchdog watchdog_;

@@ -5,7 +5,7 @@
 // sixteenth of them filling a page at a time. Scores are taken out of the processor's caches before
 // the manager reads them, because a GPU writes them past these. The times stand beside those of a
 // prompt and of a step on an H100 (tests/bench/results/gpu), as a share of them. The digest is of
-// all decisions, so that builds can be compared.
+// all decisions, so that builds can be compared. With --state_dir the manager keeps a journal.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -32,6 +32,7 @@ ABSL_FLAG(std::vector<std::string>, policies,
 ABSL_FLAG(uint32_t, context, 8192, "tokens of a prompt");
 ABSL_FLAG(uint32_t, budget, 1024, "tokens that a layer keeps");
 ABSL_FLAG(uint32_t, steps, 320, "measured steps");
+ABSL_FLAG(std::string, state_dir, "", "a folder for the journal of the manager; none if empty");
 ABSL_FLAG(uint32_t, threads, 0, "threads that share the manager's longer decisions with its own");
 
 namespace folio::bench {
@@ -68,8 +69,9 @@ void Measure(const Shape& shape, uint32_t sequences, const std::string& policy) 
   *cache.mutable_policy() = OrDie(client::ParsePolicy(policy));
   cache.set_budget_tokens(absl::GetFlag(FLAGS_budget));
   const CacheGeometry geometry = {.num_layers = shape.layers, .num_kv_heads = 8, .head_dim = 64};
-  const auto worker = OrDie(MovelessWorker::Create(
-      geometry, sequences, absl::GetFlag(FLAGS_context), cache, absl::GetFlag(FLAGS_threads)));
+  const auto worker =
+      OrDie(MovelessWorker::Create(geometry, sequences, absl::GetFlag(FLAGS_context), cache,
+                                   absl::GetFlag(FLAGS_threads), absl::GetFlag(FLAGS_state_dir)));
   std::vector<double> prompt, prompt_deciding;
   for (uint32_t i = 0; i < sequences; ++i) {
     const ManagerTime time = OrDie(worker->Prompt());

@@ -83,8 +83,7 @@ class InProcessSide final : public ManagerSide {
                                                             uint64_t pool_bytes) {
     std::unique_ptr<InProcessSide> side(new InProcessSide());
     auto pool = manager::Pool::Create(layout, manager::HostMemory(), {.bytes = pool_bytes},
-                                      {.lease_ttl = absl::Hours(1)}, &side->clock_,
-                                      /*observer=*/nullptr);
+                                      {.lease_ttl = absl::Hours(1)}, {.clock = &side->clock_});
     if (!pool.ok()) return pool.status();
     side->pool_ = *std::move(pool);
     const manager::PoolExport& memory = side->pool_->memory();

@@ -34,7 +34,7 @@ MovelessWorker::MovelessWorker(const CacheGeometry& shape, uint32_t context, std
 
 absl::StatusOr<std::unique_ptr<MovelessWorker>> MovelessWorker::Create(
     const CacheGeometry& shape, uint32_t sequences, uint32_t context, const v1::CacheOptions& cache,
-    uint32_t decision_threads) {
+    uint32_t decision_threads, const std::string& state_dir) {
   std::unique_ptr<MovelessWorker> made(
       new MovelessWorker(shape, context, cache.SerializeAsString()));
   v1::ModelLayout layout;
@@ -50,10 +50,16 @@ absl::StatusOr<std::unique_ptr<MovelessWorker>> MovelessWorker::Create(
   const uint64_t held = cache.budget_tokens() / shape.page_tokens + 3;
   const uint64_t prompt = (context + kMaxNewTokens) / shape.page_tokens + 3;
   const uint64_t pages = shape.num_layers * (sequences * held + prompt);
-  auto pool =
-      manager::Pool::Create(layout, manager::HostMemory(), {.bytes = pages * small.page_bytes()},
-                            {.lease_ttl = absl::Hours(1), .decision_threads = decision_threads},
-                            &made->clock_, &made->deciding_);
+  if (!state_dir.empty()) {
+    auto directory = manager::StateDirectory::Open(state_dir);
+    if (!directory.ok()) return directory.status();
+    made->journal_ =
+        std::make_unique<manager::ManagerJournal>(*std::move(directory), manager::Recovered());
+  }
+  auto pool = manager::Pool::Create(
+      layout, manager::HostMemory(), {.bytes = pages * small.page_bytes()},
+      {.lease_ttl = absl::Hours(1), .decision_threads = decision_threads},
+      {.clock = &made->clock_, .observer = &made->deciding_, .journal = made->journal_.get()});
   if (!pool.ok()) return pool.status();
   made->pool_ = *std::move(pool);
   const manager::PoolExport& memory = made->pool_->memory();
@@ -72,6 +78,7 @@ absl::StatusOr<SessionReply> MovelessWorker::Ask(SessionRequest request, Manager
   request.step = ++step_;
   const SteadyTime start = SteadyNow();
   absl::StatusOr<SessionReply> reply = session_->Translate(request);
+  if (journal_ != nullptr) journal_->files().Flush();  // as the service does before it answers
   const absl::Duration took = SteadyNow() - start;
   const absl::Duration deciding = deciding_.Take();
   if (!reply.ok()) return reply;

@@ -17,6 +17,7 @@
 #include "services/base/clock.h"
 #include "services/base/session_types.h"
 #include "services/cache/observer.h"
+#include "services/manager/manager_journal.h"
 #include "services/manager/pool.h"
 #include "services/manager/session_translator.h"
 #include "services/worker/pool/host_mapping.h"
@@ -33,12 +34,11 @@ struct ManagerTime {
 class MovelessWorker {
  public:
   // A pool with room for `sequences` of `context` tokens that are held to the budget of `cache`.
-  // The pages are small, because none is read, but the score board is that of the shape.
-  static absl::StatusOr<std::unique_ptr<MovelessWorker>> Create(const CacheGeometry& shape,
-                                                                uint32_t sequences,
-                                                                uint32_t context,
-                                                                const v1::CacheOptions& cache,
-                                                                uint32_t decision_threads);
+  // The pages are small, because none is read, but the score board is that of the shape. The
+  // manager keeps a journal in `state_dir`, or none if that is empty.
+  static absl::StatusOr<std::unique_ptr<MovelessWorker>> Create(
+      const CacheGeometry& shape, uint32_t sequences, uint32_t context,
+      const v1::CacheOptions& cache, uint32_t decision_threads, const std::string& state_dir);
 
   // Opens the next sequence, and commits and compacts its prompt. The time is that of the commit
   // that ends the prompt and of the acknowledgement.
@@ -82,6 +82,7 @@ class MovelessWorker {
   const std::string cache_;  // serialised
   RealClock clock_;
   DecidingTime deciding_;
+  std::unique_ptr<manager::ManagerJournal> journal_;  // or null
   std::unique_ptr<manager::Pool> pool_;
   std::unique_ptr<worker::SharedMapping> board_;
   std::unique_ptr<manager::SessionTranslator> session_;

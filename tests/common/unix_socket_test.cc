@@ -139,7 +139,7 @@ TEST(PoolSocket, CarriesDescriptorsAndRefusals) {
       const UniqueFd connection(accept(listening->get(), nullptr, nullptr));
       auto token = ReceiveExportToken(connection.get(), absl::Seconds(5));
       ASSERT_TRUE(token.ok()) << token.status();
-      if (*token == "right") {
+      if (token->token == "right") {
         EXPECT_TRUE(SendPoolDescriptors(connection.get(), pool.get(), board.get()).ok());
       } else {
         SendExportRefusal(connection.get(), absl::PermissionDeniedError("export token: wrong"));

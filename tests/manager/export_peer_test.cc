@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "services/base/protocol.h"
+#include "services/cache/inspector.h"
 #include "services/manager/memory/host_memory.h"
 #include "services/manager/worker_registry.h"
 #include "services/runtime/unix_socket.h"

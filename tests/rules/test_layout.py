@@ -56,9 +56,10 @@ MAY_INCLUDE = {
     "services/gateway": SERVICE | {"services/tls", "services/grpc", "services/metrics", "services/tracing", "services/text",
                                    "services/client", "services/gateway/http", "services/gateway/openai", "services/gateway/workers",
                                    "services/gateway/console"},
+    "services/manager/journal": SERVICE,
     "services/manager/memory": SERVICE,
     "services/manager": SERVICE | {"services/tls", "services/grpc", "services/metrics", "services/policy", "services/cache",
-                                   "services/wire", "services/manager/memory", "proto"},
+                                   "services/wire", "services/manager/journal", "services/manager/memory", "proto"},
     "services/worker/link": {"services/base", "services/runtime", "services/wire", "services/grpc", "proto", "grpc"},
     # Of services/wire, only headers without Protobuf: see MAY_NOT_REACH.
     "services/worker/engine": {"services/base", "services/text", "services/wire", "services/model/executor",

@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "services/base/check.h"
 
 namespace folio::manager {
 namespace {
@@ -62,6 +65,49 @@ absl::StatusOr<SealedMemory> SealedMemory::Make(const char* name, size_t bytes, 
   }
   made.address_ = address;
   return made;
+}
+
+absl::StatusOr<SealedMemory> SealedMemory::Adopt(const char* name, UniqueFd fd, size_t bytes,
+                                                 int protection) {
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("fstat ", name));
+  if (static_cast<uint64_t>(info.st_size) != bytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " has ", info.st_size, " bytes, and the pool's has ", bytes));
+  }
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    return absl::FailedPreconditionError(absl::StrCat(name, " is not sealed against resizing"));
+  }
+  void* address = mmap(nullptr, bytes, protection, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", bytes, " bytes of ", name));
+  }
+  SealedMemory adopted;
+  adopted.fd_ = std::move(fd);
+  adopted.address_ = address;
+  adopted.bytes_ = bytes;
+  return adopted;
+}
+
+absl::StatusOr<SealedMemory> SealedMemory::Reserve(size_t bytes) {
+  void* address =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot reserve addresses");
+  SealedMemory reserved;
+  reserved.address_ = address;
+  reserved.bytes_ = bytes;
+  return reserved;
+}
+
+absl::Status SealedMemory::MoveTo(SealedMemory reserved) {
+  FOLIO_CHECK(reserved.bytes_ == bytes_);
+  // It replaces what is mapped there.
+  void* moved = mremap(address_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, reserved.address_);
+  if (moved == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot move a mapping");
+  address_ = std::exchange(reserved.address_, nullptr);
+  return absl::OkStatus();
 }
 
 absl::Status SealedMemory::TakeAll(absl::FunctionRef<void(size_t taken)> progress) const {

@@ -21,6 +21,15 @@ class SealedMemory {
   // `protection` is mmap's, for this process's mapping. `extra_flags` are memfd_create's.
   static absl::StatusOr<SealedMemory> Make(const char* name, size_t bytes, int protection,
                                            unsigned extra_flags);
+  // Memory that another manager made, whose descriptor a worker brings. `name` is for messages.
+  // FAILED_PRECONDITION: it has another size, or is not sealed.
+  static absl::StatusOr<SealedMemory> Adopt(const char* name, UniqueFd fd, size_t bytes,
+                                            int protection);
+  // Addresses without memory, for MoveTo.
+  static absl::StatusOr<SealedMemory> Reserve(size_t bytes);
+  // Is from now on at the addresses of `reserved`, which has as many bytes.
+  absl::Status MoveTo(SealedMemory reserved);
+
   SealedMemory() = default;
   SealedMemory(SealedMemory&& other) noexcept { *this = std::move(other); }
   SealedMemory& operator=(SealedMemory&& other) noexcept;

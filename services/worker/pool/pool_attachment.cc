@@ -127,6 +127,9 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
   *request.mutable_layout() = *user.layout;
   request.set_keeps_export_connection(true);
   request.set_maps_swap_memory(true);
+  HeldPool none;
+  HeldPool& held = attacher.held == nullptr ? none : *attacher.held;
+  request.set_held_pool_id(held.pool_id);
   request.set_device(user.gpu == nullptr ? v1::DEVICE_KIND_CPU : v1::DEVICE_KIND_CUDA);
   v1::AttachResponse response;
   grpc::ClientContext context;
@@ -138,12 +141,20 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     return absl::UnavailableError(
         absl::StrCat("the manager has not answered for ", absl::FormatDuration(kAttachTimeout)));
   }
+  // It may be this memory that the manager lacks.
+  if (absl::IsResourceExhausted(status)) held = {};
   if (!status.ok()) return status;
-  return Fetch(response, user);
+  return Fetch(response, user, &held);
+}
+
+HeldPool PoolAttachment::End(std::unique_ptr<PoolAttachment> attachment) {
+  HeldPool held = std::move(attachment->descriptors_);
+  attachment.reset();
+  return held;
 }
 
 absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
-    const v1::AttachResponse& response, const PoolUser& user) {
+    const v1::AttachResponse& response, const PoolUser& user, HeldPool* held) {
   const v1::ModelLayout& layout = *user.layout;
   const uint32_t rank = user.shard == nullptr ? 0 : user.shard->rank.value();
   CacheGeometry own = wire::GeometryOf(layout);
@@ -154,12 +165,18 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
   if (!status.ok()) return status;
   const std::string& token =
       rank == 0 ? response.export_token() : response.rank_export_tokens(static_cast<int>(rank) - 1);
-  auto descriptors = FetchPoolDescriptors(response.export_socket(), token);
+  std::vector<int> brought;
+  if (response.brings_pool() && held != nullptr && held->pool.valid()) {
+    brought = {held->pool.get(), held->score_board.get()};
+    if (held->swap.valid()) brought.push_back(held->swap.get());
+  }
+  auto descriptors = FetchPoolDescriptors(response.export_socket(), token, brought);
   if (absl::IsNotFound(descriptors.status())) {
     // The attachment ended before its pages were fetched. Another one may be in time.
     return absl::UnavailableError(descriptors.status().message());
   }
   if (!descriptors.ok()) return descriptors.status();
+  if (held != nullptr) *held = {};
   auto board = SharedMapping::Map(descriptors->score_board.get(),
                                   response.pool().score_board_bytes(), "the score board");
   if (!board.ok()) return board.status();
@@ -168,6 +185,10 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Fetch(
   status = attachment->MapSwap(descriptors->swap.get(), own);
   if (status.ok()) status = attachment->MapPages(descriptors->pool.get(), bytes, user);
   if (!status.ok()) return status;
+  if (!response.pool().pool_id().empty()) {
+    attachment->descriptors_ = {response.pool().pool_id(), std::move(descriptors->pool),
+                                std::move(descriptors->score_board), std::move(descriptors->swap)};
+  }
   return attachment;
 }
 

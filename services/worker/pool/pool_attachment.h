@@ -25,12 +25,23 @@
 
 namespace folio::worker {
 
+// HeldPool is the descriptors of this process's part of a pool, kept while there is no manager, so
+// that the memory lives on. Nothing of it is mapped.
+struct HeldPool {
+  std::string pool_id;  // empty if nothing is held
+  UniqueFd pool;
+  UniqueFd score_board;
+  UniqueFd swap;
+};
+
 // Attacher is the worker that attaches.
 struct Attacher {
   std::string name;
   // The session that it had before, if none of its processes has that session's pages mapped any
   // more. The manager then takes the pages back at once, and lets the worker claim its sequences.
   std::optional<SessionOptions> previous = std::nullopt;
+  // The remains of that session's pool, or null. It is emptied when no manager wants it. Borrowed.
+  HeldPool* held = nullptr;
 };
 
 // `view()` must not be used after this is destroyed.
@@ -45,8 +56,12 @@ class PoolAttachment {
   // Fetches this rank's descriptors from the export socket, with the rank's token in the answer
   // that the leader got. UNAVAILABLE also if the attachment has ended meanwhile, because its lease
   // ran out or a worker of another model has attached.
+  // Brings `held` if the manager wants it, which is empty afterwards.
   static absl::StatusOr<std::unique_ptr<PoolAttachment>> Fetch(
-      const folio::v1::AttachResponse& response, const PoolUser& user);
+      const folio::v1::AttachResponse& response, const PoolUser& user, HeldPool* held = nullptr);
+
+  // Unmaps everything and closes the connection. Returns what the next manager may want.
+  static HeldPool End(std::unique_ptr<PoolAttachment> attachment);
 
   // Addresses on the device that computes.
   const kernels::PoolView& view() const { return view_; }
@@ -71,6 +86,7 @@ class PoolAttachment {
   // To the export socket. It is closed after the memory below has been unmapped, which the manager
   // may take for the proof that this process cannot write it.
   UniqueFd connection_;
+  HeldPool descriptors_;  // empty unless the manager's pool outlives it
   SharedMapping board_;
   std::optional<SharedMapping> swap_;
   // One of the two is set. GpuPages also has the GPU's address of the board.

@@ -19,14 +19,15 @@ namespace {
 // Follows one attachment of the leader, from the manager's answer to the end of the leader's
 // executor.
 absl::Status FollowAttachment(const RankGroup& group, const LoadedModel& model, uint32_t max_rows,
-                              const std::string& answer, const std::function<void(bool)>& busy) {
+                              const std::string& answer, HeldPool& held,
+                              const std::function<void(bool)>& busy) {
   folio::v1::AttachResponse response;
   if (!response.ParseFromString(answer)) {
     return absl::InternalError("the leader's answer from the manager cannot be read");
   }
-  const auto attachment = PoolAttachment::Fetch(response, model.pool_user());
+  auto attachment = PoolAttachment::Fetch(response, model.pool_user(), &held);
   if (!attachment.ok()) return attachment.status();
-  const auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
+  auto executor = model.MakeExecutor((*attachment)->view(), max_rows, &group);
   if (!executor.ok()) return executor.status();
   if (absl::Status status = Barrier(*group.host); !status.ok()) return status;
   log::Info("following the leader", {{"rank", group.host->rank().value()},
@@ -34,6 +35,8 @@ absl::Status FollowAttachment(const RankGroup& group, const LoadedModel& model, 
                                      {"pages", response.pool().num_pages()}});
   absl::Status status = model::RunRankFollower(**executor, *group.host, busy);
   busy(true);  // the end of the executor waits for the device
+  executor->reset();
+  held = PoolAttachment::End(*std::move(attachment));
   return status;
 }
 
@@ -57,6 +60,7 @@ absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, 
   log::Info("rank joined", {{"rank", self.rank.value()}, {"ranks", self.ranks}});
   const auto group = InitGroup(**host, model, max_rows);
   if (!group.ok()) return group.status();
+  HeldPool held;
   for (;;) {
     // The leader sends the manager's answer of each attachment, asks before the next one if the
     // pages of the last one are unmapped, which they are here, and sends an empty message at the
@@ -65,7 +69,7 @@ absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, 
     absl::Status status = (*host)->Broadcast(answer, SteadyTime::InfiniteFuture());
     if (!status.ok() || answer.empty()) return status;
     status = answer == kAskUnmapped ? Barrier(**host)
-                                    : FollowAttachment(*group, model, max_rows, answer, busy);
+                                    : FollowAttachment(*group, model, max_rows, answer, held, busy);
     busy(false);
     if (!status.ok()) return AbortGroup(**host, status);
   }

@@ -1,0 +1,56 @@
+#include "services/manager/journal/frames.h"
+
+#include <zlib.h>
+
+namespace folio::manager {
+namespace {
+
+void AppendNumber(uint32_t number, std::string* out) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    out->push_back(static_cast<char>((number >> shift) & 0xFF));
+  }
+}
+
+uint32_t ReadNumber(absl::string_view bytes) {
+  uint32_t number = 0;
+  for (int i = 3; i >= 0; --i) {
+    number = (number << 8) | static_cast<unsigned char>(bytes[static_cast<size_t>(i)]);
+  }
+  return number;
+}
+
+// The length counts, so that zeros are not taken for empty entries.
+uint32_t ChecksumOf(absl::string_view length, absl::string_view entry) {
+  const auto* head = reinterpret_cast<const Bytef*>(length.data());
+  const auto* body = reinterpret_cast<const Bytef*>(entry.data());
+  const uLong crc = crc32_z(crc32(0, nullptr, 0), head, length.size());
+  return static_cast<uint32_t>(crc32_z(crc, body, entry.size()));
+}
+
+}  // namespace
+
+void AppendFrame(absl::string_view entry, std::string* out) {
+  const size_t begin = out->size();
+  AppendNumber(static_cast<uint32_t>(entry.size()), out);
+  const uint32_t checksum = ChecksumOf(absl::string_view(*out).substr(begin, 4), entry);
+  AppendNumber(checksum, out);
+  out->append(entry.data(), entry.size());
+}
+
+std::optional<absl::string_view> FrameReader::Next() {
+  const absl::string_view rest = bytes_.substr(offset_);
+  if (rest.empty() || end_ != End::kClean) return std::nullopt;
+  if (rest.size() < kFrameHead || rest.size() - kFrameHead < ReadNumber(rest)) {
+    end_ = End::kTorn;
+    return std::nullopt;
+  }
+  const absl::string_view entry = rest.substr(kFrameHead, ReadNumber(rest));
+  if (ReadNumber(rest.substr(4)) != ChecksumOf(rest.substr(0, 4), entry)) {
+    end_ = End::kDamaged;
+    return std::nullopt;
+  }
+  offset_ += kFrameHead + entry.size();
+  return entry;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,117 @@
+#include "services/manager/journal/journal_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/manager/journal/frames.h"
+#include "services/runtime/logging.h"
+
+namespace folio::manager {
+namespace {
+
+// A disk that is full stays so for a while.
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+
+}  // namespace
+
+JournalFiles::JournalFiles(std::unique_ptr<StateDirectory> directory, size_t least_bytes)
+    : directory_(std::move(directory)), least_bytes_(least_bytes) {
+  const std::vector<uint64_t> before = directory_->Files();
+  number_ = before.empty() ? 0 : before.back();
+}
+
+void JournalFiles::Append(absl::string_view entry) {
+  absl::MutexLock lock(&mu_);
+  if (!failed_) AppendFrame(entry, &waiting_);
+}
+
+absl::Status JournalFiles::Write(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(file_.get(), bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", directory_->FileOf(number_)));
+    }
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return absl::OkStatus();
+}
+
+void JournalFiles::Fail(const absl::Status& why) {
+  file_.Reset();
+  for (const uint64_t number : directory_->Files()) directory_->Remove(number);
+  absl::MutexLock lock(&mu_);
+  if (!failed_) {
+    log::Error("the journal failed and is removed, so sequences would not outlive this manager now",
+               {{"reason", why}, {"fix", "make room on the disk, and it begins again"}});
+  }
+  failed_ = true;
+  failed_at_ = SteadyNow();
+  waiting_.clear();
+}
+
+void JournalFiles::Flush() {
+  absl::MutexLock lock(&file_mu_);
+  FlushLocked();
+}
+
+void JournalFiles::FlushLocked() {
+  std::string bytes;
+  {
+    absl::MutexLock lock(&mu_);
+    bytes.swap(waiting_);
+    file_bytes_ += bytes.size();
+    written_ += bytes.size();
+  }
+  if (bytes.empty() || !file_.valid()) return;
+  if (absl::Status status = Write(bytes); !status.ok()) Fail(status);
+}
+
+bool JournalFiles::wants_new_file() const {
+  absl::MutexLock lock(&mu_);
+  if (failed_) return SteadyNow() - failed_at_ >= kTryAgainAfter;
+  return file_bytes_ + waiting_.size() > std::max(least_bytes_, 4 * whole_bytes_);
+}
+
+void JournalFiles::BeginFile(absl::string_view head) {
+  absl::MutexLock file_lock(&file_mu_);
+  FlushLocked();
+  auto file = directory_->Create(number_ + 1);
+  if (!file.ok()) return Fail(file.status());
+  ++number_;
+  file_ = *std::move(file);
+  absl::MutexLock lock(&mu_);
+  // Frames since the flush may be in the new file, because it repeats everything.
+  waiting_.insert(0, head.data(), head.size());
+  file_bytes_ = 0;
+  if (failed_) log::Info("the journal begins again", {{"file", directory_->FileOf(number_)}});
+  failed_ = false;
+}
+
+void JournalFiles::EndFile() {
+  absl::MutexLock file_lock(&file_mu_);
+  FlushLocked();
+  if (!file_.valid()) return;
+  for (const uint64_t number : directory_->Files()) {
+    if (number < number_) directory_->Remove(number);
+  }
+  absl::MutexLock lock(&mu_);
+  whole_bytes_ = file_bytes_;
+}
+
+bool JournalFiles::failed() const {
+  absl::MutexLock lock(&mu_);
+  return failed_;
+}
+
+uint64_t JournalFiles::written_bytes() const {
+  absl::MutexLock lock(&mu_);
+  return written_;
+}
+
+}  // namespace folio::manager

@@ -1,0 +1,227 @@
+#include "services/manager/recovery.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/manager/journal/frames.h"
+#include "services/manager/journal_messages.h"
+#include "services/wire/layout.h"
+
+namespace folio::manager {
+namespace {
+
+using state::JournalEntry;
+
+// Reads the files of a directory one after the other.
+class Reader {
+ public:
+  explicit Reader(absl::string_view machine_boot) : machine_boot_(machine_boot) {}
+
+  absl::Status ReadFile(const std::string& name, absl::string_view bytes);
+  void NoteUnreadable(std::string why) { damage_.push_back(std::move(why)); }
+  Recovered Take();
+
+ private:
+  absl::Status ReadHeader(const state::JournalHeader& header, const std::string& name);
+  // An error is damage, which ends the reading of this file.
+  absl::Status ReadEntry(const JournalEntry& entry);
+  absl::Status ReadPool(const state::JournalPool& pool);
+  absl::Status ReadChange(const state::JournalChange& message);
+  void ReadWhole();
+  void DropUnfinishedQuarantines();
+
+  const absl::string_view machine_boot_;
+  Recovered out_;
+  CacheGeometry geometry_;
+  bool header_boot_differs_ = false;  // of the file that is being read
+  bool other_boot_ = false;           // of any file that counts
+  std::map<uint64_t, state::JournalWorker> workers_;
+  std::map<SequenceId, cache::SavedSequence> sequences_;
+  std::set<SequenceId> in_this_file_;
+  std::vector<std::string> damage_;
+};
+
+absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::string& name) {
+  if (header.version() > kJournalVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, " was written by ", header.software(), ", in version ", header.version(),
+        " of the format, and this manager reads up to ", kJournalVersion,
+        "; start a manager of that version, or remove the folder's files to begin without the ",
+        "sequences in them"));
+  }
+  header_boot_differs_ = header.machine_boot() != machine_boot_;
+  other_boot_ |= header_boot_differs_;
+  out_.manager_boot = std::max(out_.manager_boot, header.manager_boot());
+  out_.last_ids.worker = std::max(out_.last_ids.worker, WorkerId(header.last_worker()));
+  out_.last_ids.sequence = std::max(out_.last_ids.sequence, SequenceId(header.last_sequence()));
+  out_.pid_namespace = header.pid_namespace();
+  in_this_file_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Reader::ReadPool(const state::JournalPool& pool) {
+  if (absl::Status status = wire::CheckLayout(pool.layout()); !status.ok()) return status;
+  // The head of a new file repeats the pool.
+  if (out_.pool.has_value() && out_.pool->pool_id() != pool.pool_id()) {
+    workers_.clear();
+    out_.cache.quarantines.clear();
+    if (!pool.replaces_memory()) sequences_.clear();
+    for (auto& [id, sequence] : sequences_) sequence.LoseContents();
+  }
+  geometry_ = wire::GeometryOf(pool.layout());
+  out_.pool = pool;
+  return absl::OkStatus();
+}
+
+absl::Status Reader::ReadChange(const state::JournalChange& message) {
+  auto change = FromMessage(message, geometry_);
+  if (!change.ok()) return change.status();
+  const auto it = sequences_.find(change->sequence);
+  if (it == sequences_.end()) {
+    return absl::InternalError(absl::StrCat("sequence ", message.sequence(), " is unknown"));
+  }
+  return it->second.Apply(*change);
+}
+
+// Those that this file does not name ended in a file before it.
+void Reader::ReadWhole() {
+  std::erase_if(sequences_, [&](const auto& one) { return !in_this_file_.contains(one.first); });
+  damage_.clear();
+  other_boot_ = header_boot_differs_;
+}
+
+absl::Status Reader::ReadEntry(const JournalEntry& entry) {
+  if (!out_.pool.has_value() && entry.kind_case() != JournalEntry::kPool &&
+      entry.kind_case() != JournalEntry::kWhole) {
+    return absl::InternalError("an entry comes before any pool");
+  }
+  switch (entry.kind_case()) {
+    case JournalEntry::kPool:
+      return ReadPool(entry.pool());
+    case JournalEntry::kWorker:
+      workers_[entry.worker().id()] = entry.worker();
+      out_.last_ids.worker = std::max(out_.last_ids.worker, WorkerId(entry.worker().id()));
+      return absl::OkStatus();
+    case JournalEntry::kWorkerGone:
+      workers_.erase(entry.worker_gone());
+      std::erase_if(out_.cache.quarantines, [&](const cache::SavedQuarantine& one) {
+        return one.owner.value() == entry.worker_gone();
+      });
+      return absl::OkStatus();
+    case JournalEntry::kSequence: {
+      auto saved = FromMessage(entry.sequence(), geometry_);
+      if (!saved.ok()) return saved.status();
+      out_.last_ids.sequence = std::max(out_.last_ids.sequence, saved->id);
+      in_this_file_.insert(saved->id);
+      sequences_.insert_or_assign(saved->id, *std::move(saved));
+      return absl::OkStatus();
+    }
+    case JournalEntry::kChange:
+      return ReadChange(entry.change());
+    case JournalEntry::kSequenceEnded:
+      sequences_.erase(SequenceId(entry.sequence_ended()));
+      return absl::OkStatus();
+    case JournalEntry::kQuarantine: {
+      auto quarantine = FromMessage(entry.quarantine());
+      if (!quarantine.ok()) return quarantine.status();
+      out_.cache.quarantines.push_back(*std::move(quarantine));
+      return absl::OkStatus();
+    }
+    case JournalEntry::kWhole:
+      ReadWhole();
+      return absl::OkStatus();
+    case JournalEntry::kHeader:
+    case JournalEntry::KIND_NOT_SET:
+      break;
+  }
+  return absl::InternalError("an entry is of no known kind");
+}
+
+absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) {
+  FrameReader frames(bytes);
+  JournalEntry entry;
+  bool begun = false;
+  for (;;) {
+    const size_t at = frames.offset();
+    const auto frame = frames.Next();
+    if (!frame.has_value()) break;
+    absl::Status read = absl::InternalError("the file does not begin with its header");
+    if (!entry.ParseFromArray(frame->data(), static_cast<int>(frame->size()))) {
+      read = absl::InternalError("an entry cannot be parsed");
+    } else if (!begun && entry.has_header()) {
+      if (absl::Status s = ReadHeader(entry.header(), name); !s.ok()) return s;
+      // It has the whole of them again.
+      workers_.clear();
+      out_.cache.quarantines.clear();
+      begun = true;
+      continue;
+    } else if (begun) {
+      read = ReadEntry(entry);
+    }
+    if (read.ok()) continue;
+    NoteUnreadable(absl::StrCat(name, " at byte ", at, ": ", read.message()));
+    return absl::OkStatus();
+  }
+  if (frames.end() == FrameReader::End::kTorn) out_.torn_bytes += bytes.size() - frames.offset();
+  if (frames.end() == FrameReader::End::kDamaged) {
+    NoteUnreadable(absl::StrCat(name, " at byte ", frames.offset(), ": wrong checksum"));
+  }
+  return absl::OkStatus();
+}
+
+// A manager may have died after it wrote that a sequence's pages are in quarantine, and before it
+// wrote that the sequence has them no more. As the sequence's, they wait for the same worker.
+void Reader::DropUnfinishedQuarantines() {
+  for (cache::SavedQuarantine& one : out_.cache.quarantines) {
+    std::set<PageId> pages;
+    std::set<SwapSlot> slots;
+    for (const auto& [id, sequence] : sequences_) {
+      if (sequence.request.worker != one.owner) continue;
+      slots.insert(sequence.slots.begin(), sequence.slots.end());
+      for (const cache::BlockTable& table : sequence.layers) {
+        for (const PageRef page : table.pages()) pages.insert(page.page);
+      }
+    }
+    std::erase_if(one.pages, [&](PageRef page) { return pages.contains(page.page); });
+    std::erase_if(one.slots, [&](SwapSlot slot) { return slots.contains(slot); });
+  }
+}
+
+Recovered Reader::Take() {
+  DropUnfinishedQuarantines();
+  for (auto& [id, worker] : workers_) out_.workers.push_back(std::move(worker));
+  for (auto& [id, sequence] : sequences_) out_.cache.sequences.push_back(std::move(sequence));
+  out_.cache.has_contents = damage_.empty() && !other_boot_;
+  out_.damage = std::move(damage_);
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string MachineBoot() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+absl::StatusOr<Recovered> Recover(const StateDirectory& directory, absl::string_view machine_boot) {
+  Reader reader(machine_boot);
+  for (const uint64_t number : directory.Files()) {
+    const auto bytes = directory.Read(number);
+    if (!bytes.ok()) {
+      reader.NoteUnreadable(std::string(bytes.status().message()));
+      continue;
+    }
+    if (absl::Status read = reader.ReadFile(directory.FileOf(number), *bytes); !read.ok()) {
+      return read;
+    }
+  }
+  return reader.Take();
+}
+
+}  // namespace folio::manager

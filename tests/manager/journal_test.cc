@@ -1,0 +1,186 @@
+// The journal's files: what is written is what is read, wherever a file ends and whatever damages
+// it.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/manager/journal_fixture.h"
+
+namespace folio::manager {
+namespace {
+
+using cache::Coordinator;
+using cache::WorkerSequence;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST_F(JournalTest, GivesBackWhatItWasTold) {
+  Live();
+  const auto expected = Expected();
+  ASSERT_THAT(expected, SizeIs(2));
+  const Recovered recovered = Read();
+  EXPECT_EQ(Found(recovered), expected);
+  EXPECT_TRUE(recovered.cache.has_contents);
+  EXPECT_THAT(recovered.damage, IsEmpty());
+  EXPECT_EQ(recovered.torn_bytes, 0U);
+  EXPECT_EQ(recovered.pool->pool_id(), "a pool");
+  EXPECT_EQ(recovered.last_ids.sequence, SequenceId(4));
+  EXPECT_EQ(recovered.manager_boot, 1U);
+  EXPECT_THAT(recovered.cache.quarantines, SizeIs(1));
+}
+
+TEST_F(JournalTest, EveryBeginningOfAFileIsAStateThatExisted) {
+  Live();
+  journal_.reset();
+  const auto files = Files();
+  ASSERT_THAT(files, SizeIs(1));
+  const std::string whole = Contents(files[0]);
+  size_t states = 0, owed = 0;
+  for (size_t size = 0; size <= whole.size(); ++size) {
+    std::ofstream(files[0], std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+    Recovered recovered = Read();
+    EXPECT_THAT(recovered.damage, IsEmpty()) << size;
+    if (!recovered.pool.has_value()) continue;
+    for (const WorkerId worker : {WorkerId(1), WorkerId(2)}) {
+      recovered.cache.workers.push_back({worker, "w"});
+    }
+    cache::CoordinatorOptions options = harness_.options;
+    options.journal = nullptr;
+    options.last_ids = recovered.last_ids;
+    Coordinator next(options);
+    const cache::Restored restored = cache::Restoration(next).Restore(std::move(recovered.cache));
+    EXPECT_TRUE(restored.has_contents) << size;
+    // A cut between a commit and its decision leaves the decision to the next manager.
+    owed += cache::Restoration(next).Decide();
+    EXPECT_EQ(cache::Inspector(next).CheckInvariants(), absl::OkStatus()) << size;
+    ++states;
+  }
+  EXPECT_GT(states, 100U);
+  EXPECT_GT(owed, 0U);
+}
+
+TEST_F(JournalTest, DamageIsNamedAndNothingBehindItBelieved) {
+  Live();
+  journal_.reset();
+  const auto files = Files();
+  std::string bytes = Contents(files[0]);
+  bytes[bytes.size() - 40] ^= 1;
+  std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
+  const Recovered recovered = Read();
+  ASSERT_THAT(recovered.damage, SizeIs(1));
+  EXPECT_THAT(recovered.damage[0], HasSubstr("wrong checksum"));
+  EXPECT_FALSE(recovered.cache.has_contents);
+  EXPECT_THAT(recovered.cache.sequences, ::testing::Not(IsEmpty()));
+}
+
+TEST_F(JournalTest, NothingInPagesOutlivesTheMachine) {
+  Live();
+  const Recovered recovered = Read("another boot");
+  EXPECT_FALSE(recovered.cache.has_contents);
+  EXPECT_THAT(recovered.cache.sequences, SizeIs(2));
+}
+
+TEST_F(JournalTest, ANewFileTakesThePlaceOfTheOldOnes) {
+  Begin(/*least_file_bytes=*/1);
+  Live();
+  ASSERT_TRUE(journal_->files().wants_new_file());
+  const auto before = Files();
+  journal_->BeginFile();
+  // One ends meanwhile, and one is told of before its turn.
+  cache::Restoration record(*harness_.coordinator);
+  const SequenceId first = harness_.journal.sequences().begin()->first;
+  EXPECT_EQ(record.TellAgain(SequenceId(0), 1), first);
+  WorkerSequence late = Open(4, Full());
+  ASSERT_TRUE(late.Close().ok());
+  EXPECT_EQ(record.TellAgain(first, 10), std::nullopt);
+  journal_->files().Flush();
+  EXPECT_THAT(Files(), SizeIs(before.size() + 1)) << "the old ones stay until all is told";
+  journal_->EndFile();
+  EXPECT_THAT(Files(), SizeIs(1));
+  const auto expected = Expected();
+  const Recovered recovered = Read();
+  EXPECT_EQ(Found(recovered), expected);
+  EXPECT_THAT(recovered.cache.quarantines, SizeIs(1));
+  EXPECT_EQ(recovered.last_ids.sequence, late.id);
+}
+
+TEST_F(JournalTest, ADeathWhileAllIsToldAgainCostsNothing) {
+  Live();
+  journal_->BeginFile();
+  (void)cache::Restoration(*harness_.coordinator).TellAgain(SequenceId(0), 1);
+  journal_->files().Flush();
+  const auto expected = Expected();
+  EXPECT_EQ(Found(Read()), expected);
+}
+
+TEST_F(JournalTest, AWorkerThatIsGoneLeavesNoQuarantine) {
+  Live();
+  state::JournalWorker worker;
+  worker.set_id(2);
+  worker.set_name("lost");
+  journal_->OnWorker(worker);
+  journal_->OnWorkerGone(WorkerId(2));
+  journal_->files().Flush();
+  const Recovered recovered = Read();
+  EXPECT_THAT(recovered.workers, IsEmpty());
+  EXPECT_THAT(recovered.cache.quarantines, IsEmpty());
+}
+
+TEST_F(JournalTest, NewMemoryKeepsTheTokensAlone) {
+  Live();
+  state::JournalPool pool = PoolMessage();
+  pool.set_pool_id("other memory");
+  pool.set_replaces_memory(true);
+  journal_->OnPool(pool);
+  journal_->files().Flush();
+  const Recovered recovered = Read();
+  ASSERT_THAT(recovered.cache.sequences, SizeIs(2));
+  for (const cache::SavedSequence& saved : recovered.cache.sequences) {
+    EXPECT_TRUE(saved.parked);
+    EXPECT_EQ(saved.logical_length, TokenCount(0));
+  }
+  EXPECT_THAT(recovered.cache.quarantines, IsEmpty());
+}
+
+TEST_F(JournalTest, AnotherPoolHasNoneOfTheOldSequences) {
+  Live();
+  state::JournalPool pool = PoolMessage();
+  pool.set_pool_id("another");
+  journal_->OnPool(pool);
+  journal_->files().Flush();
+  EXPECT_THAT(Read().cache.sequences, IsEmpty());
+}
+
+TEST_F(JournalTest, AFullDiskLeavesNoOldRecordAndItBeginsAgain) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full = {64, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  Live();
+  EXPECT_TRUE(journal_->files().failed());
+  EXPECT_THAT(Files(), IsEmpty());
+  setrlimit(RLIMIT_FSIZE, &before);
+  while (!journal_->files().wants_new_file()) absl::SleepFor(absl::Milliseconds(50));
+  journal_->BeginFile();
+  EXPECT_EQ(cache::Restoration(*harness_.coordinator).TellAgain(SequenceId(0), 10), std::nullopt);
+  journal_->EndFile();
+  EXPECT_FALSE(journal_->files().failed());
+  const auto expected = Expected();
+  EXPECT_EQ(Found(Read()), expected);
+}
+
+TEST_F(JournalTest, TheFolderBelongsToOneManager) {
+  const auto second = StateDirectory::Open(path());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat(getpid())));
+}
+
+}  // namespace
+}  // namespace folio::manager
