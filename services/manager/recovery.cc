@@ -115,9 +115,10 @@ absl::Status Reader::ReadEntry(const JournalEntry& entry) {
     case JournalEntry::kSequence: {
       auto saved = FromMessage(entry.sequence(), geometry_);
       if (!saved.ok()) return saved.status();
-      out_.last_ids.sequence = std::max(out_.last_ids.sequence, saved->id);
-      in_this_file_.insert(saved->id);
-      sequences_.insert_or_assign(saved->id, *std::move(saved));
+      const SequenceId id = saved->id;
+      out_.last_ids.sequence = std::max(out_.last_ids.sequence, id);
+      in_this_file_.insert(id);
+      sequences_.insert_or_assign(id, *std::move(saved));
       return absl::OkStatus();
     }
     case JournalEntry::kChange:
