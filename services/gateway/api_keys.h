@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "services/base/steady_time.h"
+#include "services/access/changing_file.h"
 
 namespace folio::gateway {
 
@@ -33,9 +33,6 @@ struct KeyHolder {
 // "operator". Empty lines and those that begin with # say nothing. INVALID_ARGUMENT names the line.
 absl::StatusOr<std::vector<ApiKey>> ParseApiKeys(absl::string_view text);
 
-// 32 bytes.
-std::string Sha256(absl::string_view text);
-
 // Thread-safe.
 class ApiKeys {
  public:
@@ -48,15 +45,14 @@ class ApiKeys {
   std::optional<KeyHolder> HolderOf(absl::string_view key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit ApiKeys(std::string path) : path_(std::move(path)) {}
-  absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  explicit ApiKeys(const std::string& path) : file_(path) {}
+  // The keys from now on. Errors as of Load.
+  absl::Status Use(absl::StatusOr<std::string> text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadIfChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string path_;
   absl::Mutex mutex_;
+  access::ChangingFile file_ ABSL_GUARDED_BY(mutex_);
   std::vector<ApiKey> keys_ ABSL_GUARDED_BY(mutex_);
-  std::string stamp_ ABSL_GUARDED_BY(mutex_);  // tells whether the file has changed
-  SteadyTime looked_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace folio::gateway

@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "services/access/sha256.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::gateway {
@@ -17,11 +18,11 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string Line(const std::string& key, const std::string& tenant) {
-  return absl::StrCat(absl::BytesToHexString(Sha256(key)), " ", tenant, "\n");
+  return absl::StrCat(absl::BytesToHexString(access::Sha256(key)), " ", tenant, "\n");
 }
 
 TEST(ApiKeys, AreHashedAsSha256sumDoes) {
-  EXPECT_EQ(absl::BytesToHexString(Sha256("abc")),
+  EXPECT_EQ(absl::BytesToHexString(access::Sha256("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
@@ -29,7 +30,7 @@ TEST(ApiKeys, AreReadFromLines) {
   const auto keys = ParseApiKeys("# ours\n\n" + Line("a", "red") + "  " + Line("b", "blue"));
   ASSERT_TRUE(keys.ok()) << keys.status();
   ASSERT_EQ(keys->size(), 2);
-  EXPECT_EQ((*keys)[1].hash, Sha256("b"));
+  EXPECT_EQ((*keys)[1].hash, access::Sha256("b"));
   EXPECT_EQ((*keys)[1].tenant, "blue");
   for (const std::string& wrong : {std::string("word tenant"), std::string("ab"),
                                    std::string("\n\nx y z"), Line("a", "red ops")}) {
