@@ -54,6 +54,7 @@ struct ClaimSequence {
   bool may_be_parked = false;
   bool compacts_in_prefill = false;
   bool may_be_swapped = false;
+  std::optional<std::string> tenant = {};  // the one that opened it; any if unset
   friend bool operator==(const ClaimSequence&, const ClaimSequence&) = default;
 };
 struct CommitTokens {

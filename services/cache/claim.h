@@ -19,6 +19,7 @@ struct ClaimRequest {
   SequenceId sequence;
   std::string resume_token;
   WorkerAbilities abilities = {};
+  std::optional<std::string> tenant = {};  // that must have opened it; any if unset
 };
 
 // The record as of the last commit and acknowledgement. A lost worker may have written further, so

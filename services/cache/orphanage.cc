@@ -125,6 +125,11 @@ absl::StatusOr<Sequence*> Orphanage::FindClaimable(const ClaimRequest& request) 
     return absl::PermissionDeniedError(
         absl::StrCat("resume_token: is not the one that ", name, " was opened with"));
   }
+  // Its name is not told, because the caller may not know it.
+  if (request.tenant.has_value() && *request.tenant != record.tenant) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("resume: ", name, " was opened by another tenant"));
+  }
   const uint64_t holder = record.worker.value();
   if (!record.orphaned()) {
     return absl::UnavailableError(absl::StrCat(name, " is worker ", holder,

@@ -192,7 +192,8 @@ ClaimResult SessionTranslator::Claim(const ClaimSequence& claim) {
                                .abilities = {.prefill_ahead = claim.prefill_ahead,
                                              .parks = claim.may_be_parked,
                                              .streams = claim.compacts_in_prefill,
-                                             .swaps = claim.may_be_swapped}});
+                                             .swaps = claim.may_be_swapped},
+                               .tenant = claim.tenant});
   };
   absl::StatusOr<cache::Claimed> claimed = attempt();
   RecordClaim(claim, claimed);

@@ -51,6 +51,7 @@ void Write(const ClaimSequence& claim, v1::ClaimSequence* out) {
   out->set_may_be_parked(claim.may_be_parked);
   out->set_compacts_in_prefill(claim.compacts_in_prefill);
   out->set_may_be_swapped(claim.may_be_swapped);
+  if (claim.tenant.has_value()) out->set_tenant(*claim.tenant);
 }
 
 void Write(const CommitTokens& commit, v1::CommitTokens* out) {
@@ -160,6 +161,7 @@ SessionRequest FromProto(const v1::SessionRequest& request) {
     out.claim.push_back({claim.request_tag(), SequenceId(claim.sequence_id()), claim.resume_token(),
                          TokenCount(claim.prefill_ahead_tokens()), claim.may_be_parked(),
                          claim.compacts_in_prefill(), claim.may_be_swapped()});
+    if (claim.has_tenant()) out.claim.back().tenant = claim.tenant();
   }
   for (const v1::CommitTokens& commit : request.commit()) out.commit.push_back(Read(commit));
   for (const v1::AckPlan& ack : request.ack()) {

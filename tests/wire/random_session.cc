@@ -11,6 +11,7 @@ SessionRequest RandomSession::Request() {
   for (uint32_t i = Below(3); i > 0; --i) {
     request.claim.push_back({Number64(), SequenceId(Number64()), Text(), TokenCount(Number()),
                              Below(2) == 0, Below(2) == 0});
+    if (Below(2) == 0) request.claim.back().tenant = Text();
   }
   for (uint32_t i = Below(4); i > 0; --i) request.commit.push_back(Commit());
   for (uint32_t i = Below(3); i > 0; --i) {

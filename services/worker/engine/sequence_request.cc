@@ -91,7 +91,8 @@ ClaimSequence ClaimOf(uint64_t tag, const SequenceRequest& request, TokenCount p
           .resume_token = request.resume_token,
           .prefill_ahead = prefill_ahead,
           .may_be_parked = true,
-          .compacts_in_prefill = true};
+          .compacts_in_prefill = true,
+          .tenant = request.resume->tenant};
 }
 
 size_t MostBytes(const OpenSequence& open) {

@@ -30,7 +30,8 @@ inline constexpr int kMaxStopTokens = 64;
 // and everything else that its first client asked for.
 struct ResumeRequest {
   SequenceId sequence;
-  std::vector<TokenId> received;  // tokens that the client has already
+  std::vector<TokenId> received;           // tokens that the client has already
+  std::optional<std::string> tenant = {};  // that must have opened it; any if unset
 };
 
 // The prompt is not empty, its ids are inside the vocabulary, prompt and max_new_tokens together
