@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/cache/budgets.h"
 #include "services/cache/coordinator.h"
@@ -103,6 +102,15 @@ policy::Compaction ChooseCompaction(const OpenRequest& request, const Coordinato
   return fits ? policy::Compaction::kWhole : policy::Compaction::kStreamed;
 }
 
+// A worker asks for a request that waits under another tag each time. One that cannot be resumed
+// has no token, and two of them that look the same count as one while they wait.
+std::string RequestKey(const SequenceRecord& record) {
+  const SequenceMetadata& metadata = record.metadata;
+  if (!metadata.resume_token.empty()) return metadata.resume_token;
+  return absl::StrCat(record.worker.value(), " ", record.prompt_tokens, " ", record.max_new_tokens,
+                      " ", metadata.label, " ", record.tenant);
+}
+
 // Whether its tenant may have the sequence, which is not open yet, beside those that are. The pages
 // that they may come to need count, and not those that they hold, so that it does not matter how
 // far they have come.
@@ -119,10 +127,8 @@ absl::Status CheckQuota(const TenantQuotas* quotas, const SequenceMap& sequences
     needed += Budgets(sequence->record()).WorstCase();
   }
   const uint64_t own = Budgets(wanted).WorstCase();
-  const std::string who =
-      wanted.tenant.empty() ? "requests without a tenant"
-                            : absl::StrCat("tenant \"", absl::Utf8SafeCEscape(wanted.tenant), "\"");
-  const std::string has = absl::StrCat("quota of ", who, " (", QuotaText(quota), "): ");
+  const std::string has =
+      absl::StrCat("quota of ", QuotaOwner(wanted.tenant), " (", QuotaText(quota), "): ");
   if (quota.pages.has_value() && own > quota.pages->value()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(has, "never fits, because the sequence may come to need ", own,
@@ -137,7 +143,11 @@ absl::Status CheckQuota(const TenantQuotas* quotas, const SequenceMap& sequences
                                                      needed, " pages, and this one ", own,
                                                      "; try again when one has ended"));
   }
-  return absl::OkStatus();
+  return quotas->CheckRate(wanted.tenant, RequestKey(wanted));
+}
+
+void CountRequest(const TenantQuotas* quotas, const SequenceRecord& record, bool waits) {
+  if (quotas != nullptr) quotas->CountRequest(record.tenant, RequestKey(record), waits);
 }
 
 }  // namespace
@@ -233,8 +243,12 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   if (absl::Status s =
           Admit(*sequence, {request.worker, std::nullopt}, request.waits_for_room, &opened.ended);
       !s.ok()) {
+    if (request.waits_for_room) {
+      CountRequest(options_.quotas, sequence->record(), /*waits=*/true);
+    }
     return refuse(s);
   }
+  CountRequest(options_.quotas, sequence->record(), /*waits=*/false);
   last_sequence_ = id;
   opened.sequence = id;
   opened.lease_epoch = sequence->record().lease_epoch;

@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<ManagerJournal>> OpenJournal(const std::string& p
 
 Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
                Recovered* recovered)
-    : journal_(std::move(journal)),
+    : quotas_(options.clock),
+      journal_(std::move(journal)),
       registry_({.pages = options.pages,
                  .pool_size = options.pool_size,
                  .rules = options.rules,

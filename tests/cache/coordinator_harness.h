@@ -92,7 +92,7 @@ class Harness {
   const CacheGeometry geometry;
   std::vector<float> board;
   ManualClock clock;
-  TenantQuotas quotas;
+  TenantQuotas quotas{&clock};
   MirrorJournal journal;
   CoordinatorOptions options;
   std::unique_ptr<Coordinator> coordinator;

@@ -82,8 +82,58 @@ TEST_F(QuotaTest, ParkedOnesAndOrphansCount) {
   EXPECT_FALSE(Open("a").ok());
 }
 
+TEST_F(QuotaTest, RequestsBeyondThoseOfAMinuteAreRefused) {
+  Set("a", {.requests_per_minute = 2});
+  const auto first = Open("a"), second = Open("a");
+  ASSERT_TRUE(second.ok()) << "a tenant that was idle may begin all at once";
+  const absl::Status third = Open("a").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(third));
+  EXPECT_FALSE(MayFitLater(third));
+  EXPECT_THAT(third.message(), HasSubstr("quota of tenant \"a\" (at most 2 requests a minute): the "
+                                         "next request may come in 29."));
+  EXPECT_TRUE(Open("b").ok()) << "another tenant";
+  End(*first);
+  EXPECT_FALSE(Open("a").ok()) << "an end gives nothing back";
+  harness_.clock.Advance(absl::Seconds(30));
+  EXPECT_TRUE(Open("a").ok());
+  EXPECT_FALSE(Open("a").ok());
+  harness_.clock.Advance(absl::Minutes(10));
+  EXPECT_TRUE(Open("a").ok());
+  EXPECT_TRUE(Open("a").ok());
+  EXPECT_FALSE(Open("a").ok()) << "a long pause saves up no more than a minute's";
+  Set("a", {.requests_per_minute = 120});
+  EXPECT_TRUE(Open("a").ok()) << "a new quota counts at once";
+}
+
+TEST_F(QuotaTest, ARefusedRequestTakesNoneOfAMinutesAndOneThatWaitsTakesOne) {
+  Set("a", {.sequences = 1, .requests_per_minute = 2});
+  const auto first = Open("a");
+  ASSERT_TRUE(first.ok());
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(Open("a").status().message(), HasSubstr("1 are open"));
+  End(*first);
+  // A pool of 20 pages is full now, so the second one waits, and asks again and again.
+  const auto all = Open("b", 72, 4);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const auto ask = [&](const std::string& token) {
+    OpenRequest request = Asking(8, 4, worker_);
+    request.tenant = "a";
+    request.metadata.resume_token = token;
+    return harness_.coordinator->Open(request);
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(MayFitLater(ask("second").status())) << i;
+  const absl::Status third = ask("third").status();
+  EXPECT_FALSE(MayFitLater(third)) << third;
+  EXPECT_THAT(third.message(), HasSubstr("the next request may come in"));
+  End(*all);
+  const auto second = ask("second");
+  ASSERT_TRUE(second.ok()) << second.status();
+  End(*second);
+  EXPECT_FALSE(ask("second").ok()) << "it no longer waits";
+}
+
 TEST(TenantQuotas, AreBounded) {
-  TenantQuotas quotas;
+  const RealClock clock;
+  TenantQuotas quotas(&clock);
   for (size_t at = 0; at < TenantQuotas::kMost; ++at) {
     ASSERT_TRUE(quotas.Set(std::to_string(at), {.sequences = 1}).ok());
   }
