@@ -20,31 +20,46 @@ namespace {
 
 struct QuotaFlags {
   std::string tenant;
-  std::optional<uint32_t> sequences, pages;
+  std::optional<uint32_t> sequences, pages, requests_per_minute;
   bool none = false;
   ReasonFlags reason;
+
+  bool limits() const {
+    return sequences.has_value() || pages.has_value() || requests_per_minute.has_value();
+  }
 };
 
 std::string QuotaText(const QuotaFlags& flags) {
   if (flags.none) return "has no quota.";
-  std::string text = "may have at most ";
-  if (flags.sequences.has_value()) text += FormatCount(*flags.sequences, "sequence");
-  if (flags.sequences.has_value() && flags.pages.has_value()) text += " and ";
-  if (flags.pages.has_value()) text += FormatCount(*flags.pages, "page");
-  return text + " open.";
+  std::string text;
+  if (flags.sequences.has_value() || flags.pages.has_value()) {
+    text += "may have at most ";
+    if (flags.sequences.has_value()) text += FormatCount(*flags.sequences, "sequence");
+    if (flags.sequences.has_value() && flags.pages.has_value()) text += " and ";
+    if (flags.pages.has_value()) text += FormatCount(*flags.pages, "page");
+    text += " open";
+  }
+  if (flags.requests_per_minute.has_value()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", and ", "may begin at most ",
+                    FormatCount(*flags.requests_per_minute, "request"), " a minute");
+  }
+  return text + ".";
 }
 
 absl::Status SetQuota(const QuotaFlags& flags, Context& context) {
-  const bool limits = flags.sequences.has_value() || flags.pages.has_value();
-  if (limits == flags.none) {
-    return UsageError(flags.none ? "leave --sequences and --pages out with --none"
-                                 : "give --sequences, --pages or both, or --none");
+  if (flags.limits() == flags.none) {
+    return UsageError(
+        flags.none ? "leave --sequences, --pages and --requests_per_minute out with --none"
+                   : "give some of --sequences, --pages and --requests_per_minute, or --none");
   }
   const auto client = context.ConnectManager();
   if (!client.ok()) return client.status();
   folio::v1::Quota quota;
   if (flags.sequences.has_value()) quota.set_sequences(*flags.sequences);
   if (flags.pages.has_value()) quota.set_pages(*flags.pages);
+  if (flags.requests_per_minute.has_value()) {
+    quota.set_requests_per_minute(*flags.requests_per_minute);
+  }
   absl::Status set =
       client::Steering(**client).SetQuota(flags.tenant, quota, flags.reason.text, context.Call());
   if (!set.ok()) return set;
@@ -52,6 +67,9 @@ absl::Status SetQuota(const QuotaFlags& flags, Context& context) {
     nlohmann::ordered_json answer = {{"tenant", flags.tenant}, {"order", "quota"}};
     if (flags.sequences.has_value()) answer["sequences"] = *flags.sequences;
     if (flags.pages.has_value()) answer["pages"] = *flags.pages;
+    if (flags.requests_per_minute.has_value()) {
+      answer["requests_per_minute"] = *flags.requests_per_minute;
+    }
     return context.Print(answer);
   }
   context.terminal.out << (flags.tenant.empty() ? "Requests without a tenant"
@@ -79,7 +97,8 @@ absl::Status ShowTenants(Context& context) {
                {"KV", kRight},
                {"may need", kRight, kOnlyWide},
                {"most sequences", kRight, kOnlyWide},
-               {"most pages", kRight, kOnlyWide}},
+               {"most pages", kRight, kOnlyWide},
+               {"most a minute", kRight, kOnlyWide}},
               context.wide());
   for (const auto& tenant : list->tenants()) {
     const folio::v1::Quota& quota = tenant.quota();
@@ -88,7 +107,8 @@ absl::Status ShowTenants(Context& context) {
                FormatCount(tenant.held_pages()), FormatBytes(tenant.held_bytes()),
                FormatCount(tenant.needed_pages()),
                quota.has_sequences() ? FormatCount(quota.sequences()) : "-",
-               quota.has_pages() ? FormatCount(quota.pages()) : "-"});
+               quota.has_pages() ? FormatCount(quota.pages()) : "-",
+               quota.has_requests_per_minute() ? FormatCount(quota.requests_per_minute()) : "-"});
   }
   out << table.Render(context.terminal)
       << "\nWaiting are the first requests of the workers' lines. The workers keep the others.\n";
@@ -110,8 +130,9 @@ void AddQuota(CLI::App& root, Context& context) {
   auto flags = std::make_shared<QuotaFlags>();
   CLI::App* command = AddCommand(
       root, "quota",
-      "Set the most that a tenant may have open at a time, until the manager ends. A request\n"
-      "beyond it fails with RESOURCE_EXHAUSTED, and what is open stays (manager)",
+      "Set the most that a tenant may have open at a time and begin in a minute, until the\n"
+      "manager ends or its --access file changes. A request beyond it fails with\n"
+      "RESOURCE_EXHAUSTED, and what is open stays (manager)",
       "  folioctl quota batch --sequences 4 --pages 2000 --reason \"days are for chats\"\n"
       "  folioctl quota batch --none");
   command->add_option("tenant", flags->tenant, "The tenant, or \"\" for requests without one")
@@ -119,6 +140,8 @@ void AddQuota(CLI::App& root, Context& context) {
   command->add_option("--sequences", flags->sequences,
                       "Sequences that are open, parked ones and orphans included");
   command->add_option("--pages", flags->pages, "Pages that these may come to need together");
+  command->add_option("--requests_per_minute", flags->requests_per_minute,
+                      "Requests that may begin in a minute, all at once after a pause");
   command->add_flag("--none", flags->none, "Take the quota away");
   flags->reason.Add(*command);
   SetAction(command, SetQuota, flags, context);

@@ -40,9 +40,10 @@ class Steering {
                                                              uint32_t budget_tokens,
                                                              const std::string& reason,
                                                              const CallOptions& options = {});
-  // Sets the most that a tenant may have open at a time, until the manager ends. A quota without
-  // limits takes it away. It ends nothing that is open. INVALID_ARGUMENT: the name is too long.
-  // RESOURCE_EXHAUSTED: too many tenants have a quota.
+  // Sets the most that a tenant may have open at a time and begin in a minute, until the manager
+  // ends or its --access file changes. A quota without limits takes it away. It ends nothing that
+  // is open. INVALID_ARGUMENT: the name is too long, or no request may begin. RESOURCE_EXHAUSTED:
+  // too many tenants have a quota.
   absl::Status SetQuota(const std::string& tenant, const folio::v1::Quota& quota,
                         const std::string& reason, const CallOptions& options = {});
   // Has a worker take no new sequences, or all workers if the id is empty, or with `undo` ends

@@ -81,11 +81,13 @@ absl::Status GrpcServer::Listen(const GrpcServerOptions& options) {
           absl::StrCat("cannot listen on ", addresses_.back().ToString(), ": it ", kOpen));
     }
     if (options.certificate != nullptr &&
-        !options.certificate->Current()->certificate.authorities.empty()) {
+        (options.knows_callers ||
+         !options.certificate->Current()->certificate.authorities.empty())) {
       continue;
     }
     log::Warning(
-        options.open_warning,
+        options.knows_callers ? "tokens of callers are not encrypted on their way to this address"
+                              : options.open_warning,
         {{"address", addresses_.back().ToString()},
          {"fix",
           "let only clients with a certificate in (--tls_client_ca), listen on a Unix socket "

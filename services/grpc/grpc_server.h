@@ -78,6 +78,8 @@ struct GrpcServerOptions {
   int max_calls = 2048;
   // Answers of unary calls that may wait to be sent; see UnreadAnswers. No limit if 0.
   size_t max_unread_answers = 0;
+  // The services know their callers, so that reaching an address is not enough.
+  bool knows_callers = false;
   // The warning of an address that other machines may reach. A constant sentence.
   absl::string_view open_warning =
       "anybody who reaches this address can use the daemon and administrate its cache";
@@ -86,8 +88,8 @@ struct GrpcServerOptions {
 // Serves from Start until Shutdown or destruction. Thread-safe.
 class GrpcServer {
  public:
-  // Warns of each address that other machines may reach, unless clients must show a certificate or
-  // there are no `services`.
+  // Warns of each address that other machines may reach, unless clients must show a certificate,
+  // it is encrypted and callers are known, or there are no `services`.
   // FAILED_PRECONDITION if another process listens on a socket, UNAVAILABLE if an address cannot be
   // bound, INVALID_ARGUMENT if it would be plain where other machines reach it. The health service
   // then reports SERVING.

@@ -185,6 +185,9 @@ v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& s
     v1::Quota* out = tenants[name].mutable_quota();
     if (quota.sequences.has_value()) out->set_sequences(*quota.sequences);
     if (quota.pages.has_value()) out->set_pages(quota.pages->value());
+    if (quota.requests_per_minute.has_value()) {
+      out->set_requests_per_minute(*quota.requests_per_minute);
+    }
   }
   v1::ListTenantsResponse out;
   for (auto& [name, tenant] : tenants) {

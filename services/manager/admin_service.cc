@@ -35,9 +35,11 @@ grpc::Status NotAttached(uint64_t sequence) {
 }  // namespace
 
 grpc::Status AdminService::Noted(const google::protobuf::Message& request,
-                                 const grpc::ServerContext& context, grpc::Status status) {
+                                 const grpc::ServerContext& context, const access::Caller& caller,
+                                 grpc::Status status) {
   log::Debug("admin call ended", {{"request", request.GetDescriptor()->name()},
                                   {"peer", context.peer()},
+                                  {"caller", caller.name},
                                   {"result", FromGrpcStatus(status)}});
   return status;
 }

@@ -10,7 +10,9 @@
 
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
+#include "services/access/gate.h"
 #include "services/cache/tenant_quotas.h"
+#include "services/grpc/grpc_status.h"
 #include "services/manager/event_log.h"
 #include "services/manager/steering_service.h"
 #include "services/manager/worker_registry.h"
@@ -31,8 +33,8 @@ class AdminService final : public SteeringService {
 
   // Borrows all but the settings.
   AdminService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
-               const Settings& settings)
-      : SteeringService(registry, event_log, quotas, settings.steering),
+               access::Gate* gate, const Settings& settings)
+      : SteeringService(registry, event_log, quotas, gate, settings.steering),
         registry_(registry),
         event_log_(event_log),
         quotas_(quotas),
@@ -40,41 +42,41 @@ class AdminService final : public SteeringService {
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
                          v1::ListPoolsResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status ListSequences(grpc::ServerContext* context, const v1::ListSequencesRequest* request,
                              v1::ListSequencesResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status GetSequence(grpc::ServerContext* context, const v1::GetSequenceRequest* request,
                            v1::GetSequenceResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status ExplainEviction(grpc::ServerContext* context,
                                const v1::ExplainEvictionRequest* request,
                                v1::ExplainEvictionResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status GetManager(grpc::ServerContext* context, const v1::GetManagerRequest* request,
                           v1::GetManagerResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                            v1::ListWorkersResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status ListTenants(grpc::ServerContext* context, const v1::ListTenantsRequest* request,
                            v1::ListTenantsResponse* response) override {
-    return Noted(*request, *context, Answer(*request, response));
+    return Served(*request, *context, [&] { return Answer(*request, response); });
   }
   grpc::Status ListPages(grpc::ServerContext* context, const v1::ListPagesRequest* request,
                          grpc::ServerWriter<v1::ListPagesResponse>* writer) override {
-    return Noted(*request, *context, Write(*context, *request, writer));
+    return Served(*request, *context, [&] { return Write(*context, *request, writer); });
   }
   // Holds its thread until the stream ends. EventLog bounds how many do.
   grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest* request,
                            grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
-    return Noted(*request, *context, Follow(context, *request, writer));
+    return Served(*request, *context, [&] { return Follow(context, *request, writer); });
   }
 
  private:
@@ -90,9 +92,17 @@ class AdminService final : public SteeringService {
                      grpc::ServerWriter<v1::ListPagesResponse>* writer);
   grpc::Status Follow(grpc::ServerContext* context, const v1::WatchEventsRequest& request,
                       grpc::ServerWriter<v1::WatchEventsResponse>* writer);
-  // Writes a line of level debug about a call that has ended, with its peer and its result.
+  // Answers if the caller may look, and writes a line of level debug about the call.
+  template <typename Work>
+  grpc::Status Served(const google::protobuf::Message& request, const grpc::ServerContext& context,
+                      Work work) {
+    const auto caller = Admit(request, context);
+    if (!caller.ok()) return ToGrpcStatus(caller.status());
+    return Noted(request, context, *caller, work());
+  }
   static grpc::Status Noted(const google::protobuf::Message& request,
-                            const grpc::ServerContext& context, grpc::Status status);
+                            const grpc::ServerContext& context, const access::Caller& caller,
+                            grpc::Status status);
 
   const WorkerRegistry* const registry_;
   EventLog* const event_log_;

@@ -22,6 +22,7 @@ grpc::Status EndOfSession(const absl::Status& why) {
 grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
                                             const v1::DescribePoolRequest* request,
                                             v1::DescribePoolResponse* response) {
+  if (absl::Status s = gate_->AdmitLocal(*context, "DescribePool"); !s.ok()) return ToGrpcStatus(s);
   for (const DeviceState& device : registry_->pages().Devices()) {
     v1::PoolDevice* out = response->add_devices();
     out->set_uuid(device.uuid);
@@ -34,6 +35,7 @@ grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
 grpc::Status KvManagerService::Attach(grpc::ServerContext* context,
                                       const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
+  if (absl::Status s = gate_->AdmitLocal(*context, "Attach"); !s.ok()) return ToGrpcStatus(s);
   auto attached = registry_->Attach(*request, context->peer());
   if (!attached.ok()) return ToGrpcStatus(attached.status());
   *response = *std::move(attached);
@@ -52,6 +54,7 @@ bool KvManagerService::ReadHello(
 grpc::Status KvManagerService::Session(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream) {
+  if (absl::Status s = gate_->AdmitLocal(*context, "Session"); !s.ok()) return ToGrpcStatus(s);
   v1::SessionRequest request;
   if (!ReadHello(context, stream, &request)) {
     return {grpc::StatusCode::INVALID_ARGUMENT,

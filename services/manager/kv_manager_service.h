@@ -4,6 +4,7 @@
 #define FOLIO_SERVICES_MANAGER_KV_MANAGER_SERVICE_H_
 
 #include "folio/v1/kv_manager.grpc.pb.h"
+#include "services/access/gate.h"
 #include "services/base/clock.h"
 #include "services/manager/event_log.h"
 #include "services/manager/hello_watch.h"
@@ -15,13 +16,14 @@ namespace folio::manager {
 // Thread-safe.
 class KvManagerService final : public v1::KvManager::Service {
  public:
-  // `registry`, `clock` and `event_log` are borrowed. `budgets` are the operator's rules for every
-  // sequence.
+  // Borrows all but `budgets`, which are the operator's rules for every sequence. If the gate knows
+  // callers, all calls over TCP are refused.
   KvManagerService(WorkerRegistry* registry, const policy::BudgetRules& budgets, const Clock* clock,
-                   EventLog* event_log, ManagerJournal* journal = nullptr)
+                   EventLog* event_log, access::Gate* gate, ManagerJournal* journal = nullptr)
       : registry_(registry),
         budgets_(budgets),
         event_log_(event_log),
+        gate_(gate),
         journal_(journal),
         hellos_(clock, {}) {}
 
@@ -45,6 +47,7 @@ class KvManagerService final : public v1::KvManager::Service {
   WorkerRegistry* const registry_;
   const policy::BudgetRules budgets_;
   EventLog* const event_log_;
+  access::Gate* const gate_;
   ManagerJournal* const journal_;  // null without one
   HelloWatch hellos_;
 };

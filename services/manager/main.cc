@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "services/access/access_flag.h"
 #include "services/base/clock.h"
 #include "services/manager/flags.h"
 #include "services/manager/memory/device_memory.h"
@@ -110,6 +111,12 @@ int Run() {
     folio::log::Error("cannot start", {{"reason", status}});
     return 1;
   }
+  auto access = folio::access::OpenAccess();
+  if (!access.ok()) {
+    folio::log::Error("cannot start", {{"reason", access.status()}});
+    return 1;
+  }
+  flags->server.access = *std::move(access);
   auto server = folio::manager::Server::Start(flags->server);
   if (!server.ok()) {
     folio::log::Error("cannot start", {{"reason", server.status()}});

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "services/access/access_metrics.h"
 #include "services/cache/inspector.h"
 #include "services/manager/pool_metrics.h"
 #include "services/metrics/connection_metrics.h"
@@ -46,6 +47,8 @@ absl::StatusOr<std::unique_ptr<ManagerJournal>> OpenJournal(const std::string& p
 Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
                Recovered* recovered)
     : quotas_(options.clock),
+      access_quotas_(options.access, &quotas_),
+      gate_(options.access),
       journal_(std::move(journal)),
       registry_({.pages = options.pages,
                  .pool_size = options.pool_size,
@@ -58,9 +61,9 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> jou
                  .quotas = &quotas_,
                  .journal = journal_.get(),
                  .recovered = recovered}),
-      kv_manager_(&registry_, options.budgets, options.clock, &event_log_, journal_.get()),
+      kv_manager_(&registry_, options.budgets, options.clock, &event_log_, &gate_, journal_.get()),
       admin_(
-          &registry_, &event_log_, &quotas_,
+          &registry_, &event_log_, &quotas_, &gate_,
           {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering}),
       connections_(options.max_connections),
       admin_connections_(kMaxAdminConnections),
@@ -75,6 +78,7 @@ absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inher
     grpc.certificate = *std::move(certificate);
   }
   grpc.insecure_tcp = options.insecure_tcp;
+  grpc.knows_callers = gate_.knows_callers();
   grpc.listen = options.listen;
   grpc.services = {&kv_manager_};
   grpc.health_names = {v1::KvManager::service_full_name()};
@@ -121,6 +125,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
   std::unique_ptr<Server> server(
       new Server(options, std::move(journal), recovered.has_value() ? &*recovered : nullptr));
+  server->access_quotas_.Apply();
   InheritedSockets none;
   InheritedSockets& inherited = options.inherited == nullptr ? none : *options.inherited;
   auto export_socket = ExportSocket::Start(options.export_socket, inherited, &server->registry_);
@@ -132,7 +137,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     auto metrics = metrics::MetricsServer::Start(
         options.metrics_listen, "folio-manager",
         {server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_),
-         std::make_shared<metrics::ConnectionMetrics>(&server->connections_)});
+         std::make_shared<metrics::ConnectionMetrics>(&server->connections_),
+         std::make_shared<access::AccessMetrics>(&server->gate_)});
     if (!metrics.ok()) return metrics.status();
     server->metrics_ = *std::move(metrics);
   }
@@ -174,6 +180,7 @@ void Server::ExpiryLoop(absl::Duration period) {
   while (!stop_.WaitFor(period)) {
     registry_.ExpireLeases();
     kv_manager_.EndMuteSessions();
+    access_quotas_.Apply();
     expiry_watch_.OnTurn();
   }
 }

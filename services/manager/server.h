@@ -13,11 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "services/access/access_list.h"
+#include "services/access/gate.h"
 #include "services/base/clock.h"
 #include "services/base/steady_wait.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_server.h"
 #include "services/grpc/health_server.h"
+#include "services/manager/access_quotas.h"
 #include "services/manager/admin_service.h"
 #include "services/manager/event_log.h"
 #include "services/manager/event_metrics.h"
@@ -55,6 +58,7 @@ struct ServerOptions {
   const Clock* clock = nullptr;                             // borrowed, for leases
   policy::BudgetRules budgets;
   bool steering = true;                          // operators may change something
+  std::shared_ptr<access::AccessList> access;    // the callers; null if every one may call
   int max_connections = kDefaultMaxConnections;  // on all addresses of `listen` together
 };
 
@@ -96,6 +100,8 @@ class Server {
   EventMetrics events_;
   EventLog event_log_;
   cache::TenantQuotas quotas_;
+  AccessQuotas access_quotas_;  // used by Start, and then by the thread that ends leases
+  access::Gate gate_;
   const std::unique_ptr<ManagerJournal> journal_;  // null without a state directory
   WorkerRegistry registry_;
   KvManagerService kv_manager_;

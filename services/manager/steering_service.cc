@@ -9,28 +9,55 @@
 #include "services/cache/steering.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
+#include "services/manager/admin_needs.h"
 #include "services/manager/cache_options.h"
 #include "services/manager/text_size.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 
 namespace folio::manager {
+namespace {
 
-absl::Status SteeringService::MayOrder(const std::string& reason) const {
+constexpr uint32_t kMostRequestsPerMinute = 1'000'000;
+
+absl::Status CheckRate(uint32_t per_minute) {
+  if (per_minute > 0 && per_minute <= kMostRequestsPerMinute) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("quota.requests_per_minute: is ", per_minute,
+                                                 "; give a number from 1 to ",
+                                                 kMostRequestsPerMinute));
+}
+
+}  // namespace
+
+absl::StatusOr<access::Caller> SteeringService::Admit(const google::protobuf::Message& request,
+                                                      const grpc::ServerContext& context) const {
+  const AdminCall call = AdminCallOf(request);
+  return gate_->Admit(context, call.name, call.need);
+}
+
+template <typename Request>
+absl::StatusOr<std::string> SteeringService::MayOrder(const Request& request,
+                                                      const grpc::ServerContext& context) const {
+  auto caller = Admit(request, context);
+  if (!caller.ok()) return caller.status();
   if (!enabled_) {
     return absl::PermissionDeniedError(
         "the manager was started with --steering=false, so operators may look and change nothing");
   }
-  return CheckTextSize("reason", reason, kMaxLabelBytes);
+  absl::Status status = CheckTextSize("reason", request.reason(), kMaxLabelBytes);
+  if (!status.ok()) return status;
+  return std::move(caller->name);
 }
 
-absl::StatusOr<std::shared_ptr<const Pool>> SteeringService::PoolFor(
-    uint64_t sequence, const std::string& reason) const {
-  if (absl::Status status = MayOrder(reason); !status.ok()) return status;
+template <typename Request>
+absl::StatusOr<SteeringService::OrderForPool> SteeringService::PoolFor(
+    const Request& request, const grpc::ServerContext& context) const {
+  auto caller = MayOrder(request, context);
+  if (!caller.ok()) return caller.status();
   std::shared_ptr<const Pool> pool = registry_->pool();
-  if (pool != nullptr) return pool;
+  if (pool != nullptr) return OrderForPool{*std::move(caller), std::move(pool)};
   return absl::NotFoundError(
-      absl::StrCat("sequence ", sequence, " is not open: no worker has attached"));
+      absl::StrCat("sequence ", request.sequence_id(), " is not open: no worker has attached"));
 }
 
 absl::StatusOr<WorkerReport> SteeringService::FindWorker(const std::string& worker_id) const {
@@ -42,68 +69,70 @@ absl::StatusOr<WorkerReport> SteeringService::FindWorker(const std::string& work
       absl::StrCat("worker_id: there is no worker \"", worker_id, "\"; ListWorkers has them"));
 }
 
-void SteeringService::Note(Event event, const char* what, const std::string& reason,
-                           const grpc::ServerContext& context) const {
+void SteeringService::Note(Event event, const char* what, const Order& order) const {
   std::string target = event.worker.has_value() ? WorkerName(*event.worker) : "all workers";
   if (event.sequence.has_value()) target = absl::StrCat("sequence ", event.sequence->value());
-  log::Warning(what, {{"target", target}, {"reason", reason}, {"peer", context.peer()}});
-  if (!reason.empty()) event.text = reason;
+  log::Warning(what, {{"target", target},
+                      {"reason", order.reason},
+                      {"peer", order.context.peer()},
+                      {"caller", order.caller}});
+  if (!order.reason.empty()) event.text = order.reason;
   if (event_log_ != nullptr) event_log_->Append(std::move(event));
 }
 
 grpc::Status SteeringService::CloseSequence(grpc::ServerContext* context,
                                             const v1::CloseSequenceRequest* request,
                                             v1::CloseSequenceResponse* response) {
-  const auto pool = PoolFor(request->sequence_id(), request->reason());
-  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const auto order = PoolFor(*request, *context);
+  if (!order.ok()) return ToGrpcStatus(order.status());
   const SequenceId id(request->sequence_id());
   std::string why = "an operator has ended the sequence";
   if (!request->reason().empty()) absl::StrAppend(&why, ": ", request->reason());
-  const auto worker = cache::Steering((*pool)->coordinator()).Close(id, std::move(why));
+  const auto worker = cache::Steering(order->pool->coordinator()).Close(id, std::move(why));
   if (!worker.ok()) return ToGrpcStatus(worker.status());
   Note({.kind = EventKind::kCloseOrdered, .worker = *worker, .sequence = id},
-       "an operator ends a sequence", request->reason(), *context);
+       "an operator ends a sequence", {request->reason(), order->caller, *context});
   return grpc::Status::OK;
 }
 
 grpc::Status SteeringService::ParkSequence(grpc::ServerContext* context,
                                            const v1::ParkSequenceRequest* request,
                                            v1::ParkSequenceResponse* response) {
-  const auto pool = PoolFor(request->sequence_id(), request->reason());
-  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const auto order = PoolFor(*request, *context);
+  if (!order.ok()) return ToGrpcStatus(order.status());
   const SequenceId id(request->sequence_id());
-  const auto worker = cache::Steering((*pool)->coordinator()).Park(id);
+  const auto worker = cache::Steering(order->pool->coordinator()).Park(id);
   if (!worker.ok()) return ToGrpcStatus(worker.status());
   Note({.kind = EventKind::kParkOrdered, .worker = *worker, .sequence = id},
-       "an operator parks a sequence", request->reason(), *context);
+       "an operator parks a sequence", {request->reason(), order->caller, *context});
   return grpc::Status::OK;
 }
 
 grpc::Status SteeringService::PinSequence(grpc::ServerContext* context,
                                           const v1::PinSequenceRequest* request,
                                           v1::PinSequenceResponse* response) {
-  const auto pool = PoolFor(request->sequence_id(), request->reason());
-  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const auto order = PoolFor(*request, *context);
+  if (!order.ok()) return ToGrpcStatus(order.status());
   const SequenceId id(request->sequence_id());
-  cache::Steering steering((*pool)->coordinator());
+  cache::Steering steering(order->pool->coordinator());
   const auto worker = request->undo() ? steering.Unpin(id) : steering.Pin(id);
   if (!worker.ok()) return ToGrpcStatus(worker.status());
   const EventKind kind =
       request->undo() ? EventKind::kSequenceUnpinned : EventKind::kSequencePinned;
   Note({.kind = kind, .worker = *worker, .sequence = id},
        request->undo() ? "an operator unpins a sequence" : "an operator pins a sequence",
-       request->reason(), *context);
+       {request->reason(), order->caller, *context});
   return grpc::Status::OK;
 }
 
 grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
                                           const v1::LowerBudgetRequest* request,
                                           v1::LowerBudgetResponse* response) {
-  const auto pool = PoolFor(request->sequence_id(), request->reason());
-  if (!pool.ok()) return ToGrpcStatus(pool.status());
+  const auto order = PoolFor(*request, *context);
+  if (!order.ok()) return ToGrpcStatus(order.status());
   const SequenceId id(request->sequence_id());
-  const auto lowered =
-      cache::Steering((*pool)->coordinator()).LowerBudget(id, TokenCount(request->budget_tokens()));
+  const auto lowered = cache::Steering(order->pool->coordinator())
+                           .LowerBudget(id, TokenCount(request->budget_tokens()));
   if (!lowered.ok()) return ToGrpcStatus(lowered.status());
   *response->mutable_cache() = CacheConfigToProto(lowered->cache);
   response->set_pages_over_budget(lowered->over.value());
@@ -112,14 +141,15 @@ grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
         .sequence = id,
         .pages = lowered->over,
         .tokens = lowered->cache.budget},
-       "an operator lowers the budget of a sequence", request->reason(), *context);
+       "an operator lowers the budget of a sequence", {request->reason(), order->caller, *context});
   return grpc::Status::OK;
 }
 
 grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
                                        const v1::SetQuotaRequest* request,
                                        v1::SetQuotaResponse* response) {
-  absl::Status status = MayOrder(request->reason());
+  const auto caller = MayOrder(*request, *context);
+  absl::Status status = caller.status();
   status.Update(CheckTextSize("tenant", request->tenant(), kMaxTenantBytes));
   if (!status.ok()) return ToGrpcStatus(status);
   if (!request->has_quota()) {
@@ -129,13 +159,18 @@ grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
   cache::Quota quota;
   if (request->quota().has_sequences()) quota.sequences = request->quota().sequences();
   if (request->quota().has_pages()) quota.pages = PageCount(request->quota().pages());
+  if (request->quota().has_requests_per_minute()) {
+    quota.requests_per_minute = request->quota().requests_per_minute();
+    if (absl::Status s = CheckRate(*quota.requests_per_minute); !s.ok()) return ToGrpcStatus(s);
+  }
   status = quotas_->Set(request->tenant(), quota);
   if (!status.ok()) return ToGrpcStatus(status);
   const std::string set = cache::QuotaText(quota);
   log::Warning("an operator sets a quota", {{"tenant", request->tenant()},
                                             {"quota", set},
                                             {"reason", request->reason()},
-                                            {"peer", context->peer()}});
+                                            {"peer", context->peer()},
+                                            {"caller", *caller}});
   Event event = {.kind = EventKind::kQuotaSet, .label = request->tenant(), .text = set};
   if (!request->reason().empty()) absl::StrAppend(&*event.text, ": ", request->reason());
   if (event_log_ != nullptr) event_log_->Append(std::move(event));
@@ -144,7 +179,8 @@ grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
 
 grpc::Status SteeringService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                                     v1::DrainResponse* response) {
-  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   Event event = {.kind = request->undo() ? EventKind::kDrainUndone : EventKind::kDrainOrdered};
   if (request->worker_id().empty()) {
     registry_->drains().Order(!request->undo());
@@ -161,14 +197,15 @@ grpc::Status SteeringService::Drain(grpc::ServerContext* context, const v1::Drai
   }
   response->set_sequences(registry_->RunningSequences(event.worker));
   Note(std::move(event), request->undo() ? "an operator ends a drain" : "an operator drains",
-       request->reason(), *context);
+       {request->reason(), *caller, *context});
   return grpc::Status::OK;
 }
 
 grpc::Status SteeringService::ReleaseQuarantine(grpc::ServerContext* context,
                                                 const v1::ReleaseQuarantineRequest* request,
                                                 v1::ReleaseQuarantineResponse* response) {
-  if (absl::Status status = MayOrder(request->reason()); !status.ok()) return ToGrpcStatus(status);
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   if (!request->process_has_ended()) {
     return ToGrpcStatus(absl::InvalidArgumentError(
         "process_has_ended: must be true, because a process that still runs would damage the "
@@ -183,7 +220,7 @@ grpc::Status SteeringService::ReleaseQuarantine(grpc::ServerContext* context,
         .worker = worker->id,
         .worker_name = worker->name,
         .freed_pages = *freed},
-       "an operator releases the quarantine of a worker", request->reason(), *context);
+       "an operator releases the quarantine of a worker", {request->reason(), *caller, *context});
   return grpc::Status::OK;
 }
 

@@ -6,12 +6,15 @@
 #ifndef FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
 #define FOLIO_SERVICES_MANAGER_STEERING_SERVICE_H_
 
+#include <google/protobuf/message.h>
+
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "folio/v1/admin.grpc.pb.h"
+#include "services/access/gate.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/manager/event_log.h"
 #include "services/manager/pool.h"
@@ -23,8 +26,12 @@ class SteeringService : public v1::Admin::Service {
  public:
   // Borrows all. Without `enabled` all calls are refused.
   SteeringService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
-                  bool enabled)
-      : registry_(registry), event_log_(event_log), quotas_(quotas), enabled_(enabled) {}
+                  access::Gate* gate, bool enabled)
+      : registry_(registry),
+        event_log_(event_log),
+        quotas_(quotas),
+        gate_(gate),
+        enabled_(enabled) {}
 
   grpc::Status CloseSequence(grpc::ServerContext* context, const v1::CloseSequenceRequest* request,
                              v1::CloseSequenceResponse* response) override;
@@ -44,21 +51,41 @@ class SteeringService : public v1::Admin::Service {
 
   bool enabled() const { return enabled_; }
 
+ protected:
+  // The caller of the call that has this request, if it has the right that the call needs. Errors
+  // as of Gate::Admit.
+  absl::StatusOr<access::Caller> Admit(const google::protobuf::Message& request,
+                                       const grpc::ServerContext& context) const;
+
  private:
-  // PERMISSION_DENIED or INVALID_ARGUMENT, as all these calls have them.
-  absl::Status MayOrder(const std::string& reason) const;
+  // An order as event and log tell it. Borrows all.
+  struct Order {
+    const std::string& reason;
+    const std::string& caller;
+    const grpc::ServerContext& context;
+  };
+  struct OrderForPool {
+    std::string caller;
+    std::shared_ptr<const Pool> pool;
+  };
+  // The caller's name. UNAUTHENTICATED, PERMISSION_DENIED or INVALID_ARGUMENT, as all these calls
+  // have them.
+  template <typename Request>
+  absl::StatusOr<std::string> MayOrder(const Request& request,
+                                       const grpc::ServerContext& context) const;
   // The same, and the pool. NOT_FOUND: there is none, so the sequence is not open.
-  absl::StatusOr<std::shared_ptr<const Pool>> PoolFor(uint64_t sequence,
-                                                      const std::string& reason) const;
+  template <typename Request>
+  absl::StatusOr<OrderForPool> PoolFor(const Request& request,
+                                       const grpc::ServerContext& context) const;
   // The worker of this name, as the registry reports it. NOT_FOUND names the field.
   absl::StatusOr<WorkerReport> FindWorker(const std::string& worker_id) const;
   // Leaves the event and the line.
-  void Note(Event event, const char* what, const std::string& reason,
-            const grpc::ServerContext& context) const;
+  void Note(Event event, const char* what, const Order& order) const;
 
   WorkerRegistry* const registry_;
   EventLog* const event_log_;
   cache::TenantQuotas* const quotas_;
+  access::Gate* const gate_;
   const bool enabled_;
 };
 

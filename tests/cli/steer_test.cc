@@ -52,6 +52,13 @@ TEST(Steer, AQuotaNamesTheTenantAndItsLimits) {
                   "\"days\"",
                   "SetQuotaRequest quota { sequences: 1 }",
                   "SetQuotaRequest tenant: \"batch\" quota { }"));
+  const CliResult rate = Folioctl({"quota", "batch", "--requests_per_minute", "60", "--pages", "9",
+                                   "--address", admin.address()});
+  EXPECT_EQ(rate.out,
+            "Tenant \"batch\" may have at most 9 pages open, and may begin at most 60 requests a "
+            "minute.\n");
+  EXPECT_EQ(admin.orders().back(),
+            "SetQuotaRequest tenant: \"batch\" quota { pages: 9 requests_per_minute: 60 }");
   EXPECT_EQ(
       Folioctl({"quota", "batch", "--pages", "0", "--output", "yaml", "--address", admin.address()})
           .out,

@@ -13,8 +13,9 @@ from test_layout import ROOT
 from test_links import programs as targets
 
 # Where a program's flags are declared: its own room, and rooms that several programs share.
-DAEMONS = {"folio-manager": ("services/manager", "services/grpc", "services/runtime", "services/metrics"),
-           "folio-worker": ("services/worker", "services/grpc", "services/runtime", "services/metrics", "services/tracing"),
+DAEMONS = {"folio-manager": ("services/manager", "services/access", "services/grpc", "services/runtime", "services/metrics"),
+           "folio-worker": ("services/worker", "services/access", "services/grpc", "services/runtime", "services/metrics",
+                            "services/tracing"),
            "folio-gateway": ("services/gateway", "services/runtime", "services/metrics", "services/tracing"),
            "folio_bench": ("tests/bench",)}
 # The same for Python programs, beside their own folder.

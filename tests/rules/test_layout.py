@@ -59,7 +59,7 @@ MAY_INCLUDE = {
                                    "services/gateway/console"},
     "services/manager/journal": SERVICE,
     "services/manager/memory": SERVICE,
-    "services/manager": SERVICE | {"services/tls", "services/grpc", "services/metrics", "services/policy", "services/cache",
+    "services/manager": SERVICE | {"services/access", "services/tls", "services/grpc", "services/metrics", "services/policy", "services/cache",
                                    "services/wire", "services/manager/journal", "services/manager/memory", "proto"},
     "services/worker/link": {"services/base", "services/runtime", "services/wire", "services/grpc", "proto", "grpc"},
     # Of services/wire, only headers without Protobuf: see MAY_NOT_REACH.

@@ -166,10 +166,11 @@ class SequenceInfo:
 @of("Quota")
 @dataclass(frozen=True)
 class Quota:
-    """The most that a tenant may have open at a time. Without a number there is none."""
+    """The most that a tenant may have open at a time, and begin in a minute. Without a number there is none."""
 
     sequences: int | None
     pages: int | None
+    requests_per_minute: int | None = None
 
 
 @of("Tenant")

@@ -64,16 +64,20 @@ class SteeringCalls:
         *,
         sequences: int | None = None,
         pages: int | None = None,
+        requests_per_minute: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Sets the most that a tenant may have open at a time, until the manager ends: so many sequences, and so many
-        pages that these may come to hold together. Without either, the quota is taken away. It
-        ends nothing that is open, and a request beyond it raises `ResourceExhausted`. Raises `InvalidArgument` if the name is too long."""
+        """Sets the most that a tenant may have, until the manager ends or its --access file changes: so many sequences open at
+        a time, so many pages that these may come to hold together, and so many requests that begin in a minute, all at once
+        after a pause. Without any of them the quota is taken away. It ends nothing that is open, and a request beyond it raises `ResourceExhausted`. Raises `InvalidArgument` if the name is too long."""
         quota = admin_pb2.Quota()
         if sequences is not None:
             quota.sequences = checks.integer("sequences", sequences, most=checks.UINT32)
         if pages is not None:
             quota.pages = checks.integer("pages", pages, most=checks.UINT32)
+        if requests_per_minute is not None:
+            rate = checks.integer("requests_per_minute", requests_per_minute, least=1, most=1_000_000)
+            quota.requests_per_minute = rate
         request = admin_pb2.SetQuotaRequest(tenant=tenant, quota=quota, reason=reason)
         self._manager.call("SetQuota", request, self._seconds(timeout))
 
