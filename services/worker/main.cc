@@ -9,6 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "services/access/access_flag.h"
+#include "services/access/access_metrics.h"
+#include "services/access/gate.h"
 #include "services/base/steady_time.h"
 #include "services/grpc/grpc_log.h"
 #include "services/grpc/grpc_server.h"
@@ -149,11 +152,12 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
                               {service.metrics().registry(),
                                std::make_shared<folio::worker::ServingMetrics>(name, &serving),
                                std::make_shared<folio::metrics::ConnectionMetrics>(connections),
-                               std::make_shared<folio::tracing::TraceMetrics>(tracer)});
+                               std::make_shared<folio::tracing::TraceMetrics>(tracer),
+                               std::make_shared<folio::access::AccessMetrics>(service.gate())});
 }
 
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,
-          std::shared_ptr<folio::CertificateFiles> certificate,
+          std::shared_ptr<folio::CertificateFiles> certificate, folio::access::Gate& gate,
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue(flags.max_queue);
   Serving serving(flags.serving, &model, &queue, group);
@@ -162,11 +166,11 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
       .vocab = model.config().vocab,
       .context = model.config().context,
       .special_tokens_in_chat = flags.special_tokens_in_chat};
-  folio::worker::AccessLog access_log;
-  if (flags.access_log) access_log = folio::worker::WriteAccessLine;
+  const auto access_log = flags.access_log ? folio::worker::WriteAccessLine : nullptr;
   const auto tracer = folio::tracing::Tracer::Start(flags.traces, "folio-worker");
   folio::worker::InferenceService service(limits, model.description(), &queue,
-                                          flags.slow_client_timeout, access_log, tracer.get());
+                                          flags.slow_client_timeout, access_log, tracer.get(),
+                                          &gate);
   folio::ConnectionLimit connections(flags.max_connections);
   const auto metrics = StartMetrics(flags, model, serving, service, &connections, tracer.get());
   if (!metrics.ok()) return Fail(metrics.status());
@@ -183,6 +187,7 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
   server_options.listen = flags.listen;
   server_options.certificate = std::move(certificate);
   server_options.insecure_tcp = flags.insecure_tcp;
+  server_options.knows_callers = gate.knows_callers();
   server_options.services = {&service};
   server_options.max_receive_bytes = static_cast<int>(
       std::min<size_t>(folio::worker::MaxRequestBytes(limits), std::numeric_limits<int>::max()));
@@ -245,6 +250,9 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (!opened.ok()) return Fail(opened.status());
     certificate = *std::move(opened);
   }
+  auto access = folio::access::OpenAccess();
+  if (!access.ok()) return Fail(access.status());
+  folio::access::Gate gate(*std::move(access));
   absl::StatusOr<std::unique_ptr<Gpu>> gpu = nullptr;
   std::unique_ptr<folio::worker::RankLeader> ranks;  // destroyed after the model
   if (flags.group.self.ranks > 1) {
@@ -264,7 +272,7 @@ int RunAsLeader(const WorkerFlags& flags, folio::TerminationSignals& signals) {
     if (!status.ok()) return Fail(status);
   }
   return Serve(flags, **model, ranks == nullptr ? nullptr : ranks->group(), std::move(certificate),
-               signals);
+               gate, signals);
 }
 
 int Run() {

@@ -65,7 +65,7 @@ MAY_INCLUDE = {
     # Of services/wire, only headers without Protobuf: see MAY_NOT_REACH.
     "services/worker/engine": {"services/base", "services/text", "services/wire", "services/model/executor",
                                "services/model/tokenizer", "services/worker/link", *KERNELS},
-    "services/worker/rpc": {"services/base", "services/metrics", "services/tracing", "services/text", "services/grpc", "services/wire",
+    "services/worker/rpc": {"services/base", "services/access", "services/metrics", "services/tracing", "services/text", "services/grpc", "services/wire",
                             "services/model/tokenizer", "services/worker/engine", "proto", "grpc"},
     "services/worker/device": MODEL | {"kernels/cpu", "kernels/threads", "kernels/cuda", "kernels/cuda/runtime", "services/model/cpu",
                                        "services/model/cuda", "services/model/tokenizer", "proto"},
@@ -73,7 +73,7 @@ MAY_INCLUDE = {
                                                  "proto", "grpc"},
     "services/worker/ranks": {"services/base", "services/runtime", "services/collective", "services/model/tp", "services/worker/device",
                               "services/worker/pool", "proto"},
-    "services/worker": SERVICE | {"services/tls", "services/grpc", "services/metrics", "services/tracing", "services/worker/device",
+    "services/worker": SERVICE | {"services/access", "services/tls", "services/grpc", "services/metrics", "services/tracing", "services/worker/device",
                                   "services/worker/engine", "services/worker/link", "services/worker/pool", "services/worker/ranks",
                                   "services/worker/rpc", "kernels/threads", "grpc"},
 }

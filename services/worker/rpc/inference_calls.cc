@@ -75,6 +75,7 @@ void GenerateCall::OnEvent(Event event) {
 }
 
 void GenerateCall::OnEnd(absl::Status status) {
+  if (!status.ok() && refused_) refused_(status);
   recorder_.OnEnd(status);
   access_.OnEnd(status);
   {
@@ -180,6 +181,7 @@ void ScoreCall::OnEvent(Event event) {
 }
 
 void ScoreCall::OnEnd(absl::Status status) {
+  if (!status.ok() && refused_) refused_(status);
   recorder_.OnEnd(status);
   access_.OnEnd(status);
   access_.OnAnswer();

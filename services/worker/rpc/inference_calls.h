@@ -6,8 +6,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -27,6 +29,9 @@ namespace folio::worker {
 
 // Whether the client of a cancelled call gave up, or its deadline passed.
 CloseReason WhyCancelled(SteadyTime deadline);
+
+// Hears why a call is refused, once.
+using RefusalNote = std::function<void(const absl::Status&)>;
 
 // PendingRequest is a call's request on its way to the step loop. The client may give it up before
 // it is checked. Thread-safe.
@@ -65,6 +70,8 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
   GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue, SlowClients* slow_clients,
                WriteStarter* writes, const RequestRecorder& recorder, AccessEntry access);
 
+  // Tells `note` how the call ends if it does not end well. Before Begin.
+  void OnRefusal(RefusalNote note) { refused_ = std::move(note); }
   // Once, from any thread. Ends the call if the request is not OK. The call may be gone afterwards.
   void Begin(absl::StatusOr<SequenceRequest> request);
 
@@ -87,6 +94,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
   // Both are used by the step loop, or before it has the request, and `access_` after gRPC's end.
   RequestRecorder recorder_;
   AccessEntry access_;
+  RefusalNote refused_;  // empty unless it was set
   PendingRequest pending_;
 
   SlowClients::Watch slow_;
@@ -108,7 +116,8 @@ class ScoreCall final : public UnaryCall, public ResultSink {
             const RequestRecorder& recorder, AccessEntry access,
             folio::v1::ScoreResponse* response);
 
-  // As GenerateCall::Begin.
+  // Both as GenerateCall's.
+  void OnRefusal(RefusalNote note) { refused_ = std::move(note); }
   void Begin(absl::StatusOr<SequenceRequest> request);
 
   void OnEvent(Event event) override;
@@ -122,6 +131,7 @@ class ScoreCall final : public UnaryCall, public ResultSink {
   folio::v1::ScoreResponse* const response_;
   RequestRecorder recorder_;
   AccessEntry access_;
+  RefusalNote refused_;  // empty unless it was set
   PendingRequest pending_;
   // The answer was on its way, and the call ended before the client had it.
   std::atomic<bool> answered_ = false;
