@@ -114,7 +114,7 @@ int Run(const std::vector<std::string>& arguments, Terminal& terminal) {
         AddSequences,  AddSequence,   AddTenants, AddQuota,  AddExplain,       AddWorkers,
         AddLeases,     AddQuarantine, AddEvents,  AddClose,  AddPark,          AddPin,
         AddEvict,      AddDrain,      AddHealth,  AddDoctor, AddSupportBundle, AddConfig,
-        AddCompletion, AddMan}) {
+        AddToken,      AddCompletion, AddMan}) {
     add(app, context);
   }
 

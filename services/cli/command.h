@@ -47,6 +47,8 @@ struct Context {
   }
   std::string WorkerAddress() const;
   std::string ManagerAddress() const;
+  // The token of calls, by the first place that has one.
+  TokenSettings Token() const;
   // How to connect to either. A usage error if $FOLIO_TLS or the context's "tls" is neither true
   // nor false.
   absl::StatusOr<client::ConnectOptions> Connection() const;
@@ -101,6 +103,7 @@ void AddHealth(CLI::App& root, Context& context);
 void AddDoctor(CLI::App& root, Context& context);
 void AddSupportBundle(CLI::App& root, Context& context);
 void AddConfig(CLI::App& root, Context& context);
+void AddToken(CLI::App& root, Context& context);
 void AddCompletion(CLI::App& root, Context& context);
 void AddMan(CLI::App& root, Context& context);
 

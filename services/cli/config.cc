@@ -26,7 +26,7 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 std::string TlsOf(const NamedContext& one) {
   if (one.tls == "false") return "-";
   if (!one.tls_ca.empty()) return one.tls_ca;
-  return one.says_something() ? "system" : "-";
+  return one.encrypts() ? "system" : "-";
 }
 
 // A context is of use from every folder.
@@ -36,9 +36,9 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.string();
 }
 
-// Takes the flags that encrypt the connections of other commands. An empty one takes the setting
+// Takes the flags for the connections of other commands. An empty one takes the setting
 // away.
-void KeepTls(const TlsFlags& flags, NamedContext* one) {
+void KeepConnection(const TlsFlags& flags, NamedContext* one) {
   if (!flags.tls.empty()) one->tls = flags.tls;
   const auto keep_file = [](const std::optional<std::string>& given, std::string* kept) {
     if (given.has_value()) *kept = given->empty() ? "" : Absolute(*given);
@@ -47,6 +47,11 @@ void KeepTls(const TlsFlags& flags, NamedContext* one) {
   keep_file(flags.tls_cert, &one->tls_cert);
   keep_file(flags.tls_key, &one->tls_key);
   if (flags.tls_server_name.has_value()) one->tls_server_name = *flags.tls_server_name;
+  // A context has one of these two.
+  if (flags.token.has_value() || flags.token_file.has_value())
+    one->token = flags.token.value_or("");
+  if (flags.token.has_value()) one->token_file.clear();
+  keep_file(flags.token_file, &one->token_file);
 }
 
 absl::Status View(Context& context) {
@@ -108,7 +113,7 @@ absl::Status SetContext(const ContextFlags& flags, Context& context) {
   if (flags.worker.has_value()) one.worker = *flags.worker;
   if (flags.manager.has_value()) one.manager = *flags.manager;
   if (flags.timeout.has_value()) one.timeout = *flags.timeout;
-  KeepTls(context.tls, &one);
+  KeepConnection(context.tls, &one);
   // The first one is meant to be used.
   if (file->contexts.size() == 1) file->current = flags.name;
   if (absl::Status status = file->Write(); !status.ok()) return status;
@@ -154,7 +159,8 @@ void AddConfig(CLI::App& root, Context& context) {
   CLI::App* config = AddCommand(
       root, "config",
       "Named contexts, which hold the addresses of a worker and a manager, and the flags\n"
-      "--tls and --tls_* that are given with set-context. They are in $FOLIO_CONFIG, or in\n"
+      "--tls, --tls_* and --token* that are given with set-context. They are in $FOLIO_CONFIG, or "
+      "in\n"
       "folio/config.json of $XDG_CONFIG_HOME or ~/.config",
       "  folioctl config set-context lab --worker 10.0.0.7:7001 --manager 10.0.0.7:7006\n"
       "  folioctl config use-context lab\n"

@@ -59,6 +59,11 @@ void TlsFlags::Add(CLI::App& app) {
   app.add_option("--tls_server_name", tls_server_name,
                  "Name in the server's certificate, if it is not the host of the address.\n"
                  "Default: $FOLIO_TLS_SERVER_NAME");
+  app.add_option("--token", token,
+                 "Token of calls to a worker or a manager with --access. Default: $FOLIO_TOKEN.\n"
+                 "Other users of the machine can see a flag, so prefer the next one");
+  app.add_option("--token_file", token_file,
+                 "File with the token alone. Default: $FOLIO_TOKEN_FILE. Both may be in a context");
 }
 
 std::string Context::WorkerAddress() const {
@@ -69,9 +74,21 @@ std::string Context::ManagerAddress() const {
   return Address(*this, named.manager, "FOLIO_MANAGER_ADDRESS", DefaultManagerAddress());
 }
 
+TokenSettings Context::Token() const {
+  const TokenSettings flags = {tls.token.value_or(""), tls.token_file.value_or("")};
+  const TokenSettings variables = {Environment("FOLIO_TOKEN"), Environment("FOLIO_TOKEN_FILE")};
+  if (flags.says_something()) return flags;
+  const TokenSettings& context = named;
+  if (named_by_flag && context.says_something()) return context;
+  return variables.says_something() ? variables : context;
+}
+
 absl::StatusOr<client::ConnectOptions> Context::Connection() const {
   client::ConnectOptions options;
   options.timeout = std::min(options.timeout, timeout);
+  const TokenSettings said = Token();
+  options.token = said.token;
+  options.token_file = said.token_file;
   std::vector<TlsSettings> places = {FromFlags(tls), FromEnvironment()};
   places.insert(places.begin() + (named_by_flag ? 1 : 2), named);
   const auto first = std::find_if(places.begin(), places.end(),

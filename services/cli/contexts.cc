@@ -25,15 +25,16 @@ struct Setting {
   const char* name;
   std::string NamedContext::*value;
 };
-constexpr std::array<Setting, 8> kSettings = {
-    {{"worker", &NamedContext::worker},
-     {"manager", &NamedContext::manager},
-     {"timeout", &NamedContext::timeout},
-     {"tls", &NamedContext::tls},
-     {"tls_ca", &NamedContext::tls_ca},
-     {"tls_cert", &NamedContext::tls_cert},
-     {"tls_key", &NamedContext::tls_key},
-     {"tls_server_name", &NamedContext::tls_server_name}}};
+constexpr std::array<Setting, 10> kSettings = {{{"worker", &NamedContext::worker},
+                                                {"manager", &NamedContext::manager},
+                                                {"timeout", &NamedContext::timeout},
+                                                {"tls", &NamedContext::tls},
+                                                {"tls_ca", &NamedContext::tls_ca},
+                                                {"tls_cert", &NamedContext::tls_cert},
+                                                {"tls_key", &NamedContext::tls_key},
+                                                {"tls_server_name", &NamedContext::tls_server_name},
+                                                {"token", &NamedContext::token},
+                                                {"token_file", &NamedContext::token_file}}};
 
 absl::Status Wrong(const std::string& what) {
   return absl::FailedPreconditionError(

@@ -1,7 +1,7 @@
 // ContextFile is the file in which a user names the places of Folio's processes, so that a command
 // needs no addresses. Each name stands for the addresses of a worker and a manager, for the
-// encryption of connections, and for the time that a call may take. One of the names may be the
-// current one.
+// encryption of connections, for the token of calls, and for the time that a call may take. One of
+// the names may be the current one.
 //
 // The file is $FOLIO_CONFIG, or folio/config.json in $XDG_CONFIG_HOME or in ~/.config. It is JSON:
 //
@@ -30,8 +30,17 @@ struct TlsSettings {
   bool says_something() const;
 };
 
+// The token of calls, as one place says: itself, or a file with it.
+struct TokenSettings {
+  std::string token, token_file;
+
+  bool says_something() const { return !(token.empty() && token_file.empty()); }
+};
+
 // An empty text is a setting that the context does not have.
-struct NamedContext : TlsSettings {
+struct NamedContext : TlsSettings, TokenSettings {
+  bool encrypts() const { return TlsSettings::says_something(); }
+
   std::string worker;  // addresses, as --address takes them
   std::string manager;
   std::string timeout;  // as --timeout

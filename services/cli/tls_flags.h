@@ -1,4 +1,5 @@
-// TlsFlags are the flags of folioctl that say how connections are encrypted.
+// TlsFlags are the flags of folioctl that say how connections are encrypted, and which token calls
+// carry.
 #ifndef FOLIO_SERVICES_CLI_TLS_FLAGS_H_
 #define FOLIO_SERVICES_CLI_TLS_FLAGS_H_
 
@@ -12,6 +13,7 @@ namespace folio::cli {
 struct TlsFlags {
   std::string tls;  // "true" or "false", or empty if it is not given
   std::optional<std::string> tls_ca, tls_cert, tls_key, tls_server_name;
+  std::optional<std::string> token, token_file;
 
   // This must outlive the parsing.
   void Add(CLI::App& app);

@@ -27,7 +27,7 @@ class EventStream::State {
   State(Endpoint endpoint, folio::v1::Admin::Stub& stub,
         const folio::v1::WatchEventsRequest& request, const CallOptions& options)
       : endpoint_(std::move(endpoint)), options_(options) {
-    Prepare(options_, &context_);
+    Prepare(endpoint_, options_, &context_);
     reader_ = stub.WatchEvents(&context_, request);
     running_.emplace(options_.cancellation, &context_);
   }
@@ -120,7 +120,7 @@ absl::StatusOr<folio::v1::ListTenantsResponse> AdminClient::ListTenants(
 absl::StatusOr<std::vector<folio::v1::PageRun>> AdminClient::ListPages(
     const folio::v1::ListPagesRequest& request, const CallOptions& options) {
   grpc::ClientContext context;
-  Prepare(options, &context);
+  Prepare(state_->endpoint, options, &context);
   const auto reader = state_->stub->ListPages(&context, request);
   const RunningCall running(options.cancellation, &context);
   std::vector<folio::v1::PageRun> runs;

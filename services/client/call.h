@@ -57,6 +57,12 @@ struct ConnectOptions {
   // Encrypts connections by TCP. Without it they are plain, and Unix sockets always are. Connect
   // fails with INVALID_ARGUMENT if a file cannot be used.
   std::optional<TlsOptions> tls = std::nullopt;
+  // The token that tells a server with --access who calls, or a file with it alone, which is read
+  // again within a second after it has changed. One of them, or neither. It is sent over TLS, Unix
+  // sockets and loopback. Connect fails with INVALID_ARGUMENT if it would go over a network in
+  // plain, or cannot be used.
+  std::string token = {};
+  std::string token_file = {};
 };
 
 // Stops calls from another thread. Any number of calls may have the same Cancellation, one after

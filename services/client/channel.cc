@@ -45,7 +45,7 @@ grpc::Status Check(const Endpoint& endpoint, const CallOptions& options, bool wa
                    absl::string_view service = "") {
   auto stub = grpc::health::v1::Health::NewStub(endpoint.channel);
   grpc::ClientContext context;
-  Prepare(options, &context);
+  Prepare(endpoint, options, &context);
   context.set_wait_for_ready(wait_for_server);
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(service));
@@ -82,11 +82,12 @@ absl::Status CheckAddress(absl::string_view address) {
   return absl::OkStatus();
 }
 
-void Prepare(const CallOptions& options, grpc::ClientContext* context) {
+void Prepare(const Endpoint& endpoint, const CallOptions& options, grpc::ClientContext* context) {
   if (options.deadline < SteadyTime::InfiniteFuture()) {
     context->set_deadline(GrpcDeadline(options.deadline));
   }
   for (const auto& [name, value] : options.metadata) context->AddMetadata(name, value);
+  if (endpoint.token != nullptr) context->AddMetadata("authorization", endpoint.token->Header());
 }
 
 absl::Status FromGrpc(const Endpoint& endpoint, const grpc::Status& status) {
@@ -123,9 +124,11 @@ absl::StatusOr<Endpoint> Connect(absl::string_view role, absl::string_view addre
   }
   const auto credentials = MakeChannelCredentials(address, options.tls, &arguments);
   if (!credentials.ok()) return credentials.status();
+  auto token = CallToken::Make(address, options);
+  if (!token.ok()) return token.status();
   Endpoint endpoint{absl::StrCat(role, " at \"", address, "\""),
                     grpc::CreateCustomChannel(std::string(address), *credentials, arguments),
-                    UseOfTls(address, options.tls)};
+                    UseOfTls(address, options.tls), *std::move(token)};
   if (!options.check) return endpoint;
   // Only a call tells why a connection fails. Any answer from the server shows that it is there.
   CallOptions call;
@@ -159,7 +162,7 @@ absl::Status Call(
     const Endpoint& endpoint, const CallOptions& options,
     const std::function<void(grpc::ClientContext*, std::function<void(grpc::Status)>)>& start) {
   grpc::ClientContext context;
-  Prepare(options, &context);
+  Prepare(endpoint, options, &context);
   absl::Notification done;
   grpc::Status status;
   start(&context, [&](grpc::Status result) {

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "services/client/call.h"
+#include "services/client/call_token.h"
 #include "services/client/channel_credentials.h"
 
 namespace folio::client {
@@ -30,6 +31,7 @@ struct Endpoint {
   std::string name;  // for messages: `worker at "unix:/run/folio/worker.sock"`
   std::shared_ptr<grpc::Channel> channel;
   TlsUse tls;
+  std::shared_ptr<CallToken> token;  // null if calls carry none
 };
 
 // INVALID_ARGUMENT if the text is not an address.
@@ -72,8 +74,8 @@ absl::StatusOr<Response> CallUnary(const Endpoint& endpoint,
   return response;
 }
 
-// Sets the deadline and the metadata.
-void Prepare(const CallOptions& options, grpc::ClientContext* context);
+// Sets the deadline and the metadata, with the token.
+void Prepare(const Endpoint& endpoint, const CallOptions& options, grpc::ClientContext* context);
 
 }  // namespace folio::client
 

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view addres
   std::vector<std::string> addresses = {std::string(address)};
   for (const std::string& standby : options.standby) {
     if (absl::Status status = CheckAddress(standby); !status.ok()) return status;
+    if (const auto token = CallToken::Make(standby, options); !token.ok()) return token.status();
     addresses.push_back(standby);
   }
   auto state = std::make_shared<State>(*std::move(endpoint), std::move(addresses), options);

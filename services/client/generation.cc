@@ -29,7 +29,7 @@ class Attempt {
   Attempt(Endpoint endpoint, Inference::Stub& stub, const GenerateRequest& request,
           const CallOptions& options)
       : endpoint_(std::move(endpoint)) {
-    Prepare(options, &context_);
+    Prepare(endpoint_, options, &context_);
     reader_ = stub.Generate(&context_, request);
     running_.emplace(options.cancellation, &context_);
   }

@@ -139,7 +139,7 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
       : stream_(stream), connection_(connection) {}
 
   void Start(const GenerateRequest& request) {
-    Prepare(stream_->options_, &context_);
+    Prepare(connection_.endpoint, stream_->options_, &context_);
     connection_.stub->async()->Generate(&context_, &request, this);
     // Nothing ends the call, and this with it, before it is started.
     running_.emplace(stream_->options_.cancellation, &context_,

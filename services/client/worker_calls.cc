@@ -52,7 +52,7 @@ void Run(State* state, std::type_identity_t<Interface>* callbacks,
   if (absl::Status status = CheckUtf8(request); !status.ok()) return done(status);
   auto* const call = new Unary<Request, Response>;
   call->request = std::move(request);
-  Prepare(options, &call->context);
+  Prepare(state->endpoint, options, &call->context);
   state->running.Begin();
   const auto ended = [state, call, done = std::move(done)](const grpc::Status& status) {
     absl::StatusOr<Response> answer = std::move(call->response);

@@ -35,8 +35,7 @@ bool IsRequestId(absl::string_view id) {
 }
 
 ApiError NoKey(absl::string_view message) {
-  ApiError error = ErrorOf(absl::UnauthenticatedError(message));
-  error.type = "invalid_request_error";
+  ApiError error = HttpError(401, message);
   error.code = "invalid_api_key";
   return error;
 }

@@ -109,7 +109,8 @@ int Serve(GatewayFlags flags, folio::TerminationSignals& signals) {
   if (!workers.ok()) return Fail(workers.status());
   std::unique_ptr<folio::gateway::ManagerView> manager;
   if (!flags.manager.empty()) {
-    auto view = folio::gateway::ManagerView::Connect(flags.manager, flags.workers.tls);
+    auto view = folio::gateway::ManagerView::Connect(
+        flags.manager, {.tls = flags.workers.tls, .token_file = flags.workers.token_file});
     if (!view.ok()) return Fail(view.status());
     manager = *std::move(view);
   }

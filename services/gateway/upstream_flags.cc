@@ -41,6 +41,12 @@ ABSL_FLAG(std::string, upstream_tls_server_name, "",
           "the name in the certificates of workers and manager, if it is not the host of their "
           "addresses");
 
+ABSL_FLAG(
+    std::string, upstream_token_file, "",
+    "a file with the gateway's token for workers and a manager that have --access. It needs a "
+    "line there that gives it any tenant (*), and for the console the right view. It is read "
+    "again when it changes");
+
 namespace folio::gateway {
 namespace {
 
@@ -90,6 +96,7 @@ absl::Status ReadUpstreamFlags(GatewayFlags* flags) {
   auto tls = ReadUpstreamTls();
   if (!tls.ok()) return tls.status();
   workers.tls = *std::move(tls);
+  workers.token_file = absl::GetFlag(FLAGS_upstream_token_file);
   return absl::OkStatus();
 }
 

@@ -235,7 +235,7 @@ TEST(Errors, HaveTheirStatusAndTheFieldOfOpenAi) {
       {absl::InvalidArgumentError("label is 300 bytes long"), 400, "user"},
       {absl::InvalidArgumentError("the budget is wrong"), 400, ""},
       {absl::FailedPreconditionError("the model has no chat template"), 400, ""},
-      {absl::UnauthenticatedError("no"), 401, ""},
+      {absl::UnauthenticatedError("no"), 502, ""},
       {absl::PermissionDeniedError("no"), 403, ""},
       {absl::NotFoundError("no"), 404, ""},
       {absl::ResourceExhaustedError("the pool is full"), 429, ""},

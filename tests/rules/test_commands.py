@@ -159,8 +159,8 @@ def test_reads_flags_of_the_sources():
     assert {"listen", "pool_bytes", "log_format", "flagfile"} <= programs.daemon_flags("folio-manager")
     assert "model" not in programs.daemon_flags("folio-manager") and "tp" in programs.daemon_flags("folio-worker")
     folioctl = programs.client_flags()
-    tls = {"tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
-    assert len(folioctl) == 34 and folioctl[""] == {"help", "address", "context", "output", "query", "timeout", "version"} | tls
+    tls = {"tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "token", "token_file"}
+    assert len(folioctl) == 35 and folioctl[""] == {"help", "address", "context", "output", "query", "timeout", "version"} | tls
     assert {"policy", "seed", "max_tokens", "file", "stats"} <= folioctl["generate"] and "pages" not in folioctl["generate"]
     assert {"concurrency", "policy", "budget", "temperature"} <= folioctl["bench"] and "max_tokens" not in folioctl["bench"]
     assert folioctl["pools"] == folioctl[""] and "scores" in folioctl["explain"]

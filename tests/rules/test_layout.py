@@ -49,7 +49,7 @@ MAY_INCLUDE = {
                                            "kernels/cuda/ops", "kernels/cuda/scores", "kernels/cuda/attention"},
     "services/client": {"services/base", "services/tls", "services/grpc", "services/text", "proto", "grpc"},
     "services/cli/load": {"services/base", "services/client", "proto"},
-    "services/cli": {"services/base", "services/runtime", "services/text", "services/client", "services/cli/load", "proto"},
+    "services/cli": {"services/base", "services/access", "services/runtime", "services/text", "services/client", "services/cli/load", "proto"},
     "services/gateway/http": SERVICE,
     "services/gateway/console": {"services/base", "services/client"},
     "services/gateway/openai": {"services/text", "services/client", "proto"},

@@ -54,11 +54,9 @@ v1::WatchEventsRequest AllKindsAfter(uint64_t number) {
 ManagerView::ManagerView(std::unique_ptr<client::AdminClient> client)
     : client_(std::move(client)), thread_([this] { Run(); }) {}
 
-absl::StatusOr<std::unique_ptr<ManagerView>> ManagerView::Connect(
-    absl::string_view address, const std::optional<client::TlsOptions>& tls) {
-  client::ConnectOptions options;
+absl::StatusOr<std::unique_ptr<ManagerView>> ManagerView::Connect(absl::string_view address,
+                                                                  client::ConnectOptions options) {
   options.check = false;
-  options.tls = tls;
   auto client = client::AdminClient::Connect(address, options);
   if (!client.ok()) return client.status();
   return std::unique_ptr<ManagerView>(new ManagerView(*std::move(client)));

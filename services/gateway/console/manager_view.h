@@ -26,9 +26,9 @@ class ManagerView {
   using Answer = std::function<void(absl::StatusOr<std::string>)>;
 
   // Does not wait for the manager, which may come later. INVALID_ARGUMENT if the address is none,
-  // or if a file of `tls`, which encrypts a connection by TCP, cannot be used.
-  static absl::StatusOr<std::unique_ptr<ManagerView>> Connect(
-      absl::string_view address, const std::optional<client::TlsOptions>& tls);
+  // or if a file of `options` cannot be used. Only encryption and token of them count.
+  static absl::StatusOr<std::unique_ptr<ManagerView>> Connect(absl::string_view address,
+                                                              client::ConnectOptions options);
   ~ManagerView();
   ManagerView(const ManagerView&) = delete;
   ManagerView& operator=(const ManagerView&) = delete;

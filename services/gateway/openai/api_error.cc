@@ -28,7 +28,8 @@ Kind KindOf(absl::StatusCode code) {
     case absl::StatusCode::kFailedPrecondition:
       return {400, "invalid_request_error"};
     case absl::StatusCode::kUnauthenticated:
-      return {401, "authentication_error"};
+      // The worker does not know the gateway, whose own clients are told apart before they ask it.
+      return {502, "server_error"};
     case absl::StatusCode::kPermissionDenied:
       return {403, "permission_error"};
     case absl::StatusCode::kNotFound:

@@ -26,7 +26,7 @@ absl::Status FieldError(absl::string_view param, absl::string_view message);
 // such as "sampling.top_p", gets the name of OpenAI's field as `param`.
 //
 //   INVALID_ARGUMENT, OUT_OF_RANGE, FAILED_PRECONDITION  400 invalid_request_error
-//   UNAUTHENTICATED                                      401 authentication_error
+//   UNAUTHENTICATED, the gateway is not known            502 server_error
 //   PERMISSION_DENIED                                    403 permission_error
 //   NOT_FOUND                                            404 invalid_request_error
 //   RESOURCE_EXHAUSTED                                   429 rate_limit_error, to be tried again

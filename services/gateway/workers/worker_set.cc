@@ -36,6 +36,7 @@ class WorkerSet::State {
     client::StreamsOptions streams_options;
     streams_options.connect.check = false;
     streams_options.connect.tls = options.tls;
+    streams_options.connect.token_file = options.token_file;
     streams_options.connections = options.connections;
     auto streams = client::Streams::Connect(addresses, streams_options);
     if (!streams.ok()) return streams.status();

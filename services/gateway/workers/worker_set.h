@@ -25,6 +25,7 @@ struct WorkerSetOptions {
   absl::Duration health_interval = absl::Seconds(1);
   size_t connections = 2;                 // to each worker, for streams
   std::optional<client::TlsOptions> tls;  // encrypts connections by TCP
+  std::string token_file;                 // with the token of calls; empty for none
 };
 
 struct WorkerView {

@@ -24,7 +24,8 @@ ERRORS = {
     "PERMISSION_DENIED": folio.PermissionDenied,
     "INTERNAL": folio.Internal,
     "DATA_LOSS": folio.DataLoss,
-    "UNAUTHENTICATED": folio.FolioError,
+    "UNAUTHENTICATED": folio.Unauthenticated,
+    "ALREADY_EXISTS": folio.FolioError,
 }
 
 

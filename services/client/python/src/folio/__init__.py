@@ -23,6 +23,7 @@ from folio.errors import (
     NotFound,
     PermissionDenied,
     ResourceExhausted,
+    Unauthenticated,
     Unavailable,
     Unimplemented,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "Tls",
     "TokenLogprob",
     "Tokens",
+    "Unauthenticated",
     "Unavailable",
     "Unimplemented",
     "Usage",

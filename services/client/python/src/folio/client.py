@@ -9,6 +9,7 @@ from folio import checks, requests
 from folio.chats import ChatTurn, chat_arguments
 from folio.encryption import Tls, check_tls
 from folio.generation import AsyncGeneration, Generation
+from folio.identity import check_token, check_ways
 from folio.managing import ManagerCalls
 from folio.messages import read
 from folio.requests import CacheArguments, GenerateArguments
@@ -33,7 +34,9 @@ class Client(ManagerCalls, SteeringCalls):
     which have the same manager, and a new one at `address`. If the worker hangs this needs some seconds more than
     --lease_ttl and --kill_fenced_after of the manager (10 each). A server is lost if it leaves a ping unanswered,
     which a running call sends every `keepalive` seconds (0: never). `tls` encrypts the connections by TCP. With None
-    $FOLIO_TLS and its like say whether (`folio.Tls.from_environment`), and without these connections are plain.
+    $FOLIO_TLS and its like say whether (`folio.Tls.from_environment`), and without these connections are plain. `token`
+    tells servers with --access who calls. None takes $FOLIO_TOKEN, or the file $FOLIO_TOKEN_FILE. It is sent over TLS, Unix
+    sockets and loopback, and any other address raises a ValueError.
 
     Nothing is sent until the first call. Leaving the `with` block, or `close`, ends running calls. Errors are
     `folio.FolioError`s. Arguments that cannot be right raise a ValueError or TypeError that names them.
@@ -54,6 +57,7 @@ class Client(ManagerCalls, SteeringCalls):
         standby: Iterable[str] = (),
         keepalive: float = 10.0,
         tls: Tls | None = None,
+        token: str | None = None,
     ) -> None:
         self.address = check_address(
             "address", default_address("FOLIO_ADDRESS", "worker.sock") if address is None else address
@@ -63,8 +67,10 @@ class Client(ManagerCalls, SteeringCalls):
         )
         self._timeout = checks.timeout(timeout)
         self.tls = check_tls(tls)
-        rules = (checks.integer("retries", retries), checks.keepalive(keepalive), self.tls)
+        own = check_token(token)
+        rules = (checks.integer("retries", retries), checks.keepalive(keepalive), self.tls, own)
         addresses = [self.address, *(check_address(f"standby[{at}]", one) for at, one in enumerate(standby))]
+        check_ways(own, self.tls is not None, [*addresses, self.manager_address])
         servers = tuple(Server("worker", one, inference_pb2_grpc.InferenceStub, *rules) for one in addresses)
         self._worker, self._workers = servers[0], Workers(servers, checks.real("resume", resume))
         self._manager = Server("manager", self.manager_address, admin_pb2_grpc.AdminStub, *rules)

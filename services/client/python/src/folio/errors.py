@@ -68,6 +68,10 @@ class PermissionDenied(FolioError):
     """The server does not allow this call for this client."""
 
 
+class Unauthenticated(FolioError):
+    """The server must know its callers, and the call shows no token or certificate that it knows."""
+
+
 class DataLoss(FolioError):
     """The model computed a number that is not finite for this sequence, which ended. Others continue."""
 
@@ -88,6 +92,7 @@ _BY_STATUS: dict[grpc.StatusCode, type[FolioError]] = {
     grpc.StatusCode.ABORTED: Aborted,
     grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.DATA_LOSS: DataLoss,
     grpc.StatusCode.INTERNAL: Internal,
 }

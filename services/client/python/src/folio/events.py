@@ -99,7 +99,7 @@ class Events(Iterator["Event | LostEvents"]):
     def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
         self._server = server
         self._closed = False
-        self._call = server.stub().WatchEvents(request, timeout=timeout)
+        self._call = server.stub().WatchEvents(request, timeout=timeout, metadata=server.metadata)
 
     def __iter__(self) -> Events:
         return self

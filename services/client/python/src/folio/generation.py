@@ -33,7 +33,7 @@ class Generation(Progress, Iterator[Chunk]):
 
     def _start(self) -> None:
         stub = self._server.stub()
-        call = stub.Generate(self._request, timeout=self._deadline.left())
+        call = stub.Generate(self._request, timeout=self._deadline.left(), metadata=self._server.metadata)
         with self._lock:
             self._stub, self._call = stub, call
             if self._cancelled or self._closed:

@@ -18,6 +18,7 @@ import grpc.aio
 from folio import checks
 from folio.encryption import Credentials, Pem, Tls
 from folio.errors import from_rpc
+from folio.identity import metadata
 
 KEEPALIVE = 10.0  # seconds, as services/grpc/keepalive.h has it for C++
 
@@ -141,7 +142,7 @@ class _LoopChannel:
 
 class Server:
     """Thread-safe. `make_stub` makes the generated stub of a channel. `keepalive` is as in `Client`, and so is `tls`, with
-    which Unix sockets have nothing to do. With None connections are plain."""
+    which Unix sockets have nothing to do. With None connections are plain. All calls carry `metadata`, which holds the token."""
 
     def __init__(
         self,
@@ -151,7 +152,9 @@ class Server:
         retries: int,
         keepalive: float = KEEPALIVE,
         tls: Tls | None = None,
+        token: str = "",
     ) -> None:
+        self.metadata = metadata(token)
         self.name = f'{role} at "{address}"'
         self.retries = retries
         self.closed = False
@@ -216,7 +219,7 @@ class Server:
             if loop not in self._loops:
                 self._loops[loop] = self._loop_channel()
             own = self._loops[loop]
-        call = getattr(own.stub, method)(request, timeout=timeout)
+        call = getattr(own.stub, method)(request, timeout=timeout, metadata=self.metadata)
         own.calls.add(call)
         return call
 
@@ -245,7 +248,7 @@ class Server:
         while True:
             stub = self.stub()
             try:
-                return getattr(stub, method)(request, timeout=deadline.left())
+                return getattr(stub, method)(request, timeout=deadline.left(), metadata=self.metadata)
             except grpc.RpcError as error:
                 if never_connected(error):
                     self.met_nobody(stub)
