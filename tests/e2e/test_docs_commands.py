@@ -44,7 +44,7 @@ def shown(*names):
 def filled(words, folder):
     """The words with what is here for what a page names."""
     table = {**STANDS_FOR, "/run/folio": f"{folder}/folio", "prompt.txt": f"{folder}/prompt.txt",
-             "FILE.tar.gz": f"{folder}/support.tar.gz"}  # fmt: skip
+             "FILE.tar.gz": f"{folder}/support.tar.gz", "alice.token": f"{folder}/alice.token"}  # fmt: skip
     for name, value in table.items():
         words = [word.replace(name, value) for word in words]
     return [re.sub(r"^(--\w*listen=[^:]*):7\d\d\d$", r"\1:0", word) for word in words]
