@@ -18,8 +18,8 @@ def known():
     def read(pattern, *folders):
         files = [path for folder in folders for path in sorted((ROOT / folder).glob("*.cc"))]
         return {name for path in files for name in pattern.findall(path.read_text())}
-    return {"folio-manager": read(DEFINED, "manager", "grpc", "runtime", "metrics"),
-            "folio-worker": read(DEFINED, "worker", "grpc", "runtime", "metrics"),
+    return {"folio-manager": read(DEFINED, "manager", "access", "grpc", "runtime", "metrics"),
+            "folio-worker": read(DEFINED, "worker", "access", "grpc", "runtime", "metrics"),
             "folio-gateway": read(DEFINED, "gateway", "runtime", "metrics"), "folioctl": read(OPTION, "cli")}
 
 

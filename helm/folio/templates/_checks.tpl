@@ -32,6 +32,7 @@
 {{- include "folio.check.metrics" . -}}
 {{- include "folio.check.gateway" . -}}
 {{- include "folio.check.tls" . -}}
+{{- include "folio.check.access" . -}}
 {{- range $m := include "folio.models" . | fromJsonArray -}}
 {{- include "folio.check.model" (dict "root" $ "m" $m) -}}
 {{- end -}}
@@ -63,7 +64,8 @@
 {{- if and (eq $m.worker.kind "Deployment") (eq (toString $m.worker.maxSurge) "0") (eq (toString $m.worker.maxUnavailable) "0") -}}
 {{ fail "worker.maxSurge and worker.maxUnavailable are both 0, so an upgrade could not replace a worker; give one of them" }}
 {{- end -}}
-{{- $tls := dict "tls_cert" "tls.secret" "tls_key" "tls.secret" "insecure_tcp" "tls.secret" "tls_client_ca" "tls.clientCertificates" -}}
+{{- $tls := dict "tls_cert" "tls.secret" "tls_key" "tls.secret" "insecure_tcp" "tls.secret" "tls_client_ca" "tls.clientCertificates"
+    "access" "access.secret" -}}
 {{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "steering" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
     "export_socket" "sockets" "log_format" "logFormat" -}}

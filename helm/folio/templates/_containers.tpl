@@ -30,6 +30,9 @@
 {{- if $tcp.enabled }}
 {{ include "folio.tls.server.args" .root }}
 {{- end }}
+{{- if .root.Values.access.secret }}
+{{ include "folio.access.args" .root }}
+{{- end }}
 - --health_listen={{ $host }}:7001
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7003) }}
@@ -119,6 +122,9 @@
     {{- if and .m.manager.tcp.enabled .root.Values.tls.secret }}
     {{- include "folio.tls.server.mount" . | nindent 4 }}
     {{- end }}
+    {{- if .root.Values.access.secret }}
+    {{- include "folio.access.mount" . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{- define "folio.worker.args" -}}
@@ -129,6 +135,9 @@
 - --manager=unix:{{ include "folio.sockets.dir" . }}/manager.sock
 - --listen={{ .root.Values.listenAddress }}:7000
 {{ include "folio.tls.server.args" .root }}
+{{- if .root.Values.access.secret }}
+{{ include "folio.access.args" .root }}
+{{- end }}
 - --health_listen={{ .root.Values.listenAddress }}:7005
 {{- if .root.Values.metrics.enabled }}
 {{ include "folio.metrics.listen" (dict "root" .root "port" 7004) }}
@@ -214,6 +223,9 @@
     {{- if .root.Values.tls.secret }}
     {{- include "folio.tls.server.mount" . | nindent 4 }}
     {{- end }}
+    {{- if .root.Values.access.secret }}
+    {{- include "folio.access.mount" . | nindent 4 }}
+    {{- end }}
     # Ranks meet at a socket in /tmp.
     - name: tmp
       mountPath: /tmp
@@ -267,6 +279,9 @@ volumes:
   {{- include "folio.model.volume" . | nindent 2 }}
   {{- if .root.Values.tls.secret }}
   {{- include "folio.tls.server.volume" .root | nindent 2 }}
+  {{- end }}
+  {{- if .root.Values.access.secret }}
+  {{- include "folio.access.volume" .root | nindent 2 }}
   {{- end }}
   {{- if .root.Values.gateway.enabled }}
   {{- with include "folio.gateway.volumes" . | trim }}{{ . | nindent 2 }}{{ end }}

@@ -19,6 +19,9 @@
 {{- if .root.Values.tls.secret }}
 {{ include "folio.tls.client.args" (dict "root" .root "prefix" "upstream_tls") }}
 {{- end }}
+{{- if .root.Values.access.secret }}
+- --upstream_token_file={{ include "folio.access.token" "gateway" }}
+{{- end }}
 {{- if $gateway.apiKeys.secret }}
 - --api_keys=/etc/folio/keys/{{ $gateway.apiKeys.entry }}
 {{- end }}
@@ -108,6 +111,9 @@
     {{- if .root.Values.tls.secret }}
     {{- include "folio.tls.client.mount" . | nindent 4 }}
     {{- end }}
+    {{- if .root.Values.access.secret }}
+    {{- include "folio.access.token.mount" . | nindent 4 }}
+    {{- end }}
   {{- end }}
 {{- end }}
 
@@ -127,6 +133,9 @@
 {{- end }}
 {{- if .root.Values.tls.secret }}
 {{ include "folio.tls.client.volume" .root }}
+{{- end }}
+{{- if .root.Values.access.secret }}
+{{ include "folio.access.token.volume" (dict "root" .root "entry" "gateway") }}
 {{- end }}
 {{- end }}
 
@@ -151,7 +160,7 @@
 {{- $known := dict "listen" "listenAddress" "metrics_listen" "metrics.enabled" "worker" "gateway.enabled" "standby" "topology"
     "manager" "gateway.console" "api_keys" "gateway.apiKeys" "tls_cert" "gateway.tls" "tls_key" "gateway.tls" "tls_client_ca" "gateway.tls.clientCertificates"
     "upstream_tls" "tls.secret" "upstream_tls_ca" "tls.secret" "upstream_tls_server_name" "tls.serverName"
-    "upstream_tls_cert" "tls.clientCertificates" "upstream_tls_key" "tls.clientCertificates"
+    "upstream_token_file" "access.tokens" "upstream_tls_cert" "tls.clientCertificates" "upstream_tls_key" "tls.clientCertificates"
     "cors_origins" "gateway.corsOrigins" "resume_timeout" "gateway.resumeTimeoutSeconds"
     "drain_timeout" "worker.drainTimeoutSeconds" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "gateway.extraArgs" "args" $gateway.extraArgs "known" $known) -}}
