@@ -1,5 +1,6 @@
 """Credentials that daemons with --access know, and the callers that show them: TLS, Unix sockets, folioctl, the SDK, the gateway."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -144,6 +145,12 @@ def test_the_sdk_shows_a_token(node, monkeypatch):
         assert client.generate(tokens=[1, 2], max_tokens=3, ignore_eos=True).result().finished.reason == "length"
         with pytest.raises(folio.PermissionDenied, match="right view"):
             client.sequences()
+
+    async def in_a_loop():
+        async with folio.Client(node.worker_address(), token=TOKENS["bob"]) as client:
+            return await client.agenerate(tokens=[1, 2], max_tokens=3, ignore_eos=True).text()
+
+    assert asyncio.run(in_a_loop()) is not None
     with folio.Client(node.worker_address(), node.manager_address, token="wrong") as client:
         with pytest.raises(folio.Unauthenticated, match="token is not known"):
             client.model()
