@@ -40,6 +40,20 @@ TEST(RequestReader, ReadsHoweverTheBytesAreCut) {
   }
 }
 
+// Beast's own assertions check this, in builds that have them, as those with sanitizers.
+TEST(RequestReader, ReadsChunksHoweverTheBytesAreCut) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string body : {"", "0123"}) {
+    const std::string chunk = body.empty() ? "" : absl::StrCat("4\r\n", body, "\r\n");
+    for (const size_t piece : {1, 2, 3, 4, 5, 1000}) {
+      RequestReader reader({});
+      EXPECT_EQ(FeedIn(absl::StrCat(head, chunk, "0\r\n\r\n"), piece, &reader), "");
+      ASSERT_TRUE(reader.done()) << piece;
+      EXPECT_EQ(reader.Take().body, body);
+    }
+  }
+}
+
 TEST(RequestReader, KnowsWhenAClientWaits) {
   RequestReader reader({});
   FeedIn("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n", 9,
