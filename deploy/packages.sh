@@ -10,6 +10,7 @@ FOLIO_BUILD_PACKAGES=(
 )
 FOLIO_TEST_PACKAGES=(libgtest-dev libgmock-dev mold xz-utils curl)  # tests/gpu/bundle.sh packs with xz
 FOLIO_BROWSER_PACKAGE=chromium  # for tests/console; on Ubuntu it is a snap
+FOLIO_FUZZ_PACKAGES=(clang-16 libclang-rt-16-dev)  # tests/fuzz/parsers
 FOLIO_LINT_PACKAGES=(clang-format-16)  # clang-tidy: .ci/lint
 # With npm, for the console's page.
 FOLIO_NODE_MINIMUM=18.19

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what Folio is built with: deploy/setup.sh [--tests] [--lint]
+# Installs what Folio is built with: deploy/setup.sh [--tests] [--lint] [--fuzz]
 # Needs root or sudo only when something is missing. Prints one line per step; details go to a log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,8 @@ for arg in "$@"; do
   case $arg in
     --tests) packages+=("${FOLIO_TEST_PACKAGES[@]}") browser=$FOLIO_BROWSER_PACKAGE ;;
     --lint) packages+=("${FOLIO_LINT_PACKAGES[@]}") ;;
-    *) echo "setup: unknown option $arg (known: --tests, --lint)" >&2; exit 2 ;;
+    --fuzz) packages+=("${FOLIO_FUZZ_PACKAGES[@]}") ;;
+    *) echo "setup: unknown option $arg (known: --tests, --lint, --fuzz)" >&2; exit 2 ;;
   esac
 done
 
