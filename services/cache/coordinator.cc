@@ -68,6 +68,7 @@ void Coordinator::FenceWorker(WorkerId worker, bool quiesced) {
   leases_.Fence(worker);
   TakeIn(worker, quiesced, now);
   if (quiesced) {
+    if (options_.journal != nullptr) options_.journal->OnQuarantineEnd(worker);
     pool_.EndQuarantine(worker);
     swap_.EndQuarantine(worker);
     leases_.Remove(worker);

@@ -48,7 +48,7 @@ struct SequenceInfo {
   absl::Duration orphan_left;  // until an orphan ends
   int32_t priority = 0;
   bool pinned = false;
-  bool closing = false;  // an operator has ended it, and it still has pages
+  bool closing = false;    // an operator has ended it, and it still has pages
   bool resumable = false;  // another worker may claim it
 };
 

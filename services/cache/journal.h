@@ -30,6 +30,8 @@ class Journal {
   // could still write them.
   virtual void OnQuarantine(WorkerId owner, const PageList& pages,
                             const std::vector<SwapSlot>& slots) = 0;
+  // All of this owner's quarantine is free, because nothing of it can write any more.
+  virtual void OnQuarantineEnd(WorkerId owner) = 0;
 };
 
 }  // namespace folio::cache

@@ -50,6 +50,11 @@ Restored Restoration::Restore(SavedCache saved) {
   const SteadyTime now = c.options_.clock->Now();
   absl::MutexLock lock(&c.mu_);
   Restored restored;
+  // Those of workers that have ended are free.
+  std::erase_if(saved.quarantines, [&](const SavedQuarantine& one) {
+    return std::none_of(saved.workers.begin(), saved.workers.end(),
+                        [&](const LostWorker& worker) { return worker.id == one.owner; });
+  });
   restored.has_contents = saved.has_contents && Adopt(saved);
   if (restored.has_contents) {
     for (LostWorker& worker : saved.workers) c.leases_.AddLost(worker.id, std::move(worker.name));
@@ -114,9 +119,9 @@ void Restoration::RestoreOne(SavedSequence saved, bool has_contents, SteadyTime 
   ++(contents ? restored.kept : restored.again);
   if (!record.parked) {
     const PageCount promised(static_cast<uint32_t>(PageNeeds(record).Promised()));
-    if (auto reservation = c.pool_.Reserve(promised)) {
-      sequence->reservation_ = *std::move(reservation);
-    }
+    auto reservation = c.pool_.Reserve(promised);
+    if (!reservation.has_value()) reservation = c.pool_.Reserve(PageCount(0));
+    sequence->reservation_ = *std::move(reservation);
   }
   sequence->Orphan(now, c.pool_, gone);
   if (gone) sequence->MakeClaimable(now, c.pool_);

@@ -47,6 +47,7 @@ absl::StatusOr<PoolExport> AwaitedMemory::Expect(const CacheGeometry& geometry,
     if (swap_slots == 0) continue;
     auto swap = SealedMemory::Reserve(swap_slots * rank.swap_slot_bytes());
     if (!swap.ok()) return swap.status();
+    expected.swap_bytes_ += swap->bytes();
     expected.swap_.push_back(*std::move(swap));
   }
   return expected;
@@ -86,7 +87,10 @@ absl::Status AwaitedMemory::Bring(Rank rank, BroughtMemory brought) {
 
 absl::Status AwaitedMemory::Replace(PoolExport made) {
   if (absl::Status moved = made.board_.MoveTo(std::move(memory_.board_)); !moved.ok()) return moved;
-  memory_ = std::move(made);
+  // The places and sizes stay as they are, because operators read them meanwhile.
+  memory_.board_ = std::move(made.board_);
+  memory_.pools_ = std::move(made.pools_);
+  memory_.swap_ = std::move(made.swap_);
   return absl::OkStatus();
 }
 

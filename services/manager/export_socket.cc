@@ -60,10 +60,8 @@ void ExportSocket::Serve(int connection) {
     SendExportRefusal(connection, grant.status());
     return;
   }
-  const PoolExport& memory = grant->pool->memory();
-  const int swap = grant->maps_swap ? memory.swap_fd(grant->rank) : -1;
-  const absl::Status sent =
-      SendPoolDescriptors(connection, memory.pool_fd(grant->rank), memory.score_board_fd(), swap);
+  const absl::Status sent = SendPoolDescriptors(connection, grant->pages.get(),
+                                                grant->score_board.get(), grant->swap.get());
   if (!sent.ok()) log::Warning("export failed", {{"reason", sent}});
 }
 

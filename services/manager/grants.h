@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "services/base/ids.h"
+#include "services/base/unique_fd.h"
 #include "services/manager/pool.h"
 
 namespace folio::manager {
@@ -12,8 +13,10 @@ namespace folio::manager {
 // For an export token, the memory of this rank.
 struct ExportGrant {
   std::shared_ptr<const Pool> pool;
-  Rank rank;
-  bool maps_swap = false;  // the swap memory too, if there is any
+  // Duplicates, because other memory may take the place of the pool's.
+  UniqueFd pages;
+  UniqueFd score_board;
+  UniqueFd swap;  // invalid without swap memory, and for a worker that does not map it
 };
 
 // For the hello of a session, whose it is and in which pool.

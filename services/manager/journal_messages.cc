@@ -72,6 +72,26 @@ absl::Status ReadRequest(const state::JournalSequence& message, const CacheGeome
   return absl::OkStatus();
 }
 
+// One for each page with tokens.
+bool SlotsSuffice(const SavedSequence& saved, const CacheGeometry& geometry) {
+  size_t pages = 0;
+  for (const cache::BlockTable& table : saved.layers) {
+    pages += geometry.pages_for(table.resident().value());
+  }
+  return pages <= saved.slots.size();
+}
+
+bool DropsFullBlocks(const SavedSequence& saved, const CacheGeometry& geometry) {
+  const auto& block = std::get<DropAction>(saved.plan->action).block;
+  if (block.size() != saved.layers.size()) return false;
+  for (size_t layer = 0; layer < block.size(); ++layer) {
+    if (!block[layer].has_value()) continue;
+    const uint64_t end = (uint64_t{block[layer]->value()} + 1) * geometry.page_tokens;
+    if (end > saved.layers[layer].resident().value()) return false;
+  }
+  return true;
+}
+
 absl::Status ReadContents(const state::JournalSequence& message, const CacheGeometry& geometry,
                           SavedSequence* saved) {
   if (static_cast<uint32_t>(message.layers_size()) != geometry.num_layers) {
@@ -96,10 +116,14 @@ absl::Status ReadContents(const state::JournalSequence& message, const CacheGeom
     if (!table.ok()) return Wrong(message, table.status().message());
     saved->layers.push_back(*std::move(table));
   }
+  if (swapped && !SlotsSuffice(*saved, geometry)) return Wrong(message, "it has too few slots");
   if (message.has_plan()) {
     saved->plan = wire::FromProto(message.plan(), geometry.num_layers);
     if (!std::holds_alternative<DropAction>(saved->plan->action)) {
       return Wrong(message, "its plan is not a drop");
+    }
+    if (!DropsFullBlocks(*saved, geometry)) {
+      return Wrong(message, "its plan drops a block that is not full");
     }
   }
   saved->shrinking = {{message.shrinking_held().begin(), message.shrinking_held().end()},

@@ -21,7 +21,7 @@ ManagerJournal::ManagerJournal(std::unique_ptr<StateDirectory> directory, const 
   BeginFile();
 }
 
-std::string ManagerJournal::Head() const {
+std::string ManagerJournal::Head(bool continues) const {
   std::string frames;
   state::JournalEntry entry;
   state::JournalHeader* header = entry.mutable_header();
@@ -29,6 +29,7 @@ std::string ManagerJournal::Head() const {
   header->set_software(absl::StrCat("folio-manager ", BuildDescription()));
   header->set_machine_boot(MachineBoot());
   header->set_manager_boot(manager_boot_);
+  header->set_continues(continues);
   header->set_pid_namespace(PidNamespace());
   header->set_last_worker(last_ids_.worker.value());
   header->set_last_sequence(last_ids_.sequence.value());
@@ -78,6 +79,14 @@ void ManagerJournal::OnQuarantine(WorkerId owner, const PageList& pages,
   files_.Append(entry.SerializeAsString());
 }
 
+void ManagerJournal::OnQuarantineEnd(WorkerId owner) {
+  state::JournalEntry entry;
+  entry.set_quarantine_ended(owner.value());
+  absl::MutexLock lock(&mu_);
+  const auto of_owner = [owner](const auto& one) { return one.owner == owner; };
+  if (std::erase_if(quarantines_, of_owner) > 0) files_.Append(entry.SerializeAsString());
+}
+
 void ManagerJournal::OnPool(const state::JournalPool& pool) {
   state::JournalEntry entry;
   *entry.mutable_pool() = pool;
@@ -103,14 +112,16 @@ void ManagerJournal::OnWorkerGone(WorkerId worker) {
   entry.set_worker_gone(worker.value());
   absl::MutexLock lock(&mu_);
   workers_.erase(worker);
-  std::erase_if(quarantines_, [worker](const auto& one) { return one.owner == worker; });
   files_.Append(entry.SerializeAsString());
 }
 
 void ManagerJournal::BeginFile() {
   files_.Flush();  // so that there is little to write while the lock is held
   absl::MutexLock lock(&mu_);
-  files_.BeginFile(Head());
+  files_.BeginFile([this](bool continues) {
+    mu_.AssertHeld();
+    return Head(continues);
+  });
 }
 
 void ManagerJournal::EndFile() {

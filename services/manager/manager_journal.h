@@ -26,7 +26,8 @@
 
 namespace folio::manager {
 
-// Thread-safe. Its lock is taken inside the coordinator's, and is not held during a write.
+// Thread-safe. Its lock is taken inside the coordinator's, and is held during a write only while a
+// new file begins.
 class ManagerJournal final : public cache::Journal {
  public:
   static constexpr size_t kLeastFileBytes = size_t{16} << 20;
@@ -41,6 +42,7 @@ class ManagerJournal final : public cache::Journal {
   void OnEnd(SequenceId sequence) override;
   void OnQuarantine(WorkerId owner, const PageList& pages,
                     const std::vector<SwapSlot>& slots) override;
+  void OnQuarantineEnd(WorkerId owner) override;
 
   // A new pool, without workers and sequences.
   void OnPool(const folio::state::v1::JournalPool& pool);
@@ -55,7 +57,7 @@ class ManagerJournal final : public cache::Journal {
 
  private:
   // The entries with which each file begins, as frames.
-  std::string Head() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string Head(bool continues) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   JournalFiles files_;
   const uint64_t manager_boot_;

@@ -137,13 +137,11 @@ void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
 }
 
 absl::Status Pool::ReplaceMemory(const PageSource& source) {
+  id_ = RandomId();  // the old memory is not wanted any more, whatever comes of this
   auto made =
       PoolExport::Create(source, geometry_, wire::RankGeometries(layout_), num_pages_, swap_slots_);
   if (!made.ok()) return made.status();
-  if (absl::Status status = AwaitedMemory(memory_).Replace(*std::move(made)); !status.ok())
-    return status;
-  id_ = RandomId();
-  return absl::OkStatus();
+  return AwaitedMemory(memory_).Replace(*std::move(made));
 }
 
 state::JournalPool Pool::Saved() const {

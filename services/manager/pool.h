@@ -91,7 +91,7 @@ class Pool {
   const PageCount num_pages_;
   const uint32_t swap_slots_;
   bool keeps_record_ = false;  // in a journal, so that workers keep the descriptors
-  std::string id_;  // random, and another one for other memory
+  std::string id_;             // random, and another one for other memory
   PoolExport memory_;
   std::unique_ptr<cache::Coordinator> coordinator_;  // reads memory_, so it is destroyed first
 };

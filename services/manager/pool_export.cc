@@ -42,15 +42,10 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
       absl::Status status = swap->TakeAll([](size_t) {});
       if (!status.ok()) return status;
     }
+    made.swap_bytes_ += swap->bytes();
     made.swap_.push_back(*std::move(swap));
   }
   return made;
-}
-
-size_t PoolExport::swap_bytes() const {
-  size_t bytes = 0;
-  for (const SealedMemory& swap : swap_) bytes += swap.bytes();
-  return bytes;
 }
 
 HugePages PoolExport::huge_pages() const {

@@ -43,7 +43,7 @@ class PoolExport {
   int score_board_fd() const { return board_.fd(); }
   // -1 without swap memory.
   int swap_fd(Rank rank) const { return swap_.empty() ? -1 : swap_[rank.value()].fd(); }
-  size_t swap_bytes() const;                         // of all ranks
+  size_t swap_bytes() const { return swap_bytes_; }  // of all ranks
   size_t pool_bytes() const { return pool_bytes_; }  // the pages of all ranks
   size_t score_board_bytes() const { return board_.bytes(); }
   // The least of all ranks' page memory.
@@ -63,6 +63,7 @@ class PoolExport {
   std::vector<SealedMemory> swap_;  // by rank, or empty
   std::vector<size_t> rank_bytes_;  // the pages of each rank
   size_t pool_bytes_ = 0;
+  size_t swap_bytes_ = 0;
 };
 
 }  // namespace folio::manager

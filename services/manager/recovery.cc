@@ -32,6 +32,7 @@ class Reader {
   absl::Status ReadPool(const state::JournalPool& pool);
   absl::Status ReadChange(const state::JournalChange& message);
   void ReadWhole();
+  void MoveQuarantines();
   void DropUnfinishedQuarantines();
 
   const absl::string_view machine_boot_;
@@ -39,9 +40,15 @@ class Reader {
   CacheGeometry geometry_;
   bool header_boot_differs_ = false;  // of the file that is being read
   bool other_boot_ = false;           // of any file that counts
+  bool begun_ = false;                // a header was read
+  // Whether nothing is missing: the files before count, or this one is whole.
+  bool complete_ = false;
   std::map<uint64_t, state::JournalWorker> workers_;
   std::map<SequenceId, cache::SavedSequence> sequences_;
-  std::set<SequenceId> in_this_file_;
+  std::vector<cache::SavedQuarantine> quarantines_;  // of this file; those before it are in out_
+  // Told of in the file that is being read. When that is whole, nothing else is left.
+  std::set<SequenceId> sequences_here_;
+  std::set<uint64_t> workers_here_;
   std::vector<std::string> damage_;
 };
 
@@ -59,7 +66,11 @@ absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::s
   out_.last_ids.worker = std::max(out_.last_ids.worker, WorkerId(header.last_worker()));
   out_.last_ids.sequence = std::max(out_.last_ids.sequence, SequenceId(header.last_sequence()));
   out_.pid_namespace = header.pid_namespace();
-  in_this_file_.clear();
+  complete_ = header.continues() && (complete_ || !begun_);
+  begun_ = true;
+  sequences_here_.clear();
+  workers_here_.clear();
+  MoveQuarantines();
   return absl::OkStatus();
 }
 
@@ -68,6 +79,7 @@ absl::Status Reader::ReadPool(const state::JournalPool& pool) {
   // The head of a new file repeats the pool.
   if (out_.pool.has_value() && out_.pool->pool_id() != pool.pool_id()) {
     workers_.clear();
+    quarantines_.clear();
     out_.cache.quarantines.clear();
     if (!pool.replaces_memory()) sequences_.clear();
     for (auto& [id, sequence] : sequences_) sequence.LoseContents();
@@ -81,6 +93,8 @@ absl::Status Reader::ReadChange(const state::JournalChange& message) {
   auto change = FromMessage(message, geometry_);
   if (!change.ok()) return change.status();
   const auto it = sequences_.find(change->sequence);
+  // It was not told of yet after a failure, and will be told with this change.
+  if (it == sequences_.end() && !complete_) return absl::OkStatus();
   if (it == sequences_.end()) {
     return absl::InternalError(absl::StrCat("sequence ", message.sequence(), " is unknown"));
   }
@@ -89,8 +103,11 @@ absl::Status Reader::ReadChange(const state::JournalChange& message) {
 
 // Those that this file does not name ended in a file before it.
 void Reader::ReadWhole() {
-  std::erase_if(sequences_, [&](const auto& one) { return !in_this_file_.contains(one.first); });
+  std::erase_if(sequences_, [&](const auto& one) { return !sequences_here_.contains(one.first); });
+  std::erase_if(workers_, [&](const auto& one) { return !workers_here_.contains(one.first); });
+  out_.cache.quarantines.clear();
   damage_.clear();
+  complete_ = true;
   other_boot_ = header_boot_differs_;
 }
 
@@ -104,20 +121,26 @@ absl::Status Reader::ReadEntry(const JournalEntry& entry) {
       return ReadPool(entry.pool());
     case JournalEntry::kWorker:
       workers_[entry.worker().id()] = entry.worker();
+      workers_here_.insert(entry.worker().id());
       out_.last_ids.worker = std::max(out_.last_ids.worker, WorkerId(entry.worker().id()));
       return absl::OkStatus();
     case JournalEntry::kWorkerGone:
       workers_.erase(entry.worker_gone());
-      std::erase_if(out_.cache.quarantines, [&](const cache::SavedQuarantine& one) {
-        return one.owner.value() == entry.worker_gone();
-      });
       return absl::OkStatus();
+    case JournalEntry::kQuarantineEnded: {
+      const auto ended = [&](const cache::SavedQuarantine& one) {
+        return one.owner.value() == entry.quarantine_ended();
+      };
+      std::erase_if(out_.cache.quarantines, ended);
+      std::erase_if(quarantines_, ended);
+      return absl::OkStatus();
+    }
     case JournalEntry::kSequence: {
       auto saved = FromMessage(entry.sequence(), geometry_);
       if (!saved.ok()) return saved.status();
       const SequenceId id = saved->id;
       out_.last_ids.sequence = std::max(out_.last_ids.sequence, id);
-      in_this_file_.insert(id);
+      sequences_here_.insert(id);
       sequences_.insert_or_assign(id, *std::move(saved));
       return absl::OkStatus();
     }
@@ -129,7 +152,7 @@ absl::Status Reader::ReadEntry(const JournalEntry& entry) {
     case JournalEntry::kQuarantine: {
       auto quarantine = FromMessage(entry.quarantine());
       if (!quarantine.ok()) return quarantine.status();
-      out_.cache.quarantines.push_back(*std::move(quarantine));
+      quarantines_.push_back(*std::move(quarantine));
       return absl::OkStatus();
     }
     case JournalEntry::kWhole:
@@ -155,9 +178,6 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
       read = absl::InternalError("an entry cannot be parsed");
     } else if (!begun && entry.has_header()) {
       if (absl::Status s = ReadHeader(entry.header(), name); !s.ok()) return s;
-      // It has the whole of them again.
-      workers_.clear();
-      out_.cache.quarantines.clear();
       begun = true;
       continue;
     } else if (begun) {
@@ -192,10 +212,34 @@ void Reader::DropUnfinishedQuarantines() {
   }
 }
 
+// Those of the file before. The next one names those that are left again, and may be cut off before
+// it has named all.
+void Reader::MoveQuarantines() {
+  for (cache::SavedQuarantine& one : quarantines_) {
+    std::set<PageId> pages;
+    std::set<SwapSlot> slots;
+    for (const cache::SavedQuarantine& known : out_.cache.quarantines) {
+      for (const PageRef page : known.pages) pages.insert(page.page);
+      slots.insert(known.slots.begin(), known.slots.end());
+    }
+    std::erase_if(one.pages, [&](PageRef page) { return pages.contains(page.page); });
+    std::erase_if(one.slots, [&](SwapSlot slot) { return slots.contains(slot); });
+    out_.cache.quarantines.push_back(std::move(one));
+  }
+  quarantines_.clear();
+}
+
 Recovered Reader::Take() {
+  MoveQuarantines();
   DropUnfinishedQuarantines();
+  if (begun_ && !complete_) {
+    NoteUnreadable("a write had failed, and the journal ends before all was told again");
+  }
   for (auto& [id, worker] : workers_) out_.workers.push_back(std::move(worker));
-  for (auto& [id, sequence] : sequences_) out_.cache.sequences.push_back(std::move(sequence));
+  for (auto& [id, sequence] : sequences_) {
+    if (other_boot_) sequence.opened = SteadyNow();  // moments of another boot mean nothing
+    out_.cache.sequences.push_back(std::move(sequence));
+  }
   out_.cache.has_contents = damage_.empty() && !other_boot_;
   out_.damage = std::move(damage_);
   return std::move(out_);

@@ -68,7 +68,10 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> jou
       connections_(options.max_connections),
       admin_connections_(kMaxAdminConnections),
       expiry_watch_(std::max(options.rules.lease_ttl, kLeastStandstill),
-                    [this](bool continues) { OnExpiry(continues); }) {}
+                    [this](bool continues) { OnExpiry(continues); }) {
+  // The registry has told all that is left of the manager before.
+  if (journal_ != nullptr) journal_->EndFile();
+}
 
 absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inherited) {
   GrpcServerOptions grpc;

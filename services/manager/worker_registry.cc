@@ -1,5 +1,6 @@
 #include "services/manager/worker_registry.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -25,6 +26,14 @@ std::string NewToken() {
   std::array<char, 16> bits;
   FOLIO_CHECK(getrandom(bits.data(), bits.size(), 0) == static_cast<ssize_t>(bits.size()));
   return absl::BytesToHexString(absl::string_view(bits.data(), bits.size()));
+}
+
+ExportGrant MakeGrant(std::shared_ptr<const Pool> pool, Rank rank, bool maps_swap) {
+  const PoolExport& memory = pool->memory();
+  const auto copy = [](int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
+  ExportGrant grant = {pool, copy(memory.pool_fd(rank)), copy(memory.score_board_fd()), {}};
+  if (maps_swap && memory.swap_fd(rank) >= 0) grant.swap = copy(memory.swap_fd(rank));
+  return grant;
 }
 
 }  // namespace
@@ -102,6 +111,7 @@ absl::Status WorkerRegistry::MakeOrCompare(const v1::ModelLayout& layout) {
 
 absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachRequest& request,
                                                           const std::string& peer) {
+  absl::MutexLock lock(&mu_);
   // It is over also if this attachment is refused.
   if (request.has_previous_session()) EndPrevious(request.previous_session());
   if (drains_.ending()) {
@@ -116,7 +126,6 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   if (!status.ok()) return status;
   if (!request.has_layout()) return absl::InvalidArgumentError("layout: must be set");
 
-  absl::MutexLock lock(&mu_);
   status = CheckDevice(request);
   if (status.ok()) status = CheckAwaited(request);
   if (status.ok()) status = MakeOrCompare(request.layout());
@@ -154,6 +163,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.rules.lease_ttl)));
   response.set_brings_pool(worker.brings_pool = awaited_ != nullptr);
   SaveWorker(id, worker);
+  if (options_.journal != nullptr) options_.journal->files().Flush();
   return response;
 }
 
@@ -177,6 +187,7 @@ absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view 
       process.pid = peer.pid;
       if (peer.pid != 0) process.started = StartOfProcess(peer.pid);
       SaveWorker(id, worker);
+      if (options_.journal != nullptr) options_.journal->files().Flush();
       for (const WorkerProcess& former : pool_.NoteMapped({id, Rank(rank)}, peer.pid)) {
         watch_.Unwatch(former);
       }
@@ -188,7 +199,7 @@ absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view 
                                                 {"pid", peer.pid},
                                                 {"uid", peer.uid},
                                                 {"watched_by", by_pidfd ? "pidfd" : "connection"}});
-      return ExportGrant{pool_.current(), Rank(rank), worker.maps_swap};
+      return MakeGrant(pool_.current(), Rank(rank), worker.maps_swap);
     }
   }
   return absl::NotFoundError(

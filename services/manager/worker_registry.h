@@ -122,7 +122,7 @@ class WorkerRegistry {
   void KillProcesses(WorkerId id, AttachedWorker& worker, absl::Duration silent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A worker that attaches again has unmapped the pages of this session in all its processes.
-  void EndPrevious(const v1::PreviousSession& previous) ABSL_LOCKS_EXCLUDED(mu_);
+  void EndPrevious(const v1::PreviousSession& previous) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Nothing can write the pages of this fenced worker any more. Forgets it, and returns how many
   // pages left the quarantine.
   PageCount ProveGone(WorkerId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -129,7 +129,6 @@ absl::StatusOr<PageCount> WorkerRegistry::ReleaseQuarantine(WorkerId id) {
 
 void WorkerRegistry::EndPrevious(const v1::PreviousSession& previous) {
   const std::optional<WorkerId> id = ParseWorkerName(previous.worker_id());
-  absl::MutexLock lock(&mu_);
   const auto it = id.has_value() ? workers_.find(*id) : workers_.end();
   if (it == workers_.end()) {
     log::Info("a previous session is unknown", {{"worker", previous.worker_id()}});

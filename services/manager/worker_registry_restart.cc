@@ -76,6 +76,7 @@ void WorkerRegistry::Restore(Recovered recovered) {
   if (options_.journal != nullptr) options_.journal->OnPool(awaited_->Saved());
   const bool same_pids = recovered.pid_namespace == PidNamespace();
   for (auto& saved : recovered.workers) {
+    if (static_cast<size_t>(saved.ranks_size()) != awaited_->memory().ranks()) continue;
     for (auto& process : *saved.mutable_ranks()) {
       if (!same_pids) process.set_pid(0);
     }
@@ -101,15 +102,23 @@ void WorkerRegistry::Restore(Recovered recovered) {
              {"torn_bytes", recovered.torn_bytes}});
   if (!restored.has_contents) ReplaceMemory("nothing of what the pages held can be believed");
   if (awaited_ != nullptr && workers_.empty()) ReplaceMemory("all workers that had it have ended");
-  if (options_.journal != nullptr) options_.journal->EndFile();
 }
 
 absl::Status WorkerRegistry::CheckAwaited(const v1::AttachRequest& request) {
-  if (awaited_ == nullptr || request.held_pool_id() == awaited_->Saved().pool_id()) {
+  const bool holds = !request.held_pool_id().empty();
+  if (awaited_ != nullptr && request.held_pool_id() == awaited_->Saved().pool_id()) {
     return absl::OkStatus();
   }
-  if (workers_.empty()) ReplaceMemory("all workers that had it have ended");
+  // It may hold the memory that a new pool lacks. A worker that is told so lets it go.
+  if (holds && (awaited_ != nullptr || pool_.current() == nullptr)) {
+    return absl::ResourceExhaustedError(
+        "held_pool_id: names a pool whose memory is not wanted any more; attach again without it");
+  }
+  if (awaited_ != nullptr && workers_.empty()) ReplaceMemory("all workers that had it have ended");
   if (awaited_ == nullptr) return absl::OkStatus();
+  if (workers_.empty()) {
+    return absl::ResourceExhaustedError("there is no memory for the pool now; try again");
+  }
   const auto& [id, worker] = *workers_.begin();
   return absl::UnavailableError(
       absl::StrCat("the manager has begun again and waits for the pool's memory, which worker ",
@@ -134,17 +143,13 @@ absl::Status WorkerRegistry::Bring(Rank rank, std::vector<UniqueFd> brought) {
 
 void WorkerRegistry::ReplaceMemory(absl::string_view why) {
   const std::shared_ptr<Pool> pool = std::exchange(awaited_, nullptr);
+  // None has a session, and some rank may have the old memory already. They attach again.
   std::vector<WorkerId> lost;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.fenced) lost.push_back(id);
+  for (auto& [id, worker] : workers_) {
+    Fence(id, worker, "the pool has new memory");
+    lost.push_back(id);
   }
   const absl::Status made = pool->ReplaceMemory(*options_.pages);
-  if (!made.ok()) {
-    log::Error("there is no memory for the pool, which stays without", {{"reason", made}});
-    awaited_ = pool;
-    awaited_since_ = options_.clock->Now();
-    return;
-  }
   if (options_.journal != nullptr) {
     auto saved = pool->Saved();
     saved.set_replaces_memory(true);
@@ -159,6 +164,10 @@ void WorkerRegistry::ReplaceMemory(absl::string_view why) {
   }
   log::Warning("the pool has new memory",
                {{"why", why}, {"sequences_to_be_computed_again", sequences}});
+  if (made.ok()) return;
+  log::Error("there is no memory for the pool, and it is asked for again", {{"reason", made}});
+  awaited_ = pool;
+  awaited_since_ = options_.clock->Now();
 }
 
 void WorkerRegistry::KeepRecord() {
@@ -188,7 +197,6 @@ void WorkerRegistry::SaveWorker(WorkerId id, const AttachedWorker& worker) const
     process->set_started(rank.started);
   }
   options_.journal->OnWorker(saved);
-  options_.journal->files().Flush();
 }
 
 }  // namespace folio::manager

@@ -35,6 +35,10 @@ class MirrorJournal final : public Journal {
     quarantines_.push_back({owner, pages, slots});
   }
 
+  void OnQuarantineEnd(WorkerId owner) override {
+    std::erase_if(quarantines_, [owner](const auto& one) { return one.owner == owner; });
+  }
+
   // Everything, for a next manager, whose coordinator tells all of it again. `workers` are those
   // that are not known to have ended.
   SavedCache Take(const std::vector<WorkerId>& workers) {

@@ -204,7 +204,7 @@ def frame(entry):
     import zlib
 
     length = len(entry).to_bytes(4, "little")
-    return length + zlib.crc32(entry, zlib.crc32(length)).to_bytes(4, "little") + entry
+    return length + b"".join(zlib.crc32(part).to_bytes(4, "little") for part in (length, entry)) + entry
 
 
 def test_a_journal_of_a_newer_version_is_left_alone():

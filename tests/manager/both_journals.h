@@ -29,6 +29,10 @@ class Both final : public cache::Journal {
     first_.OnQuarantine(owner, pages, slots);
     second_.OnQuarantine(owner, pages, slots);
   }
+  void OnQuarantineEnd(WorkerId owner) override {
+    first_.OnQuarantineEnd(owner);
+    second_.OnQuarantineEnd(owner);
+  }
 
  private:
   cache::Journal& first_;

@@ -52,6 +52,7 @@ class JournalTest : public ::testing::Test {
     ASSERT_TRUE(recovered.ok()) << recovered.status();
     journal_ =
         std::make_unique<ManagerJournal>(*std::move(directory), *recovered, least_file_bytes);
+    journal_->EndFile();
     journal_->OnPool(PoolMessage());
     both_ = std::make_unique<Both>(*journal_, harness_.journal);
     harness_.options.journal = both_.get();

@@ -19,12 +19,9 @@ uint32_t ReadNumber(absl::string_view bytes) {
   return number;
 }
 
-// The length counts, so that zeros are not taken for empty entries.
-uint32_t ChecksumOf(absl::string_view length, absl::string_view entry) {
-  const auto* head = reinterpret_cast<const Bytef*>(length.data());
-  const auto* body = reinterpret_cast<const Bytef*>(entry.data());
-  const uLong crc = crc32_z(crc32(0, nullptr, 0), head, length.size());
-  return static_cast<uint32_t>(crc32_z(crc, body, entry.size()));
+uint32_t ChecksumOf(absl::string_view bytes) {
+  const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
+  return static_cast<uint32_t>(crc32_z(crc32(0, nullptr, 0), data, bytes.size()));
 }
 
 }  // namespace
@@ -32,20 +29,28 @@ uint32_t ChecksumOf(absl::string_view length, absl::string_view entry) {
 void AppendFrame(absl::string_view entry, std::string* out) {
   const size_t begin = out->size();
   AppendNumber(static_cast<uint32_t>(entry.size()), out);
-  const uint32_t checksum = ChecksumOf(absl::string_view(*out).substr(begin, 4), entry);
-  AppendNumber(checksum, out);
+  AppendNumber(ChecksumOf(absl::string_view(*out).substr(begin, 4)), out);
+  AppendNumber(ChecksumOf(entry), out);
   out->append(entry.data(), entry.size());
 }
 
 std::optional<absl::string_view> FrameReader::Next() {
   const absl::string_view rest = bytes_.substr(offset_);
   if (rest.empty() || end_ != End::kClean) return std::nullopt;
-  if (rest.size() < kFrameHead || rest.size() - kFrameHead < ReadNumber(rest)) {
+  if (rest.size() < kFrameHead) {
     end_ = End::kTorn;
     return std::nullopt;
   }
+  if (ReadNumber(rest.substr(4)) != ChecksumOf(rest.substr(0, 4))) {
+    end_ = End::kDamaged;
+    return std::nullopt;
+  }
   const absl::string_view entry = rest.substr(kFrameHead, ReadNumber(rest));
-  if (ReadNumber(rest.substr(4)) != ChecksumOf(rest.substr(0, 4), entry)) {
+  if (entry.size() < ReadNumber(rest)) {
+    end_ = End::kTorn;
+    return std::nullopt;
+  }
+  if (ReadNumber(rest.substr(8)) != ChecksumOf(entry)) {
     end_ = End::kDamaged;
     return std::nullopt;
   }

@@ -1,7 +1,9 @@
 // Frames are how a journal's file holds entries: each with its length and a checksum, so that a
-// reader knows where a file was torn or damaged.
+// reader knows where a file was torn or damaged. The length has a checksum of its own, so that a
+// damaged one is not taken for the end of a file.
 //
-//   4 bytes length, little-endian │ 4 bytes CRC-32 of the length and the entry │ the entry
+//   4 bytes length, little-endian │ 4 bytes CRC-32 of the length │ 4 bytes CRC-32 of the entry │
+//   the entry
 #ifndef FOLIO_SERVICES_MANAGER_JOURNAL_FRAMES_H_
 #define FOLIO_SERVICES_MANAGER_JOURNAL_FRAMES_H_
 
@@ -14,7 +16,7 @@
 
 namespace folio::manager {
 
-inline constexpr size_t kFrameHead = 8;
+inline constexpr size_t kFrameHead = 12;
 
 // Appends `entry`, of less than 4 GiB, with its head.
 void AppendFrame(absl::string_view entry, std::string* out);
@@ -31,7 +33,7 @@ class FrameReader {
   enum class End {
     kClean,
     kTorn,     // the last one is cut off, as by a death in the middle of a write
-    kDamaged,  // its checksum is wrong
+    kDamaged,  // a checksum is wrong
   };
   End end() const { return end_; }
   // The beginning of the first entry that was not read.

@@ -78,16 +78,17 @@ bool JournalFiles::wants_new_file() const {
   return file_bytes_ + waiting_.size() > std::max(least_bytes_, 4 * whole_bytes_);
 }
 
-void JournalFiles::BeginFile(absl::string_view head) {
+void JournalFiles::BeginFile(absl::FunctionRef<std::string(bool continues)> head) {
   absl::MutexLock file_lock(&file_mu_);
   FlushLocked();
+  const std::string frames = head(!directory_->Files().empty());
   auto file = directory_->Create(number_ + 1);
   if (!file.ok()) return Fail(file.status());
   ++number_;
   file_ = *std::move(file);
   absl::MutexLock lock(&mu_);
   // Frames since the flush may be in the new file, because it repeats everything.
-  waiting_.insert(0, head.data(), head.size());
+  waiting_.insert(0, frames);
   file_bytes_ = 0;
   if (failed_) log::Info("the journal begins again", {{"file", directory_->FileOf(number_)}});
   failed_ = false;

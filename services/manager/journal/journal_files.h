@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -36,9 +37,9 @@ class JournalFiles {
   // The file has grown to four times of what it was when everything had been repeated in it, or a
   // write has failed some time ago.
   bool wants_new_file() const;
-  // Later frames go to a new file, which begins with `head`, whole frames. The caller then repeats
-  // everything that is still true.
-  void BeginFile(absl::string_view head);
+  // Later frames go to a new file, which begins with `head`, whole frames. They are asked for with
+  // whether the new file continues others. The caller then repeats everything that is still true.
+  void BeginFile(absl::FunctionRef<std::string(bool continues)> head);
   // That is done, so the files before this one go.
   void EndFile();
 

@@ -93,7 +93,7 @@ absl::StatusOr<SealedMemory> SealedMemory::Adopt(const char* name, UniqueFd fd, 
 
 absl::StatusOr<SealedMemory> SealedMemory::Reserve(size_t bytes) {
   void* address =
-      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return absl::ErrnoToStatus(errno, "cannot reserve addresses");
   SealedMemory reserved;
   reserved.address_ = address;

@@ -25,7 +25,7 @@ class SealedMemory {
   // FAILED_PRECONDITION: it has another size, or is not sealed.
   static absl::StatusOr<SealedMemory> Adopt(const char* name, UniqueFd fd, size_t bytes,
                                             int protection);
-  // Addresses without memory, for MoveTo.
+  // Addresses that read as zeros and take no memory, for MoveTo.
   static absl::StatusOr<SealedMemory> Reserve(size_t bytes);
   // Is from now on at the addresses of `reserved`, which has as many bytes.
   absl::Status MoveTo(SealedMemory reserved);

@@ -142,7 +142,11 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
         absl::StrCat("the manager has not answered for ", absl::FormatDuration(kAttachTimeout)));
   }
   // It may be this memory that the manager lacks.
-  if (absl::IsResourceExhausted(status)) held = {};
+  if (absl::IsResourceExhausted(status) && !held.pool_id.empty()) {
+    held = {};
+    absl::Status dropped = attacher.drop ? attacher.drop() : absl::OkStatus();
+    if (!dropped.ok()) return dropped;
+  }
   if (!status.ok()) return status;
   return Fetch(response, user, &held);
 }

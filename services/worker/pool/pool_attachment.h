@@ -42,6 +42,8 @@ struct Attacher {
   std::optional<SessionOptions> previous = std::nullopt;
   // The remains of that session's pool, or null. It is emptied when no manager wants it. Borrowed.
   HeldPool* held = nullptr;
+  // Called when no manager wants it, so that the other ranks let theirs go too. May be empty.
+  std::function<absl::Status()> drop = nullptr;
 };
 
 // `view()` must not be used after this is destroyed.

@@ -68,8 +68,10 @@ absl::Status RunFollower(const GroupOptions& options, const LoadedModel& model, 
     std::string answer;
     absl::Status status = (*host)->Broadcast(answer, SteadyTime::InfiniteFuture());
     if (!status.ok() || answer.empty()) return status;
-    status = answer == kAskUnmapped ? Barrier(**host)
-                                    : FollowAttachment(*group, model, max_rows, answer, held, busy);
+    if (answer == kDropHeld) held = {};
+    status = answer == kAskUnmapped || answer == kDropHeld
+                 ? Barrier(**host)
+                 : FollowAttachment(*group, model, max_rows, answer, held, busy);
     busy(false);
     if (!status.ok()) return AbortGroup(**host, status);
   }

@@ -86,6 +86,10 @@ absl::Status AwaitUnmapped(collective::Collective& host) {
   return TellRanks(host, std::string(kAskUnmapped));
 }
 
+absl::Status DropHeldPools(collective::Collective& host) {
+  return TellRanks(host, std::string(kDropHeld));
+}
+
 absl::Status AttachRanks(collective::Collective& host, const folio::v1::AttachResponse& answer) {
   return TellRanks(host, answer.SerializeAsString());
 }

@@ -50,6 +50,9 @@ class RankLeader {
 // executor is gone, and its own pages are unmapped. Errors are INTERNAL.
 absl::Status AwaitUnmapped(collective::Collective& host);
 
+// Returns when no rank holds the descriptors of the last attachment any more. Errors are INTERNAL.
+absl::Status DropHeldPools(collective::Collective& host);
+
 // Sends the other ranks the manager's answer to the leader's attachment. Returns when all of them
 // have mapped their pages. Errors are INTERNAL, because a leader cannot serve without its group.
 absl::Status AttachRanks(collective::Collective& host, const folio::v1::AttachResponse& answer);

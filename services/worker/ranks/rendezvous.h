@@ -39,6 +39,7 @@ absl::Status Barrier(collective::Collective& host);
 // unmapped its pages. It differs from every answer of a manager, which begins with the tag of its
 // first field.
 inline constexpr absl::string_view kAskUnmapped = "unmapped?";
+inline constexpr absl::string_view kDropHeld = "drop";
 
 // Ends the group because this rank cannot continue, and returns the reason with the rank's number.
 // If the group has ended before, it returns why.
