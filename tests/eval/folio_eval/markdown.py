@@ -48,7 +48,7 @@ def table(results, length, tasks, budgets):
     heads, named = ["policy"], set()
     for name, budget, _ in (columns[at] for at in used):
         # The first column of a task names it.
-        heads.append(str(budget) if name in named else f"{name} {budget}")
+        heads.append(" ".join(str(part) for part in (name if name not in named else None, budget) if part is not None))
         named.add(name)
     yield _row(heads)
     yield f"|{'---|' * (len(used) + 1)}"

@@ -66,6 +66,14 @@ def test_a_table_of_some_tasks_and_budgets(path, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_table_of_the_full_cache_names_no_budget(tmp_path, capsys):
+    path = tmp_path / "results.jsonl"
+    full = [line for line in lines() if line["policy"] == "full" and "budget" not in line and line["task"] != "decode_speed"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in full))
+    assert cli.main(["table", str(path)]) == 0
+    assert capsys.readouterr().out.split("\n")[2] == "| policy | `needle_prose` | `needle_4:blind` | `perplexity` | mean |"
+
+
 def test_the_report_is_one_page_with_its_plots(tmp_path, path):
     out = tmp_path / "report"
     assert cli.main(["report", str(path), "--out", str(out)]) == 0
