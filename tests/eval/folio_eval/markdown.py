@@ -15,9 +15,9 @@ def _cell(results, place, setting):
     return ", ".join(_number(estimate, measure) for measure, estimate in estimates.items() if estimate)
 
 
-def _mean(results, length, setting):
-    """Over the tasks with right and wrong answers. The interval is of the nats."""
-    score, nll = (setting and results.mean(length, setting, measure) for measure in ("score", "nll"))
+def _mean(results, length, setting, tasks):
+    """Over those of the tasks that have right and wrong answers. The interval is of the nats."""
+    score, nll = (setting and results.mean(length, setting, measure, tuple(tasks)) for measure in ("score", "nll"))
     return f"{100 * score.mean:.0f} %, {nll.mean:.2f} ±{(nll.high - nll.low) / 2:.2f}" if score and nll else ""
 
 
@@ -31,7 +31,7 @@ def _columns(results, length, tasks, budgets):
     judged = [task for task in tasks if any(results.estimate(task, length, one, "score") for one in results.settings())]
     if len(judged) > 1:
         for budget in budgets:
-            yield "mean", budget, lambda series, budget=budget: _mean(results, length, results.setting(series, budget))
+            yield "mean", budget, lambda series, budget=budget: _mean(results, length, results.setting(series, budget), judged)
 
 
 def _row(cells):

@@ -76,10 +76,11 @@ class Results:
         return stats.mean(list(values.values())) if values else None
 
     @functools.cache
-    def mean(self, length, setting, measure):
-        """Over the tasks with right and wrong answers that have the measure at this length; None unless the setting
-        has all of them."""
-        tasks = [task for task in self.tasks("score") if self._known(task, length, measure)]
+    def mean(self, length, setting, measure, among=None):
+        """Over the tasks with right and wrong answers that have the measure at this length, of those in the tuple `among`;
+        None unless the setting has all of them."""
+        asked = [task for task in self.tasks("score") if among is None or task in among]
+        tasks = [task for task in asked if self._known(task, length, measure)]
         groups = [list(self.values(task, length, setting, measure).values()) for task in tasks]
         return stats.mean(*groups) if groups and all(groups) else None
 

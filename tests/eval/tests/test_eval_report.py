@@ -62,6 +62,14 @@ def test_a_table_of_some_tasks_and_budgets(path, capsys):
     assert cli.main(["table", str(path), "--tasks", "perplexity", "--budgets", "0.5"]) == 0
     heads = capsys.readouterr().out.split("\n")[2]
     assert heads == "| policy | `perplexity` 0.5 |"
+    with open(path, "a") as file:
+        for line in lines():
+            if line["task"] == "needle_prose" and "measures" in line:
+                wrong = {**line["measures"], "score": [0.0] * 24}
+                file.write(json.dumps({**line, "task": "needle_8", "measures": wrong}) + "\n")
+    assert cli.main(["table", str(path), "--tasks", "needle_prose,needle_4:blind", "--budgets", "0.5"]) == 0
+    *_, full, _, _, _, last = capsys.readouterr().out.strip().split("\n")
+    assert "| 100 %, " in full and all(row.split(" | ")[3].split(" %")[0] == row.split(" | ")[2].split(" %")[0] for row in (full, last))
     assert cli.main(["table", str(path), "--tasks", "decode_speed"]) == 0
     assert capsys.readouterr().out == ""
 
