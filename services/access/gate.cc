@@ -68,7 +68,7 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, absl:
                                    Need need) {
   if (list_ == nullptr) return Anyone();
   auto caller = FindCaller(list_->Current()->rules, ShownBy(context));
-  const absl::Status status = caller.ok() ? CheckNeed(*caller, need) : caller.status();
+  absl::Status status = caller.ok() ? CheckNeed(*caller, need) : caller.status();
   if (status.ok()) return caller;
   Note(context, call, caller.ok() ? caller->name : "unknown", status);
   return status;

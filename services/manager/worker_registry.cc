@@ -28,7 +28,7 @@ std::string NewToken() {
   return absl::BytesToHexString(absl::string_view(bits.data(), bits.size()));
 }
 
-ExportGrant MakeGrant(std::shared_ptr<const Pool> pool, Rank rank, bool maps_swap) {
+ExportGrant MakeGrant(const std::shared_ptr<const Pool>& pool, Rank rank, bool maps_swap) {
   const PoolExport& memory = pool->memory();
   const auto copy = [](int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
   ExportGrant grant = {pool, copy(memory.pool_fd(rank)), copy(memory.score_board_fd()), {}};
