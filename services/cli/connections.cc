@@ -75,8 +75,8 @@ std::string Context::ManagerAddress() const {
 }
 
 TokenSettings Context::Token() const {
-  const TokenSettings flags = {tls.token.value_or(""), tls.token_file.value_or("")};
-  const TokenSettings variables = {Environment("FOLIO_TOKEN"), Environment("FOLIO_TOKEN_FILE")};
+  TokenSettings flags = {tls.token.value_or(""), tls.token_file.value_or("")};
+  TokenSettings variables = {Environment("FOLIO_TOKEN"), Environment("FOLIO_TOKEN_FILE")};
   if (flags.says_something()) return flags;
   const TokenSettings& context = named;
   if (named_by_flag && context.says_something()) return context;
