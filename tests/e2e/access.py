@@ -3,6 +3,8 @@
 import hashlib
 
 import grpc
+import pytest
+from metrics import ENDPOINT
 from node import Node, tokens
 from stubs import admin_pb2_grpc, inference_pb2, inference_pb2_grpc
 
@@ -108,3 +110,12 @@ def inference_stub(node, name, worker="worker"):
     process = node.workers[worker]
     return inference_pb2_grpc.InferenceStub(showing(node.connect(node.worker_address(worker), process), name))
 
+
+@pytest.fixture(scope="module")
+def node(long_model):
+    """A line for the Unix socket gives operators a look. Nothing gives it a tenant."""
+    with AccessNode(lines(), manager_flags=["--orphan_ttl=1h", *ENDPOINT], worker_flags=ENDPOINT) as node:
+        node.stub = node.start_worker(model=long_model)
+        yield node
+        node.assert_alive()
+        node.assert_all_free()

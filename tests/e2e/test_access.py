@@ -2,10 +2,10 @@
 
 import folio
 import grpc
-import pytest
 from access import (
     DENIED, EXHAUSTED, OK, TOKENS, UNAUTHENTICATED, AccessNode, asking, bearer, inference_stub, lines, refusal, token_line,
 )  # fmt: skip
+from access import node  # noqa: F401 - the fixture
 from metrics import ENDPOINT, Metrics
 from node import PATIENCE, Node, tokens, wait_until
 from streams import Stream, kill
@@ -20,16 +20,6 @@ def requests_of_inference():
         "Detokenize": inference_pb2.DetokenizeRequest(ids=[1]),
         "GetModel": inference_pb2.GetModelRequest(),
     }
-
-
-@pytest.fixture(scope="module")
-def node(long_model):
-    """A line for the Unix socket gives operators a look. Nothing gives it a tenant."""
-    with AccessNode(lines(), manager_flags=["--orphan_ttl=1h", *ENDPOINT], worker_flags=ENDPOINT) as node:
-        node.stub = node.start_worker(model=long_model)
-        yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 def test_each_call_of_inference_needs_a_tenant(node):

@@ -10,21 +10,11 @@ import folio
 import grpc
 import pytest
 from access import DENIED, OK, TOKENS, UNAUTHENTICATED, AccessNode, asking, bearer, lines, refusal, token_line
+from access import node  # noqa: F401 - the fixture
 from gateway import Gateway
-from metrics import ENDPOINT
 from node import BIN, PATIENCE, wait_until
 from stubs import admin_pb2, admin_pb2_grpc, inference_pb2, inference_pb2_grpc, kv_manager_pb2, kv_manager_pb2_grpc
 from tls_node import port_of
-
-
-@pytest.fixture(scope="module")
-def node(long_model):
-    """A line for the Unix socket gives operators a look. Nothing gives it a tenant."""
-    with AccessNode(lines(), manager_flags=["--orphan_ttl=1h", *ENDPOINT], worker_flags=ENDPOINT) as node:
-        node.stub = node.start_worker(model=long_model)
-        yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from access import DENIED, TOKENS, UNAUTHENTICATED, AccessNode, asking, bearer, lines, refusal
+from access import node  # noqa: F401 - the fixture
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from metrics import ENDPOINT, Metrics
@@ -22,16 +23,6 @@ ROLES = {
          "ListPages"], "view"),
     **dict.fromkeys(["CloseSequence", "ParkSequence", "PinSequence", "LowerBudget", "SetQuota", "Drain", "ReleaseQuarantine"], "steer"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def node(long_model):
-    """A line for the Unix socket gives operators a look. Nothing gives it a tenant."""
-    with AccessNode(lines(), manager_flags=["--orphan_ttl=1h", *ENDPOINT], worker_flags=ENDPOINT) as node:
-        node.stub = node.start_worker(model=long_model)
-        yield node
-        node.assert_alive()
-        node.assert_all_free()
 
 
 def test_each_call_of_admin_needs_its_right(node):

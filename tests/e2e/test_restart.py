@@ -3,12 +3,13 @@
 import os
 import signal
 import subprocess
+import zlib
 
 import folio
 import grpc
 import pytest
 from node import BIN, PATIENCE, Node, side_by_side, wait_until
-from streams import LONG, MOST, REQUESTS, Stream, all_alone, asking, go_on, start_and_kill, whole
+from streams import LONG, MOST, REQUESTS, Stream, all_alone, asking, go_on, kill, serves, start_and_kill, whole
 from test_resume import begun
 
 
@@ -16,7 +17,6 @@ class Kept(Node):
     """A node whose manager leaves its record to the next one."""
 
     def __init__(self, manager_flags=(), **options):
-        self.logs = []
         super().__init__(manager_flags=["--orphan_ttl=1h", "--state_dir={path}/state", *manager_flags], **options)
 
     def start_manager(self):
@@ -31,13 +31,14 @@ class Kept(Node):
         os.kill(self.manager.pid, signal.SIGKILL)
         self.manager.wait()
 
-    def next_manager(self):
-        self.logs.append(self.manager.words())
-        self.start_manager()
-
 
 def kill_the_manager(node, _):
     node.kill_the_manager()
+
+
+def kill_both(node, name):
+    node.kill_the_manager()
+    kill(node, name)
 
 
 def test_streams_go_on_token_for_token():
@@ -48,7 +49,7 @@ def test_streams_go_on_token_for_token():
         for round in range(2):
             streams = start_and_kill(node, stub, "worker", list(REQUESTS.values()), kill=kill_the_manager)
             before = [len(stream.tokens) for stream in streams]
-            node.next_manager()
+            node.start_manager()
             for name, stream, unbroken, had in zip(REQUESTS, streams, expected, before, strict=True):
                 stream.prefilled = 0
                 go_on(stub, stream)
@@ -68,9 +69,10 @@ def test_ids_are_never_given_twice():
         stub = node.start_worker()
         first = whole(stub, asking()).started.sequence_id
         node.kill_the_manager()
-        node.next_manager()
+        node.start_manager()
         node.manager.says("the pool's memory is back")
-        node.workers["worker"].says("attached to the manager", times=2)
+        # The worker says that it has attached before it takes requests again.
+        wait_until(lambda: serves(stub), PATIENCE, "the worker serves again")
         assert whole(stub, asking()).started.sequence_id > first
 
 
@@ -87,7 +89,7 @@ def test_a_prompt_goes_on_from_its_last_chunk():
         stream.follow(call)
         assert not stream.tokens
         done, stream.prefilled = stream.prefilled, 0
-        node.next_manager()
+        node.start_manager()
         go_on(stub, stream)
         assert stream.tokens == expected.tokens
         assert 0 < stream.prefilled <= chunks - done + 1
@@ -99,14 +101,8 @@ def test_a_worker_that_dies_with_the_manager_leaves_its_sequences_to_another():
         requests = [REQUESTS["full"], REQUESTS["paged_eviction"]]
         expected = all_alone(requests)
 
-        def kill_both(node, name):
-            node.kill_the_manager()
-            process = node.workers.pop(name)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-
         streams = start_and_kill(node, first, "first", requests, kill=kill_both)
-        node.next_manager()
+        node.start_manager()
         for stream, unbroken in zip(streams, expected, strict=True):
             stream.prefilled = 0
             go_on(second, stream)
@@ -121,14 +117,8 @@ def test_without_any_worker_all_is_computed_again():
         requests = [REQUESTS["full"], REQUESTS["sampled"]]
         expected = all_alone(requests)
 
-        def kill_all(node, name):
-            node.kill_the_manager()
-            process = node.workers.pop(name)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-
-        streams = start_and_kill(node, stub, "first", requests, kill=kill_all)
-        node.next_manager()
+        streams = start_and_kill(node, stub, "first", requests, kill=kill_both)
+        node.start_manager()
         node.manager.says("the pool has new memory")
         second = node.start_worker("second")
         for stream, unbroken in zip(streams, expected, strict=True):
@@ -145,7 +135,7 @@ def test_a_sequence_in_swap_memory_is_still_there():
         streams = start_and_kill(
             node, stub, "worker", requests, kill=kill_the_manager, when=lambda: node.events("sequence_parked")
         )
-        node.next_manager()
+        node.start_manager()
         side_by_side(*[lambda stream=stream: go_on(stub, stream) for stream in streams if stream.started])
         assert all(stream.tokens == expected.tokens for stream in streams if stream.started)
         node.assert_all_free()
@@ -161,27 +151,26 @@ def test_an_ordered_end_leaves_the_sequences_too():
             assert node.manager.wait() == 0
 
         (stream,) = start_and_kill(node, stub, "worker", [REQUESTS["full"]], kill=end)
-        node.next_manager()
+        node.start_manager()
         stream.prefilled = 0
         go_on(stub, stream)
         assert stream.tokens == expected.tokens and stream.prefilled == 0
         node.assert_all_free()
 
 
-@pytest.mark.parametrize("ranks", [2])
-def test_each_rank_brings_its_own_memory(ranks):
+def test_each_rank_brings_its_own_memory():
     with Kept(pool="256MiB") as node:
-        stub = node.start_worker(flags=[f"--tp={ranks}"])
+        stub = node.start_worker(flags=["--tp=2"])
         expected = whole(stub, REQUESTS["full"])
         (stream,) = start_and_kill(node, stub, "worker", [REQUESTS["full"]], kill=kill_the_manager)
-        node.next_manager()
+        node.start_manager()
         stream.prefilled = 0
         go_on(stub, stream)
         assert stream.tokens == expected.tokens and stream.prefilled == 0
         node.assert_all_free()
 
 
-def second_manager(node, **changed):
+def second_manager(node):
     """The output and code of a manager that should not start with this node's record."""
     arguments = [
         f"--listen=unix:{node.path}/other.sock",
@@ -201,8 +190,6 @@ def test_two_managers_do_not_share_a_folder():
 
 
 def frame(entry):
-    import zlib
-
     length = len(entry).to_bytes(4, "little")
     return length + b"".join(zlib.crc32(part).to_bytes(4, "little") for part in (length, entry)) + entry
 
@@ -221,7 +208,7 @@ def test_a_journal_of_a_newer_version_is_left_alone():
         assert code == 1 and "was written by folio-manager 9.0, in version 99 of the format" in words, words
         assert {path.name: path.read_bytes() for path in node.state.glob("journal-*")} == before
         newer.unlink()
-        node.next_manager()
+        node.start_manager()
         node.manager.says("the pool's memory is back")
 
 
@@ -238,7 +225,7 @@ def test_a_damaged_journal_costs_what_is_behind_the_damage(damage):
         else:
             bytes_[-3] ^= 1
         journal.write_bytes(bytes_)
-        node.next_manager()
+        node.start_manager()
         if damage == "cut":
             node.manager.says("torn_bytes=")
             assert "torn_bytes=0" not in node.manager.words() and "damaged" not in node.manager.words()
@@ -270,7 +257,7 @@ def test_a_client_of_the_sdk_sees_nothing():
         with folio.Client(node.worker_address(), resume=PATIENCE) as client:
             generation = begun(client)
             node.kill_the_manager()
-            node.next_manager()
+            node.start_manager()
             result = generation.result()
         assert list(result.tokens) == expected.tokens and result.text == expected.text
         node.assert_all_free()
