@@ -84,7 +84,7 @@ absl::Status SetLimit(absl::string_view word, TenantLimits* limits) {
   } else if (known && key == "pages") {
     set(limits->pages, 0, UINT32_MAX);
   } else if (known && key == "requests_per_minute") {
-    set(limits->requests_per_minute, 1, 1'000'000);
+    set(limits->requests_per_minute, 1, kMaxRequestsPerMinute);
   } else if (known && key == "priority") {
     set(limits->priority, -kMaxPriority, kMaxPriority);
   } else {

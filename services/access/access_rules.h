@@ -57,6 +57,9 @@ struct AccessRules {
   std::optional<Grant> unix_socket;
 };
 
+// The most that may be given.
+inline constexpr uint32_t kMaxRequestsPerMinute = 1'000'000;
+
 // So many tenants and so many tokens may be in a file.
 inline constexpr size_t kMaxRules = 10'000;
 

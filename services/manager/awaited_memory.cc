@@ -42,8 +42,7 @@ absl::StatusOr<PoolExport> AwaitedMemory::Expect(const CacheGeometry& geometry,
   expected.places_ = std::move(places);
   expected.pools_.resize(ranks.size());
   for (const CacheGeometry& rank : ranks) {
-    expected.rank_bytes_.push_back(size_t{num_pages.value()} * rank.page_bytes());
-    expected.pool_bytes_ += expected.rank_bytes_.back();
+    expected.pool_bytes_ += size_t{num_pages.value()} * rank.page_bytes();
     if (swap_slots == 0) continue;
     auto swap = SealedMemory::Reserve(swap_slots * rank.swap_slot_bytes());
     if (!swap.ok()) return swap.status();
@@ -60,8 +59,8 @@ absl::Status AwaitedMemory::Bring(Rank rank, BroughtMemory brought) {
   const PagePlace& place = memory_.places_[index];
   SealedMemory pages, swap, board;
   if (place.device_uuid.empty()) {
-    auto adopted = SealedMemory::Adopt("the pool", std::move(brought.pool),
-                                       memory_.rank_bytes_[index], PROT_READ | PROT_WRITE);
+    auto adopted = SealedMemory::Adopt("the pool", std::move(brought.pool), place.bytes,
+                                       PROT_READ | PROT_WRITE);
     if (!adopted.ok()) return adopted.status();
     pages = *std::move(adopted);
   }

@@ -1,13 +1,11 @@
 #include "services/manager/pool.h"
 
-#include <sys/random.h>
-
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/base/check.h"
+#include "services/base/random_bytes.h"
 #include "services/manager/awaited_memory.h"
 #include "services/runtime/byte_size.h"
 #include "services/wire/layout.h"
@@ -18,15 +16,11 @@ namespace state = folio::state::v1;
 
 namespace {
 
+constexpr size_t kIdBytes = 16;
+
 uint64_t PageBytes(const std::vector<CacheGeometry>& ranks) {
   return std::accumulate(ranks.begin(), ranks.end(), uint64_t{0},
                          [](uint64_t sum, const auto& rank) { return sum + rank.page_bytes(); });
-}
-
-std::string RandomId() {
-  std::string id(16, '\0');
-  FOLIO_CHECK(getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
-  return id;
 }
 
 // How many pages the swap memory holds. Fewer than one for each layer hold no sequence.
@@ -83,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   if (!memory.ok()) return memory.status();
 
   std::unique_ptr<Pool> pool(
-      new Pool(layout, num_pages, *swap_slots, *std::move(memory), RandomId()));
+      new Pool(layout, num_pages, *swap_slots, *std::move(memory), RandomBytes(kIdBytes)));
   pool->MakeCoordinator(rules, users, last_ids);
   return pool;
 }
@@ -137,7 +131,7 @@ void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
 }
 
 absl::Status Pool::ReplaceMemory(const PageSource& source) {
-  id_ = RandomId();  // the old memory is not wanted any more, whatever comes of this
+  id_ = RandomBytes(kIdBytes);  // the old memory is not wanted any more, whatever comes of this
   auto made =
       PoolExport::Create(source, geometry_, wire::RankGeometries(layout_), num_pages_, swap_slots_);
   if (!made.ok()) return made.status();

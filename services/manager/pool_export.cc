@@ -24,7 +24,6 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
     if (!memory.ok()) return memory.status();
     made.places_.push_back((*memory)->place());
     made.pools_.push_back(*std::move(memory));
-    made.rank_bytes_.push_back(bytes);
     made.pool_bytes_ += bytes;
   }
   auto board = SealedMemory::Make("folio-scores", board_bytes, PROT_READ, 0);

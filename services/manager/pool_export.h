@@ -61,7 +61,6 @@ class PoolExport {
   std::vector<PagePlace> places_;                   // by rank
   SealedMemory board_;
   std::vector<SealedMemory> swap_;  // by rank, or empty
-  std::vector<size_t> rank_bytes_;  // the pages of each rank
   size_t pool_bytes_ = 0;
   size_t swap_bytes_ = 0;
 };

@@ -16,6 +16,23 @@ namespace {
 
 using state::JournalEntry;
 
+// Pages and slots that have an owner already.
+class Named {
+ public:
+  void Add(const PageList& pages) {
+    for (const PageRef page : pages) pages_.insert(page.page);
+  }
+  void Add(const std::vector<SwapSlot>& slots) { slots_.insert(slots.begin(), slots.end()); }
+  void TakeFrom(cache::SavedQuarantine& quarantine) const {
+    std::erase_if(quarantine.pages, [this](PageRef page) { return pages_.contains(page.page); });
+    std::erase_if(quarantine.slots, [this](SwapSlot slot) { return slots_.contains(slot); });
+  }
+
+ private:
+  std::set<PageId> pages_;
+  std::set<SwapSlot> slots_;
+};
+
 // Reads the files of a directory one after the other.
 class Reader {
  public:
@@ -198,35 +215,30 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
 // wrote that the sequence has them no more. As the sequence's, they wait for the same worker.
 void Reader::DropUnfinishedQuarantines() {
   for (cache::SavedQuarantine& one : out_.cache.quarantines) {
-    std::set<PageId> pages;
-    std::set<SwapSlot> slots;
+    Named named;
     for (const auto& [id, sequence] : sequences_) {
       if (sequence.request.worker != one.owner) continue;
-      slots.insert(sequence.slots.begin(), sequence.slots.end());
-      for (const cache::BlockTable& table : sequence.layers) {
-        for (const PageRef page : table.pages()) pages.insert(page.page);
-      }
+      for (const cache::BlockTable& table : sequence.layers) named.Add(table.pages());
+      named.Add(sequence.slots);
     }
-    std::erase_if(one.pages, [&](PageRef page) { return pages.contains(page.page); });
-    std::erase_if(one.slots, [&](SwapSlot slot) { return slots.contains(slot); });
+    named.TakeFrom(one);
   }
 }
 
 // Those of the file before. The next one names those that are left again, and may be cut off before
 // it has named all.
 void Reader::MoveQuarantines() {
-  for (cache::SavedQuarantine& one : quarantines_) {
-    std::set<PageId> pages;
-    std::set<SwapSlot> slots;
-    for (const cache::SavedQuarantine& known : out_.cache.quarantines) {
-      for (const PageRef page : known.pages) pages.insert(page.page);
-      slots.insert(known.slots.begin(), known.slots.end());
-    }
-    std::erase_if(one.pages, [&](PageRef page) { return pages.contains(page.page); });
-    std::erase_if(one.slots, [&](SwapSlot slot) { return slots.contains(slot); });
+  Named named;
+  for (const cache::SavedQuarantine& known : out_.cache.quarantines) {
+    named.Add(known.pages);
+    named.Add(known.slots);
+  }
+  for (cache::SavedQuarantine& one : std::exchange(quarantines_, {})) {
+    named.TakeFrom(one);
+    named.Add(one.pages);
+    named.Add(one.slots);
     out_.cache.quarantines.push_back(std::move(one));
   }
-  quarantines_.clear();
 }
 
 Recovered Reader::Take() {

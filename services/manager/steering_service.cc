@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/access/access_rules.h"
 #include "services/base/protocol.h"
 #include "services/cache/steering.h"
 #include "services/cache/tenant_quotas.h"
@@ -18,13 +19,11 @@
 namespace folio::manager {
 namespace {
 
-constexpr uint32_t kMostRequestsPerMinute = 1'000'000;
-
 absl::Status CheckRate(uint32_t per_minute) {
-  if (per_minute > 0 && per_minute <= kMostRequestsPerMinute) return absl::OkStatus();
+  if (per_minute > 0 && per_minute <= access::kMaxRequestsPerMinute) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("quota.requests_per_minute: is ", per_minute,
                                                  "; give a number from 1 to ",
-                                                 kMostRequestsPerMinute));
+                                                 access::kMaxRequestsPerMinute));
 }
 
 }  // namespace

@@ -1,17 +1,15 @@
 #include "services/manager/worker_registry.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "services/base/check.h"
 #include "services/base/protocol.h"
+#include "services/base/random_bytes.h"
 #include "services/base/secrets_match.h"
 #include "services/cache/inspector.h"
 #include "services/manager/text_size.h"
@@ -22,11 +20,7 @@
 namespace folio::manager {
 namespace {
 
-std::string NewToken() {
-  std::array<char, 16> bits;
-  FOLIO_CHECK(getrandom(bits.data(), bits.size(), 0) == static_cast<ssize_t>(bits.size()));
-  return absl::BytesToHexString(absl::string_view(bits.data(), bits.size()));
-}
+std::string NewToken() { return absl::BytesToHexString(RandomBytes(16)); }
 
 ExportGrant MakeGrant(const std::shared_ptr<const Pool>& pool, Rank rank, bool maps_swap) {
   const PoolExport& memory = pool->memory();

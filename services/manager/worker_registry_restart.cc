@@ -34,9 +34,6 @@ void WorkerRegistry::Restore(const folio::state::v1::JournalWorker& saved) {
   AttachedWorker& worker = workers_[id];
   worker.name = saved.name();
   worker.session_token = saved.session_token();
-  worker.session_began = true;
-  worker.keeps_connection = saved.keeps_connection();
-  worker.maps_swap = saved.maps_swap();
   worker.fenced = true;
   worker.why_fenced = "its manager ended";
   worker.fenced_at = worker.silent_since = options_.clock->Now();
@@ -162,9 +159,11 @@ void WorkerRegistry::ReplaceMemory(absl::string_view why) {
     pool_.NoteUnmapped(id);
     Forget(id, PageCount(0), PageCount(0));
   }
-  log::Warning("the pool has new memory",
-               {{"why", why}, {"sequences_to_be_computed_again", sequences}});
-  if (made.ok()) return;
+  if (made.ok()) {
+    log::Warning("the pool has new memory",
+                 {{"why", why}, {"sequences_to_be_computed_again", sequences}});
+    return;
+  }
   log::Error("there is no memory for the pool, and it is asked for again", {{"reason", made}});
   awaited_ = pool;
   awaited_since_ = options_.clock->Now();
@@ -188,8 +187,6 @@ void WorkerRegistry::SaveWorker(WorkerId id, const AttachedWorker& worker) const
   saved.set_id(id.value());
   saved.set_name(worker.name);
   saved.set_session_token(worker.session_token);
-  saved.set_keeps_connection(worker.keeps_connection);
-  saved.set_maps_swap(worker.maps_swap);
   for (const RankProcess& rank : worker.ranks) {
     auto* process = saved.add_ranks();
     process->set_fetched(rank.fetched);

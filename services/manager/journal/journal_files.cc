@@ -66,7 +66,6 @@ void JournalFiles::FlushLocked() {
     absl::MutexLock lock(&mu_);
     bytes.swap(waiting_);
     file_bytes_ += bytes.size();
-    written_ += bytes.size();
   }
   if (bytes.empty() || !file_.valid()) return;
   if (absl::Status status = Write(bytes); !status.ok()) Fail(status);
@@ -108,11 +107,6 @@ void JournalFiles::EndFile() {
 bool JournalFiles::failed() const {
   absl::MutexLock lock(&mu_);
   return failed_;
-}
-
-uint64_t JournalFiles::written_bytes() const {
-  absl::MutexLock lock(&mu_);
-  return written_;
 }
 
 }  // namespace folio::manager

@@ -44,7 +44,6 @@ class JournalFiles {
   void EndFile();
 
   bool failed() const;
-  uint64_t written_bytes() const;  // since the start
 
  private:
   absl::Status Write(absl::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
@@ -64,7 +63,6 @@ class JournalFiles {
   SteadyTime failed_at_ ABSL_GUARDED_BY(mu_);
   size_t file_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t whole_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // that the file had at EndFile
-  uint64_t written_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace folio::manager
