@@ -45,7 +45,7 @@ class CacheModel {
   std::string DidUnpark(SequenceId id, const Unparked& unparked);
   std::string DidAttend(WorkerId worker, const Attention& attention);
   // The call found no room. The asker keeps its place.
-  void DidNotOpen(const OpenRequest& request);
+  bool DidNotOpen(const OpenRequest& request);  // whether it waits
   void DidNotUnpark(SequenceId id, WorkerId worker);
   void DidNotClaim(const ClaimRequest& request);
   void AddWorker(WorkerId worker);
@@ -55,8 +55,7 @@ class CacheModel {
   // Lets time pass and returns whose lease is over, in order of id; they are fenced.
   std::vector<WorkerId> Expire(int64_t seconds);
   std::vector<SequenceId> EndExpiredOrphans();  // those that have waited long enough
-  // The pages that decode fills with a commit of `tokens`.
-  std::vector<PageRef> Filled(const ModelSequence& sequence, uint64_t tokens) const;
+  std::vector<PageRef> Filled(const ModelSequence& sequence, uint64_t tokens) const;  // by decode
   uint64_t Room(const ModelSequence& sequence) const;  // tokens, in the fullest layer
   std::string CompareTotals(const PoolInfo& pool) const;
   std::string CompareSequence(const SequenceDetail& detail) const;
@@ -71,6 +70,7 @@ class CacheModel {
 
  private:
   friend class ModelSteering;
+  friend class ModelTenants;
   enum class PageState { kFree, kHeld, kQuarantined };
   struct Page {
     PageState state = PageState::kFree;

@@ -223,10 +223,11 @@ std::string CacheModel::DidOpen(const OpenRequest& request, const Opened& opened
   return TakeGrant(sequences[last_] = std::move(s), opened.pages, promised);
 }
 
-void CacheModel::DidNotOpen(const OpenRequest& request) {
+bool CacheModel::DidNotOpen(const OpenRequest& request) {
   const ModelSequence s = Opening(request);
-  if (!request.waits_for_room || WorstCase(s) > pages_.size()) return;
+  if (!request.waits_for_room || WorstCase(s) > pages_.size()) return false;
   line_.Wait({request.worker, std::nullopt}, AskOf(s));
+  return true;
 }
 
 void CacheModel::DidNotUnpark(SequenceId id, WorkerId worker) {

@@ -110,7 +110,8 @@ absl::StatusCode CacheModel::ExpectClaim(const ClaimRequest& request) const {
   const auto it = sequences.find(request.sequence);
   if (it == sequences.end()) return absl::StatusCode::kNotFound;
   const ModelSequence& s = it->second;
-  if (s.token.empty() || s.token != request.resume_token) {
+  const bool stranger = request.tenant.has_value() && *request.tenant != s.tenant;
+  if (stranger || s.token.empty() || s.token != request.resume_token) {
     return absl::StatusCode::kPermissionDenied;
   }
   const bool again = s.swap == SwapUse::kOut && !request.abilities.swaps;

@@ -72,7 +72,8 @@ std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
           {"restarts", c.restarts},
           {"kept", c.kept},
           {"again", c.again},
-          {"plans_kept", c.plans_kept}};
+          {"plans_kept", c.plans_kept},
+          {"over_quota", c.over_quota}};
 }
 
 bool EverythingHappened(const Coverage& coverage) {

@@ -22,6 +22,7 @@ std::string Episode::Step() {
   if (model_.HasOrphans() && !model_.workers.empty() && OneIn(25)) return Claim();
   const uint32_t kind = Pick(1000);
   if (kind < 4 || model_.workers.empty()) return AddWorker();
+  if (OneIn(150)) SetQuota();
   if (kind < 6) return EndWorker();
   if (kind < 8) return OneIn(8) ? Restart() : LetTimePass();
   if (kind < 20) return Renew();
@@ -167,20 +168,6 @@ std::string Episode::Renew() {
   return Expect(expected, harness_.coordinator->Renew(worker, progress), "Renew");
 }
 
-std::string Episode::Open() {
-  const OpenRequest request = RandomOpen();
-  model_.Heard(request.worker);
-  const absl::StatusOr<Opened> opened = harness_.coordinator->Open(request);
-  std::string wrong = Expect(model_.ExpectOpen(request), opened.status(), "Open");
-  if (absl::IsResourceExhausted(opened.status())) {
-    model_.DidNotOpen(request);
-    coverage_.waits += request.waits_for_room ? 1 : 0;
-  }
-  if (!wrong.empty() || !opened.ok()) return wrong;
-  coverage_.orphans_in_the_way += opened->ended.size();
-  return model_.DidOpen(request, *opened);
-}
-
 std::string Episode::Claim() {
   ClaimRequest request;
   request.worker = AnyWorker();
@@ -192,6 +179,7 @@ std::string Episode::Claim() {
   const auto it = model_.sequences.find(request.sequence);
   if (it != model_.sequences.end()) request.resume_token = it->second.token;
   if (OneIn(20)) request.resume_token = OneIn(2) ? "" : "another";
+  if (OneIn(3)) request.tenant = AnyTenant();
   const absl::StatusCode expected = model_.ExpectClaim(request);
   model_.Heard(request.worker);
   const absl::StatusOr<Claimed> claimed = harness_.coordinator->Claim(request);

@@ -9,6 +9,7 @@
 
 #include "tests/cache/coordinator_harness.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/model_tenants.h"
 
 namespace folio::cache {
 
@@ -23,7 +24,7 @@ struct Coverage {
            swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0, ordered_closes = 0,
            ordered_parks = 0, pins = 0, lowered = 0, lowered_away = 0, lowered_beside_a_plan = 0,
            fallen = 0, falls_in_steps = 0, decodes_in_a_fall = 0, restarts = 0, kept = 0, again = 0,
-           plans_kept = 0;
+           plans_kept = 0, over_quota = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -107,6 +108,8 @@ class Episode {
   // Mostly of another sequence than `id`, which decodes.
   std::string LowerBudget(SequenceId id);
   WorkerAbilities RandomAbilities();
+  std::string AnyTenant();
+  void SetQuota();
 
   std::mt19937_64 random_;
   Coverage& coverage_;
@@ -118,6 +121,7 @@ class Episode {
   const uint32_t swap_slots_;
   Harness harness_;
   CacheModel model_;
+  ModelTenants tenants_{model_};
 };
 
 }  // namespace folio::cache

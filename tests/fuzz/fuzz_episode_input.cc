@@ -47,7 +47,7 @@ OpenRequest Episode::RandomOpen() {
   if (!OneIn(3)) request.metadata.resume_token = OneIn(9) ? "another" : "mine";
   request.abilities = RandomAbilities();
   request.waits_for_room = !OneIn(3);
-  request.tenant = std::string(1, static_cast<char>('a' + Pick(3)));
+  request.tenant = AnyTenant();
   request.urgency = {.priority = OneIn(2) ? 0 : static_cast<int32_t>(Pick(3)) - 1,
                      .waited = absl::Seconds(Pick(20))};
   if (OneIn(40)) request.max_new_tokens = TokenCount(UINT32_MAX - Pick(100));
