@@ -34,4 +34,9 @@ void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
   }
 }
 
+void ClearPage(const PoolView& pool, uint32_t page) {
+  FOLIO_DCHECK(page < pool.num_pages);
+  std::memset(static_cast<void*>(pool.keys(page)), 0, pool.geometry.page_bytes());
+}
+
 }  // namespace folio::kernels::cpu

@@ -128,6 +128,10 @@ absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name = "au
 void CompactLayer(const PoolView& pool, absl::Span<const uint32_t> table,
                   absl::Span<const uint32_t> keep);
 
+// Makes K and V of one page zero. Its scores stay, because nothing reads them before its tokens are
+// scored. Every family uses it.
+void ClearPage(const PoolView& pool, uint32_t page);
+
 }  // namespace folio::kernels::cpu
 
 #endif  // FOLIO_KERNELS_CPU_OPS_H_

@@ -107,6 +107,8 @@ struct SessionReply {
   // The pool has run dry: the worker stops the steps of these and then parks them.
   std::vector<SequenceId> park;
   std::vector<SwapOffer> swap;  // for some of these
+  // The worker clears new pages before it writes them, because another tenant may have used them.
+  bool clear_pages = false;
   friend bool operator==(const SessionReply&, const SessionReply&) = default;
 };
 

@@ -11,7 +11,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options),
       observer_(options.observer == nullptr ? ignore_ : *options.observer),
       decision_threads_(options.decision_threads),
-      pool_(options.num_pages),
+      pool_(options.num_pages, options.clear_pages),
       leases_(options.lease_ttl, options.last_ids.worker),
       swap_(options.swap_slots),
       orphanage_(options.orphan_ttl, options.orphan_grace, sequences_, pool_, leases_,

@@ -10,6 +10,7 @@
 #include "services/base/ids.h"
 #include "services/cache/journal.h"
 #include "services/cache/observer.h"
+#include "services/cache/page_clearing.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/policy/cache_config.h"
 
@@ -55,6 +56,8 @@ struct CoordinatorOptions {
   const float* score_board = nullptr;
   // Slots of the swap memory, each of a page and its scores. With 0 nothing is swapped.
   uint32_t swap_slots = 0;
+  // When workers clear pages before they write them.
+  ClearPages clear_pages = ClearPages::kNever;
   // Threads that share the work of long decisions with the caller's.
   uint32_t decision_threads = 0;
   // The coordinator gives ids after these, so that no id of another one before it comes to mean

@@ -86,6 +86,7 @@ struct Attention {
   std::vector<SwapOffer> swap;     // for some of these, in the same order
   std::vector<SequenceId> ended;   // orphans that made room
   std::vector<OrderedClose> close;
+  bool clear_pages = false;  // it clears all pages that it is given now
 };
 
 // Evicted is what a plan that was carried out gave up.

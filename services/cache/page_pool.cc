@@ -31,7 +31,7 @@ void PageReservation::ResizeTo(PageCount count) {
   count_ = count;
 }
 
-PagePool::PagePool(PageCount pages) : entries_(pages.value()) {
+PagePool::PagePool(PageCount pages, ClearPages clear) : entries_(pages.value()), clearing_(clear) {
   free_.reserve(entries_.size());
   for (uint32_t id = pages.value(); id > 0; --id) free_.push_back(PageId(id - 1));
 }

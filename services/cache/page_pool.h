@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "services/base/ids.h"
+#include "services/cache/page_clearing.h"
 
 namespace folio::cache {
 
@@ -48,7 +49,7 @@ class PageReservation {
 
 class PagePool {
  public:
-  explicit PagePool(PageCount pages);
+  explicit PagePool(PageCount pages, ClearPages clear = ClearPages::kNever);
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
@@ -74,6 +75,8 @@ class PagePool {
   // Free and not promised.
   PageCount available() const { return free() - reserved_; }
 
+  PageClearing& clearing() { return clearing_; }
+
   // INTERNAL unless every page is in exactly one state and the counts agree. O(pages).
   absl::Status CheckInvariants() const;
 
@@ -97,6 +100,7 @@ class PagePool {
   PageCount held_;
   PageCount quarantined_;
   PageCount reserved_;
+  PageClearing clearing_;
 };
 
 }  // namespace folio::cache

@@ -10,9 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "services/base/default_addresses.h"
-#include "services/cache/decision_threads.h"
 #include "services/grpc/insecure_tcp_flag.h"
 #include "services/manager/memory/pool_size.h"
+#include "services/manager/rule_flags.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
 #include "services/runtime/connection_flag.h"
@@ -54,31 +54,6 @@ ABSL_FLAG(
 ABSL_FLAG(int, max_budget, 0,
           "most tokens that a sequence may hold in a layer, a multiple of the page size; 0 means "
           "no limit");
-ABSL_FLAG(
-    std::string, default_compaction, "auto",
-    "when prompts above their budget are compacted, if their requests do not say. whole: at their "
-    "end, so the pool must have room for all of them. streamed: also while they are computed, so "
-    "none holds more than its budget and a stride, if the policy can. auto: whole where the whole "
-    "pool has room for the prompt, else streamed");
-ABSL_FLAG(
-    std::string, admission, "optimistic",
-    "how many pages a sequence is promised when it starts. optimistic: those of its prompt, and "
-    "when the pool runs dry the sequence that came last waits and is computed again. reserve: all "
-    "that it can ever need, so that nothing is computed twice, but fewer sequences run at a time");
-ABSL_FLAG(folio::ByteSize, host_swap_bytes, {},
-          "memory of the host for sequences that wait because the pool has run dry, such as 8GiB, "
-          "for all ranks together. Their pages are copied there and back, and what finds no room "
-          "is computed again. 0: all of them are computed again");
-ABSL_FLAG(
-    absl::Duration, lease_ttl, absl::Seconds(10),
-    "how long a worker that sends nothing keeps its sequences, from 100ms to 1h, such as 10s");
-ABSL_FLAG(
-    absl::Duration, orphan_ttl, absl::Seconds(60),
-    "how long a sequence whose worker was lost keeps its pages, so that another worker can "
-    "continue it, unless other sequences need them; from 0 (it ends at once) to 24h, such as 60s");
-ABSL_FLAG(absl::Duration, orphan_grace, absl::Seconds(15),
-          "how long such a sequence keeps its pages even if other sequences need them, from the "
-          "moment when another worker may continue it; from 0 to 24h, such as 15s");
 ABSL_FLAG(absl::Duration, kill_fenced_after, absl::Seconds(10),
           "how long a lost worker's process may block pages before the manager ends it with "
           "SIGKILL, from 0 to 24h, such as 10s. Clients must look for another worker for longer "
@@ -92,10 +67,6 @@ ABSL_FLAG(
     "how long running sequences may take to finish after SIGTERM, from 0 to 24h, such as 30s");
 
 namespace folio::manager {
-
-const char* AdmissionName(cache::Admission admission) {
-  return admission == cache::Admission::kOptimistic ? "optimistic" : "reserve";
-}
 
 namespace {
 
@@ -184,29 +155,6 @@ absl::StatusOr<std::vector<int>> ReadDevices() {
   return devices;
 }
 
-absl::StatusOr<policy::Compaction> ReadCompaction() {
-  const std::string given = absl::GetFlag(FLAGS_default_compaction);
-  if (given == "auto") return policy::Compaction::kAutomatic;
-  if (given == "whole") return policy::Compaction::kWhole;
-  if (given == "streamed") return policy::Compaction::kStreamed;
-  return BadFlag("default_compaction", given, "give auto, whole or streamed");
-}
-
-absl::StatusOr<cache::Admission> ReadAdmission() {
-  const std::string given = absl::GetFlag(FLAGS_admission);
-  for (const cache::Admission known : {cache::Admission::kOptimistic, cache::Admission::kReserve}) {
-    if (given == AdmissionName(known)) return known;
-  }
-  return BadFlag("admission", given, "give optimistic or reserve");
-}
-
-absl::StatusOr<uint64_t> ReadHostSwap(cache::Admission admission) {
-  const ByteSize given = absl::GetFlag(FLAGS_host_swap_bytes);
-  if (given.bytes == 0 || admission == cache::Admission::kOptimistic) return given.bytes;
-  return BadFlag("host_swap_bytes", FormatByteSize(given),
-                 "is of use with --admission=optimistic alone, as no pool runs dry with reserve");
-}
-
 PoolSize ReadPoolSize() {
   const PoolSize given = absl::GetFlag(FLAGS_pool_bytes);
   // The default leaves room for the worker's weights and for other programs of the machine.
@@ -255,30 +203,14 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
   auto budgets = ReadBudgets();
   if (!budgets.ok()) return budgets.status();
   flags.server.budgets = *budgets;
-  auto compaction = ReadCompaction();
-  if (!compaction.ok()) return compaction.status();
-  flags.server.rules.default_compaction = *compaction;
-  auto admission = ReadAdmission();
-  if (!admission.ok()) return admission.status();
-  flags.server.rules.admission = *admission;
-  auto swap = ReadHostSwap(*admission);
-  if (!swap.ok()) return swap.status();
-  flags.server.rules.host_swap_bytes = *swap;
-  flags.server.rules.lease_ttl = absl::GetFlag(FLAGS_lease_ttl);
-  flags.server.rules.orphan_ttl = absl::GetFlag(FLAGS_orphan_ttl);
-  flags.server.rules.orphan_grace = absl::GetFlag(FLAGS_orphan_grace);
-  flags.server.rules.decision_threads = cache::DefaultDecisionThreads();
+  auto rules = ReadPoolRules();
+  if (!rules.ok()) return rules.status();
+  flags.server.rules = *rules;
   flags.server.kill_fenced_after = absl::GetFlag(FLAGS_kill_fenced_after);
   flags.server.steering = absl::GetFlag(FLAGS_steering);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   for (const absl::Status& status :
-       {CheckFlagRange("lease_ttl", flags.server.rules.lease_ttl, absl::Milliseconds(100),
-                       absl::Hours(1)),
-        CheckFlagRange("orphan_ttl", flags.server.rules.orphan_ttl, absl::ZeroDuration(),
-                       absl::Hours(24)),
-        CheckFlagRange("orphan_grace", flags.server.rules.orphan_grace, absl::ZeroDuration(),
-                       absl::Hours(24)),
-        CheckFlagRange("kill_fenced_after", flags.server.kill_fenced_after, absl::ZeroDuration(),
+       {CheckFlagRange("kill_fenced_after", flags.server.kill_fenced_after, absl::ZeroDuration(),
                        absl::Hours(24)),
         CheckFlagRange("drain_timeout", flags.drain_timeout, absl::ZeroDuration(),
                        absl::Hours(24))}) {

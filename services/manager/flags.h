@@ -17,9 +17,6 @@ struct ManagerFlags {
   absl::Duration drain_timeout;
 };
 
-// The value of --admission, "optimistic" or "reserve".
-const char* AdmissionName(cache::Admission admission);
-
 // Fills in defaults too. INVALID_ARGUMENT names the flag and the fix.
 absl::StatusOr<ManagerFlags> ReadFlags();
 

@@ -11,6 +11,7 @@
 #include "services/manager/memory/device_memory.h"
 #include "services/manager/memory/host_memory.h"
 #include "services/manager/memory/machine_memory.h"
+#include "services/manager/rule_flags.h"
 #include "services/manager/server.h"
 #include "services/runtime/byte_size.h"
 #include "services/runtime/descriptor_limit.h"
@@ -77,12 +78,35 @@ void LogAddresses(const folio::manager::Server& server) {
   }
 }
 
+void LogStarted(const folio::manager::ManagerFlags& flags, absl::string_view device,
+                int descriptors) {
+  const folio::manager::PoolSize& pool_size = flags.server.pool_size;
+  const folio::manager::PoolRules& rules = flags.server.rules;
+  const folio::log::Field size_field =
+      pool_size.is_share()
+          ? folio::log::Field("pool_bytes", folio::manager::FormatPoolSize(pool_size))
+          : folio::log::Field("pool_bytes", pool_size.bytes);
+  folio::log::Info("folio-manager started",
+                   {{"version", folio::BuildDescription()},
+                    {"device", device},
+                    size_field,
+                    {"admission", folio::manager::AdmissionName(rules.admission)},
+                    {"host_swap_bytes", rules.host_swap_bytes},
+                    {"clear_pages", folio::manager::ClearPagesName(rules.clear_pages)},
+                    {"lease_ttl", rules.lease_ttl},
+                    {"orphan_ttl", rules.orphan_ttl},
+                    {"orphan_grace", rules.orphan_grace},
+                    {"kill_fenced_after", flags.server.kill_fenced_after},
+                    {"descriptors", descriptors},
+                    {"max_connections", flags.server.max_connections},
+                    {"export_socket", flags.server.export_socket}});
+}
+
 int Run() {
   folio::SkipLockCycleChecks();
   const int descriptors = folio::RaiseDescriptorLimit();
   auto flags = folio::manager::ReadFlags();
   if (!flags.ok()) folio::ExitBadFlag("folio-manager", flags.status());
-  const folio::manager::PoolSize& pool_size = flags->server.pool_size;
   folio::TerminationSignals signals;  // before any thread starts, and drivers start some
   folio::log::WriteInBackground();
   auto inherited = folio::InheritedSockets::Take();
@@ -100,10 +124,6 @@ int Run() {
     folio::ExitBadFlag("folio-manager", status);
   }
   flags->server.pages = pages->get();
-  const folio::log::Field size_field =
-      pool_size.is_share()
-          ? folio::log::Field("pool_bytes", folio::manager::FormatPoolSize(pool_size))
-          : folio::log::Field("pool_bytes", pool_size.bytes);
   const folio::RealClock clock;
   flags->server.clock = &clock;
 
@@ -122,19 +142,7 @@ int Run() {
     folio::log::Error("cannot start", {{"reason", server.status()}});
     return 1;
   }
-  folio::log::Info("folio-manager started",
-                   {{"version", folio::BuildDescription()},
-                    {"device", (*pages)->device()},
-                    size_field,
-                    {"admission", folio::manager::AdmissionName(flags->server.rules.admission)},
-                    {"host_swap_bytes", flags->server.rules.host_swap_bytes},
-                    {"lease_ttl", flags->server.rules.lease_ttl},
-                    {"orphan_ttl", flags->server.rules.orphan_ttl},
-                    {"orphan_grace", flags->server.rules.orphan_grace},
-                    {"kill_fenced_after", flags->server.kill_fenced_after},
-                    {"descriptors", descriptors},
-                    {"max_connections", flags->server.max_connections},
-                    {"export_socket", flags->server.export_socket}});
+  LogStarted(*flags, (*pages)->device(), descriptors);
   LogAddresses(**server);
   folio::NotifyServiceManager("READY=1");
   signals.Wait();

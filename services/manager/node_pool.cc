@@ -68,18 +68,20 @@ absl::Status NodePool::CheckUnusedLocked() const {
 absl::Status NodePool::Make(const v1::ModelLayout& layout) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   cache::LastIds last_ids;
+  PoolRules rules = options_.rules;
   {
     absl::MutexLock lock(&mu_);
     if (absl::Status status = CheckUnusedLocked(); !status.ok()) return status;
     if (pool_ != nullptr) {
+      // A GPU's driver may give this process the same memory again, as it was.
+      rules.clear_pages = cache::ForUsedMemory(rules.clear_pages);
       last_ids_ = cache::Inspector(pool_->coordinator()).pool().last_ids;
       log::Info("pool given back", {{"model", pool_->layout().model()}, {"for", layout.model()}});
     }
     pool_.reset();
     last_ids = last_ids_;
   }
-  auto pool = Pool::Create(layout, *options_.pages, options_.size, options_.rules, options_.users,
-                           last_ids);
+  auto pool = Pool::Create(layout, *options_.pages, options_.size, rules, options_.users, last_ids);
   if (!pool.ok()) return pool.status();
   LogMade(**pool, *options_.pages);
   if (options_.users.journal != nullptr) options_.users.journal->OnPool((*pool)->Saved());

@@ -104,7 +104,9 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Expect(const state::JournalPool& sav
   if (!memory.ok()) return memory.status();
   std::unique_ptr<Pool> pool(
       new Pool(saved.layout(), num_pages, saved.swap_slots(), *std::move(memory), saved.pool_id()));
-  pool->MakeCoordinator(rules, users, last_ids);
+  PoolRules used = rules;
+  used.clear_pages = cache::ForUsedMemory(rules.clear_pages);
+  pool->MakeCoordinator(used, users, last_ids);
   return pool;
 }
 
@@ -120,6 +122,7 @@ void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
   options.default_compaction = rules.default_compaction;
   options.swap_slots = swap_slots_;
   options.decision_threads = rules.decision_threads;
+  options.clear_pages = rules.clear_pages;
   options.score_board = memory_.score_board();
   options.last_ids = last_ids;
   options.clock = users.clock;

@@ -36,6 +36,7 @@ struct PoolRules {
   policy::Compaction default_compaction = policy::Compaction::kAutomatic;
   uint64_t host_swap_bytes = 0;  // for the pages of parked sequences, of all ranks together
   uint32_t decision_threads = 0;
+  cache::ClearPages clear_pages = cache::ClearPages::kBetweenTenants;
 };
 
 // PoolUsers is what a pool's coordinator works with. All are borrowed, and all but the clock may be

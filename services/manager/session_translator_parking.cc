@@ -59,6 +59,7 @@ void SessionTranslator::Attend(SessionReply& reply) {
               {{"sequence", close.sequence}, {"worker", WorkerName(worker_)}, {"why", close.why}});
     reply.failed.push_back({close.sequence, absl::AbortedError(close.why)});
   }
+  reply.clear_pages = attention.clear_pages;
   reply.park = std::move(attention.park);
   reply.swap = std::move(attention.swap);
   for (const SequenceId id : reply.park) {

@@ -181,6 +181,7 @@ v1::SessionReply ToProto(const SessionReply& reply) {
     swap->set_sequence_id(offer.sequence.value());
     for (const SwapSlot slot : offer.slots) swap->add_slots(slot.value());
   }
+  out.set_clear_pages(reply.clear_pages);
   return out;
 }
 
@@ -212,6 +213,7 @@ SessionReply FromProto(const v1::SessionReply& reply, uint32_t num_layers) {
     offer.sequence = SequenceId(from.sequence_id());
     for (const uint32_t slot : from.slots()) offer.slots.emplace_back(slot);
   }
+  out.clear_pages = reply.clear_pages();
   return out;
 }
 

@@ -73,4 +73,24 @@ double ScoringMicros(const model::ModelConfig& config, int threads, const std::s
   return 1e6 * (with - without) / kRows * config.num_layers;
 }
 
+double ClearingMicros(const model::ModelConfig& config, int threads) {
+  constexpr uint32_t kPages = 4096;  // a batch of grants
+  constexpr size_t kPoolBytes = size_t{1} << 30;
+  kernels::PoolView view;
+  view.geometry = {.num_layers = 1, .num_kv_heads = config.kv_heads, .head_dim = config.head_dim};
+  view.num_pages = static_cast<uint32_t>(kPoolBytes / view.geometry.page_bytes());
+  std::vector<std::byte> pages(view.num_pages * view.geometry.page_bytes(), std::byte{1});
+  view.pages = pages.data();
+  kernels::ThreadPool pool(threads);
+  double fastest = 1e9;
+  for (uint32_t first = 0; first + kPages <= view.num_pages; first += kPages) {
+    fastest = std::min(fastest, FastestSeconds(1, [&] {
+                         pool.ParallelFor(kPages, [&](int task, int) {
+                           kernels::cpu::ClearPage(view, first + static_cast<uint32_t>(task));
+                         });
+                       }));
+  }
+  return 1e6 * fastest / kPages / view.geometry.page_tokens * config.num_layers;
+}
+
 }  // namespace folio::bench

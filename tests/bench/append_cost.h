@@ -1,4 +1,5 @@
-// ScoringMicros times the scores that are written with each token, alone.
+// These functions time what is done for each token beside K and V themselves: its scores, and the
+// clearing of the pages that it is written to.
 #ifndef FOLIO_TESTS_BENCH_APPEND_COST_H_
 #define FOLIO_TESTS_BENCH_APPEND_COST_H_
 
@@ -12,6 +13,9 @@ namespace folio::bench {
 // Microseconds a token over all layers, with the kernels called `kernels`.
 double ScoringMicros(const model::ModelConfig& config, int threads, const std::string& kernels,
                      kernels::ScoreKind score);
+
+// The same for pages that another tenant has used. They are not in the processor's caches.
+double ClearingMicros(const model::ModelConfig& config, int threads);
 
 }  // namespace folio::bench
 

@@ -89,13 +89,14 @@ void PrintManagerCost(
       1e3 * run.prefill_manager_seconds / kSequences, 1e3 * run.times.compact / kSequences,
       100 * run.prefill_manager_seconds / kSequences / run.prefill_seconds,
       100 * run.times.compact / kSequences / run.prefill_seconds);
-  const double scoring =
-      ScoringMicros(model.config(), threads, kernels, kernels::ScoreKind::kNormRatio);
-  std::printf(
-      "  scoring: %.2f us a token over all layers (%.2f %% of its prefill, %.2f %% of its "
-      "decode)\n",
-      scoring, 100 * scoring * 1e-6 * kContext / run.prefill_seconds,
-      100 * scoring * 1e-6 * run.decode_tokens / run.decode_seconds);
+  const auto print = [&](const char* name, double micros) {
+    std::printf(
+        "  %s: %.2f us a token over all layers (%.2f %% of its prefill, %.2f %% of its decode)\n",
+        name, micros, 100 * micros * 1e-6 * kContext / run.prefill_seconds,
+        100 * micros * 1e-6 * run.decode_tokens / run.decode_seconds);
+  };
+  print("scoring", ScoringMicros(model.config(), threads, kernels, kernels::ScoreKind::kNormRatio));
+  print("clearing pages between tenants", ClearingMicros(model.config(), threads));
 }
 
 }  // namespace folio::bench

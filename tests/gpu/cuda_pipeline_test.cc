@@ -10,6 +10,7 @@
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
 #include "tests/gpu/dialogue.h"
+#include "tests/model/clear_script.h"
 #include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
@@ -52,6 +53,15 @@ TEST(CudaExecutorTest, SwappedPagesAreTheSame) {
     CudaHarness harness(model, Options(true));
     ASSERT_TRUE(harness.made().ok());
     EXPECT_EQ(PlaySwap(harness.executor(), harness.pool(), harness.board(), score), "");
+  }
+}
+
+TEST(CudaExecutorTest, PagesOfOtherTenantsAreCleared) {
+  const RandomModel model(GpuConfig(), 21);
+  for (const bool graphs : {false, true}) {
+    CudaHarness harness(model, Options(graphs));
+    ASSERT_TRUE(harness.made().ok());
+    EXPECT_EQ(PlayClearing(harness.executor(), harness.pool()), "");
   }
 }
 

@@ -27,6 +27,7 @@ inline cache::CoordinatorOptions TranslatorOptions(const std::vector<float>& boa
   options.geometry.page_tokens = 16;
   options.num_pages = PageCount(kPages);
   options.score_board = board.data();
+  options.clear_pages = cache::ClearPages::kBetweenTenants;
   options.clock = &clock;
   return options;
 }

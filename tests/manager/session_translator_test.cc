@@ -116,6 +116,19 @@ TEST_F(SessionTranslatorTest, ACloseMakesRoomForAnOpenOfTheSameRequest) {
   EXPECT_EQ(reply.opened(0).code(), 0) << reply.opened(0).message();
 }
 
+TEST_F(SessionTranslatorTest, TheReplyWithASecondTenantsPagesSaysToClearThem) {
+  const auto clears = [&](const char* tenant) {
+    v1::SessionRequest request;
+    *request.add_open() = EvictingOpen(8, 8);
+    request.mutable_open(0)->set_tenant(tenant);
+    return Must(request).clear_pages();
+  };
+  EXPECT_FALSE(clears("alice"));
+  EXPECT_FALSE(clears("alice"));
+  EXPECT_TRUE(clears("bob"));
+  EXPECT_TRUE(clears("alice"));
+}
+
 TEST_F(SessionTranslatorTest, TheGateRefusesOpensOnly) {
   const v1::OpenResult opened = OpenOne(EvictingOpen(16, 16));
   gate_ = absl::UnavailableError("draining");

@@ -1,4 +1,5 @@
-add_library(folio_executor_harness STATIC executor_harness.cc naive_model.cc random_model.cc swap_script.cc)
+add_library(folio_executor_harness STATIC clear_script.cc executor_harness.cc naive_model.cc random_model.cc
+            swap_script.cc)
 target_link_libraries(folio_executor_harness PUBLIC folio_model)
 
 folio_test(family_test family_test.cc LIBS folio_executor_harness folio_testing_model)

@@ -29,13 +29,15 @@ StepCommand Step() {
 std::string AllCommands() {
   std::string bytes;
   AppendCommand(AcquireEdit{SequenceSlot(4), ScoreKind::kUnrotatedDifference}, bytes);
-  AppendCommand(
-      ExtendEdit{SequenceSlot(4), {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}}},
-      bytes);
+  AppendCommand(ExtendEdit{SequenceSlot(4),
+                           {{{PageId(7), Generation(8)}}, {}, {{PageId(1), Generation(2)}}},
+                           /*clear=*/true},
+                bytes);
   AppendCommand(RestoreEdit{SequenceSlot(4),
                             {{{{PageId(7), Generation(8)}},
                               {{Position(0), Position(16)}, {Position(40), Position(49)}}},
-                             {}}},
+                             {}},
+                            /*clear=*/true},
                 bytes);
   AppendCommand(CompactCommand{SequenceSlot(4),
                                {{{TokenSlot(0), TokenSlot(5)}, {}}, {PageCount(1), PageCount(2)}}},
@@ -59,9 +61,11 @@ TEST(RankCommand, ReadsWhatWasWritten) {
   EXPECT_EQ(acquire.slot, SequenceSlot(4));
   EXPECT_EQ(acquire.score, ScoreKind::kUnrotatedDifference);
   const auto& extend = std::get<ExtendEdit>((*commands)[1]);
+  EXPECT_TRUE(extend.clear);
   ASSERT_EQ(extend.pages.size(), 3u);
   EXPECT_EQ(extend.pages[2].at(0), (PageRef{PageId(1), Generation(2)}));
   const auto& restore = std::get<RestoreEdit>((*commands)[2]);
+  EXPECT_TRUE(restore.clear);
   EXPECT_EQ(restore.layers.at(0).pages.at(0), (PageRef{PageId(7), Generation(8)}));
   ASSERT_EQ(restore.layers[0].positions.size(), 2u);
   EXPECT_EQ(restore.layers[0].positions[1].begin, Position(40));

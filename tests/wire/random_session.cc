@@ -50,6 +50,7 @@ SessionReply RandomSession::Reply() {
   for (uint32_t i = Below(3); i > 0; --i) {
     reply.swap.push_back({SequenceId(Number64()), Slots()});
   }
+  reply.clear_pages = Below(2) == 0;
   return reply;
 }
 

@@ -71,6 +71,9 @@ struct CompactItem {
 // items never share a page. head_dim is a multiple of 8.
 absl::Status Compact(Stream stream, DeviceArray<CompactItem> runs, const DevicePool& pool);
 
+// Makes K and V of the pages zero. No page is named twice. head_dim is even.
+absl::Status Clear(Stream stream, DeviceArray<uint32_t> pages, const DevicePool& pool);
+
 }  // namespace folio::kernels::cuda
 
 #endif  // FOLIO_KERNELS_CUDA_OPS_OPS_H_

@@ -43,6 +43,8 @@ class CpuExecutor final : public Executor {
   ExecutorTimes times() const override;
 
  private:
+  // Those of the step that other tenants' tokens may be in.
+  void ClearPages();
   absl::Status Forward();
   void ScoreResident();
   absl::Status SampleAll(StepOutput& output);
@@ -85,6 +87,12 @@ void CpuExecutor::Swap(const PageSwaps& swaps) {
   });
 }
 
+void CpuExecutor::ClearPages() {
+  const std::vector<uint32_t> pages = rows_.TakeUncleared();
+  threads_->ParallelFor(static_cast<int>(pages.size()),
+                        [&](int task, int) { kernels::cpu::ClearPage(pool_, pages[task]); });
+}
+
 absl::Status CpuExecutor::Forward() {
   FOLIO_CHECK(rows_.count() <= max_rows_);
   absl::Status status = transformer_.Forward(
@@ -118,6 +126,7 @@ StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {
       if (segment.prompt == prompt) rows_.Add(segment, tables_.state(segment.slot));
     }
   }
+  ClearPages();
   StepOutput output;
   if (rows_.count() > 0) {
     output.status = Forward();

@@ -205,6 +205,7 @@ absl::Status CudaExecutor::Run(StepWorkspace& workspace) {
                           : absl::StatusOr<StepInputs>(status);
   // Also when the step is lost: every enqueued step advances the tables, so that those of all ranks
   // stay equal whichever of them has failed.
+  const std::vector<uint32_t> uncleared = rows_.TakeUncleared();
   rows_.Advance();
   if (!fault_.ok()) return fault_;
   if (!laid.ok()) return laid.status();
@@ -213,6 +214,7 @@ absl::Status CudaExecutor::Run(StepWorkspace& workspace) {
                                      workspace.uploads, inputs, workspace.sampled);
   if (!status.ok()) return status;
   if (rows_.count() == 0) return absl::OkStatus();
+  const auto cleared = workspace.uploads.Put(absl::MakeConstSpan(uncleared));
   const auto plans = state_->transformer->Plan(*laid, workspace.plans);
   if (!plans.ok()) return plans.status();
   const auto compute = [&] { return Compute(*laid, *plans, workspace.sampled); };
@@ -223,6 +225,7 @@ absl::Status CudaExecutor::Run(StepWorkspace& workspace) {
   };
   return cuda::RunAll({[&] { return workspace.uploads.Flush(stream); },
                        [&] { return workspace.inputs.Flush(stream); },
+                       [&] { return cuda::Clear(stream, cleared, state_->pool); },
                        [&] { return cuda::WriteTables(stream, laid->table_writes); }, run,
                        [&] { return scoring_.Run(stream, state_->rope, state_->pool); },
                        [&] { return state_->sampling->Return(stream, workspace.sampled); }});

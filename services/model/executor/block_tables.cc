@@ -15,25 +15,28 @@ const BlockTables::Layer& BlockTables::layer(LayerIndex layer) const {
   return layers_[layer.value()];
 }
 
-void BlockTables::Extend(const LayerPageLists& pages) {
+void BlockTables::Extend(const LayerPageLists& pages, bool clear) {
   FOLIO_CHECK(pages.size() == layers_.size());
   for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    const bool all_clear = !clear && layer.cleared == layer.pages.size();
     for (const PageRef& ref : pages[l]) {
       FOLIO_CHECK(ref.page.value() < num_pages_);
-      layers_[l].pages.push_back(ref.page.value());
-      layers_[l].generations.push_back(ref.generation);
+      layer.pages.push_back(ref.page.value());
+      layer.generations.push_back(ref.generation);
     }
+    if (all_clear) layer.cleared = static_cast<uint32_t>(layer.pages.size());
   }
 }
 
-void BlockTables::Restore(const std::vector<ClaimedLayer>& layers) {
+void BlockTables::Restore(const std::vector<ClaimedLayer>& layers, bool clear) {
   FOLIO_CHECK(layers.size() == layers_.size());
   LayerPageLists pages;
   for (size_t l = 0; l < layers_.size(); ++l) {
     FOLIO_CHECK(layers_[l].pages.empty());
     pages.push_back(layers[l].pages);
   }
-  Extend(pages);
+  Extend(pages, clear);
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     for (const PositionRange& range : layers[l].positions) {
@@ -43,6 +46,7 @@ void BlockTables::Restore(const std::vector<ClaimedLayer>& layers) {
       for (Position at = range.begin; at < range.end; ++at) layer.positions.push_back(at.value());
     }
     FOLIO_CHECK(layer.resident <= layer.pages.size() * geometry_.page_tokens);
+    layer.cleared = std::max(layer.cleared, geometry_.pages_for(layer.resident));
   }
 }
 
@@ -58,6 +62,7 @@ void BlockTables::DropBlocks(const DropAction& drop) {
     layer.generations.erase(layer.generations.begin() + block);
     layer.resident -= page_tokens;
     layer.mirrored = std::min(layer.mirrored, block);
+    layer.cleared -= block < layer.cleared ? 1 : 0;
     if (!keeps_positions()) continue;
     const auto first = layer.positions.begin() + size_t{block} * page_tokens;
     layer.positions.erase(first, first + page_tokens);
@@ -76,6 +81,7 @@ void BlockTables::Compact(const CompactAction& compact) {
     layer.generations.resize(pages);
     layer.resident = tokens;
     layer.mirrored = std::min(layer.mirrored, static_cast<uint32_t>(pages));
+    layer.cleared = std::min(layer.cleared, static_cast<uint32_t>(pages));
     if (!keeps_positions()) continue;
     for (uint32_t i = 0; i < tokens; ++i) {
       layer.positions[i] = layer.positions[keep[i].value()];
@@ -161,6 +167,13 @@ std::vector<uint32_t> BlockTables::Survivors(LayerIndex index,
 void BlockTables::SetMirrored(LayerIndex index) {
   Layer& layer = layers_.at(index.value());
   layer.mirrored = static_cast<uint32_t>(layer.pages.size());
+}
+
+void BlockTables::TakeUncleared(std::vector<uint32_t>& pages) {
+  for (Layer& layer : layers_) {
+    pages.insert(pages.end(), layer.pages.begin() + layer.cleared, layer.pages.end());
+    layer.cleared = static_cast<uint32_t>(layer.pages.size());
+  }
 }
 
 }  // namespace folio::model

@@ -24,13 +24,14 @@ class BlockTables {
     uint32_t resident = 0;                // tokens
     std::vector<uint32_t> positions;      // of the resident tokens; kUnrotatedDifference only
     uint32_t mirrored = 0;                // see SetMirrored
+    uint32_t cleared = 0;                 // pages at the front that need no clearing
   };
 
   BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score);
 
   // The meaning of these three is that of SequenceTables.
-  void Extend(const LayerPageLists& pages);
-  void Restore(const std::vector<ClaimedLayer>& layers);
+  void Extend(const LayerPageLists& pages, bool clear = false);
+  void Restore(const std::vector<ClaimedLayer>& layers, bool clear = false);
   void DropBlocks(const DropAction& drop);
   // Does the bookkeeping of a compaction: the survivors lie at the front of each layer's pages, and
   // the table keeps their pages and compact.spare[layer] more.
@@ -64,6 +65,9 @@ class BlockTables {
   // `mirrored` counts the pages at the front that the copy still has right: edits that move pages
   // lower it, so that only what has changed since must be sent to the device.
   void SetMirrored(LayerIndex layer);
+
+  // Appends the pages that are to be cleared before a step writes them to `pages`, once.
+  void TakeUncleared(std::vector<uint32_t>& pages);
 
  private:
   bool keeps_positions() const { return score_ == ScoreKind::kUnrotatedDifference; }

@@ -17,14 +17,15 @@ SequenceSlot SequenceTables::Acquire(ScoreKind score) {
   return slot;
 }
 
-void SequenceTables::Extend(SequenceSlot slot, const LayerPageLists& pages) {
-  state(slot).table.Extend(pages);
-  if (keeps_edits_) edits_.emplace_back(ExtendEdit{slot, pages});
+void SequenceTables::Extend(SequenceSlot slot, const LayerPageLists& pages, bool clear) {
+  state(slot).table.Extend(pages, clear);
+  if (keeps_edits_) edits_.emplace_back(ExtendEdit{slot, pages, clear});
 }
 
-void SequenceTables::Restore(SequenceSlot slot, const std::vector<ClaimedLayer>& layers) {
-  state(slot).table.Restore(layers);
-  if (keeps_edits_) edits_.emplace_back(RestoreEdit{slot, layers});
+void SequenceTables::Restore(SequenceSlot slot, const std::vector<ClaimedLayer>& layers,
+                             bool clear) {
+  state(slot).table.Restore(layers, clear);
+  if (keeps_edits_) edits_.emplace_back(RestoreEdit{slot, layers, clear});
 }
 
 void SequenceTables::DropBlocks(SequenceSlot slot, const DropAction& drop) {
@@ -65,11 +66,11 @@ absl::Status SequenceTables::Apply(const TableEdit& edit) {
           "slot ", slot.value(), " was given out instead of slot ", edit.slot.value()));
     }
     absl::Status operator()(const ExtendEdit& edit) const {
-      tables.Extend(edit.slot, edit.pages);
+      tables.Extend(edit.slot, edit.pages, edit.clear);
       return absl::OkStatus();
     }
     absl::Status operator()(const RestoreEdit& edit) const {
-      tables.Restore(edit.slot, edit.layers);
+      tables.Restore(edit.slot, edit.layers, edit.clear);
       return absl::OkStatus();
     }
     absl::Status operator()(const DropEdit& edit) const {

@@ -95,6 +95,12 @@ void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
   }
 }
 
+std::vector<uint32_t> StepRows::TakeUncleared() const {
+  std::vector<uint32_t> pages;
+  for (const Segment& one : segments_) one.sequence->table.TakeUncleared(pages);
+  return pages;
+}
+
 void StepRows::Advance() const {
   for (const Segment& one : segments_) {
     one.sequence->table.Advance(one.segment->first_position, one.rows);

@@ -44,6 +44,8 @@ class StepRows {
   ForwardRows forward() const;
   void Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
              absl::Span<kernels::AttentionItem> runs) const;
+  // The pages to clear before the rows are written. A second call returns none.
+  std::vector<uint32_t> TakeUncleared() const;
   // Counts the tokens of the rows as resident, after the kernels that write them were enqueued.
   void Advance() const;
 

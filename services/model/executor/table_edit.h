@@ -24,10 +24,12 @@ struct AcquireEdit {
 struct ExtendEdit {
   SequenceSlot slot;
   LayerPageLists pages;
+  bool clear = false;  // the next step clears them
 };
 struct RestoreEdit {
   SequenceSlot slot;
   std::vector<ClaimedLayer> layers;
+  bool clear = false;  // the next step clears those without tokens
 };
 struct DropEdit {
   SequenceSlot slot;

@@ -173,6 +173,7 @@ struct CommandFields {
     using Kind = std::remove_const_t<Command>;
     if constexpr (requires { command.slot; }) pass.Field(command.slot);
     if constexpr (std::is_same_v<Kind, AcquireEdit>) pass.Field(command.score);
+    if constexpr (requires { command.clear; }) pass.Field(command.clear);
     if constexpr (std::is_same_v<Kind, ExtendEdit>) pass.Field(command.pages);
     if constexpr (std::is_same_v<Kind, RestoreEdit>) pass.Field(command.layers);
     if constexpr (std::is_same_v<Kind, CompactCommand>) {

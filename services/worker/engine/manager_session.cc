@@ -109,6 +109,7 @@ void ManagerSession::Commit(std::vector<StepResult>* results) {
 }
 
 void ManagerSession::Apply(SessionReply reply) {
+  clears_pages_ = reply.clear_pages;
   for (OpenResult& result : reply.opened) OnOpenResult(std::move(result));
   for (ClaimResult& result : reply.claimed) OnClaimResult(std::move(result));
   for (UnparkResult& result : reply.unparked) OnUnparked(std::move(result));
@@ -197,7 +198,7 @@ absl::Status ManagerSession::Place(Sequence* sequence, const ScorePlan& scores,
                    });
   if (!fit) return absl::InternalError("the manager opened the sequence with too few pages");
   const model::SequenceSlot slot = tables().Acquire(scores.kind);
-  tables().Extend(slot, pages);
+  tables().Extend(slot, pages, clears_pages_);
   sequence->state().Begin({slot, scores}, prompt);
   CacheCounters& counters = sequence->counters();
   counters.plans = counters.evicted_pages = 0;  // all of it is computed again
@@ -277,7 +278,7 @@ void ManagerSession::OnGrant(const PageGrant& grant) {
     return sequence->End(CloseReason::kError,
                          absl::InternalError("the manager granted pages of a malformed shape"));
   }
-  tables().Extend(sequence->state().held()->slot, grant.pages);
+  tables().Extend(sequence->state().held()->slot, grant.pages, clears_pages_);
   CacheCounters& counters = sequence->counters();
   counters.peak_pages = std::max(counters.peak_pages, TableOf(*sequence).total_pages());
 }

@@ -143,6 +143,7 @@ class ManagerSession {
   std::vector<DueAck> due_acks_;
   std::vector<Refused> refused_;
   uint64_t next_tag_ = 1;
+  bool clears_pages_ = false;  // see SessionReply
 };
 
 }  // namespace folio::worker

@@ -37,7 +37,7 @@ absl::Status ManagerSession::Restore(Sequence* sequence, const ScorePlan& scores
     if (!valid.ok()) return valid;
   }
   const model::SequenceSlot slot = tables().Acquire(scores.kind);
-  tables().Restore(slot, record.layers);
+  tables().Restore(slot, record.layers, clears_pages_);
   const uint64_t busy_until = swapped ? swap_.CopyIn(record.layers, steps_->enqueued) : 0;
   sequence->state().Begin({slot, scores}, sequence->request().prompt_tokens(),
                           record.logical_length.value(), busy_until);
