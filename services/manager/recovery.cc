@@ -39,7 +39,8 @@ class Reader {
   explicit Reader(absl::string_view machine_boot) : machine_boot_(machine_boot) {}
 
   absl::Status ReadFile(const std::string& name, absl::string_view bytes);
-  void NoteUnreadable(std::string why) { damage_.push_back(std::move(why)); }
+  // A whole file, with its header.
+  void NoteUnreadable(std::string why);
   Recovered Take();
 
  private:
@@ -67,7 +68,16 @@ class Reader {
   std::set<SequenceId> sequences_here_;
   std::set<uint64_t> workers_here_;
   std::vector<std::string> damage_;
+  uint64_t unread_ids_ = 0;  // at least as many as entries that were not read have given
 };
+
+// What a header that cannot be read may say of the ids before it.
+constexpr uint64_t kIdsBeforeAHeader = uint64_t{1} << 40;
+
+void Reader::NoteUnreadable(std::string why) {
+  damage_.push_back(std::move(why));
+  unread_ids_ += kIdsBeforeAHeader;
+}
 
 absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::string& name) {
   if (header.version() > kJournalVersion) {
@@ -201,13 +211,17 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
       read = ReadEntry(entry);
     }
     if (read.ok()) continue;
-    NoteUnreadable(absl::StrCat(name, " at byte ", at, ": ", read.message()));
+    damage_.push_back(absl::StrCat(name, " at byte ", at, ": ", read.message()));
+    unread_ids_ += begun ? bytes.size() - at : kIdsBeforeAHeader;  // none is as short as a byte
     return absl::OkStatus();
   }
-  if (frames.end() == FrameReader::End::kTorn) out_.torn_bytes += bytes.size() - frames.offset();
+  const size_t unread = bytes.size() - frames.offset();
+  if (frames.end() == FrameReader::End::kTorn) out_.torn_bytes += unread;
   if (frames.end() == FrameReader::End::kDamaged) {
-    NoteUnreadable(absl::StrCat(name, " at byte ", frames.offset(), ": wrong checksum"));
+    damage_.push_back(absl::StrCat(name, " at byte ", frames.offset(), ": wrong checksum"));
+    if (!begun) unread_ids_ += kIdsBeforeAHeader;
   }
+  unread_ids_ += unread;
   return absl::OkStatus();
 }
 
@@ -245,13 +259,15 @@ Recovered Reader::Take() {
   MoveQuarantines();
   DropUnfinishedQuarantines();
   if (begun_ && !complete_) {
-    NoteUnreadable("a write had failed, and the journal ends before all was told again");
+    damage_.emplace_back("a write had failed, and the journal ends before all was told again");
   }
   for (auto& [id, worker] : workers_) out_.workers.push_back(std::move(worker));
   for (auto& [id, sequence] : sequences_) {
     if (other_boot_) sequence.opened = SteadyNow();  // moments of another boot mean nothing
     out_.cache.sequences.push_back(std::move(sequence));
   }
+  out_.last_ids.worker = WorkerId(out_.last_ids.worker.value() + unread_ids_);
+  out_.last_ids.sequence = SequenceId(out_.last_ids.sequence.value() + unread_ids_);
   out_.cache.has_contents = damage_.empty() && !other_boot_;
   out_.damage = std::move(damage_);
   return std::move(out_);

@@ -29,6 +29,7 @@ struct Recovered {
   // Without the workers. `has_contents` is false after another boot of the machine and after
   // damage: what is believed then is the tokens.
   cache::SavedCache cache;
+  // No id above these was given, also by entries that could not be read.
   cache::LastIds last_ids;
   uint64_t manager_boot = 0;  // how many managers have had the directory
   std::string pid_namespace;  // of the last one

@@ -79,6 +79,23 @@ TEST_F(JournalTest, DamageIsNamedAndNothingBehindItBelieved) {
   EXPECT_THAT(recovered.cache.sequences, ::testing::Not(IsEmpty()));
 }
 
+TEST_F(JournalTest, NoIdIsGivenTwiceAfterAnyDamage) {
+  Live();
+  journal_.reset();
+  const auto files = Files();
+  const std::string whole = Contents(files[0]);
+  const cache::LastIds given = Read().last_ids;
+  ASSERT_GT(given.sequence, SequenceId(1));
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string bytes = whole;
+    bytes[at] ^= 1;
+    std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
+    const cache::LastIds left = Read().last_ids;
+    EXPECT_GE(left.sequence, given.sequence) << at;
+    EXPECT_GE(left.worker, given.worker) << at;
+  }
+}
+
 TEST_F(JournalTest, NothingInPagesOutlivesTheMachine) {
   Live();
   const Recovered recovered = Read("another boot");
