@@ -25,10 +25,11 @@ void AddTotals(const EngineCounters& from, EngineCounters* to) {
   to->manager_wait_seconds += from.manager_wait_seconds;
 }
 
-// Whether a session ended by what a new one repairs: the connection or the manager was lost, or the
-// manager has fenced this worker (CANCELLED).
+// Whether a session ended by what a new one repairs: the connection or the manager was lost, the
+// manager has fenced this worker (CANCELLED), or the machine was so busy that the hello came late
+// (DEADLINE_EXCEEDED).
 bool MayAttachAgain(const absl::Status& end) {
-  return absl::IsUnavailable(end) || absl::IsCancelled(end);
+  return absl::IsUnavailable(end) || absl::IsCancelled(end) || absl::IsDeadlineExceeded(end);
 }
 
 }  // namespace
