@@ -30,19 +30,22 @@ class Pair(NamedTuple):
         return line.strip().removeprefix("notAfter=").removesuffix("Z").replace(" ", "T")
 
 
-def _openssl(*arguments):
-    done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True)
+def _openssl(*arguments, environment=None):
+    given = {**os.environ, **(environment or {})}
+    done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, env=given)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 class Authority:
-    """Signs certificates in a directory, which must exist. Its own is `ca`, and is valid for two days."""
+    """Signs certificates in a directory, which must exist. Its own is `ca`, and is valid for two days unless it is given others.
+    `environment` is for the command, whose time of day it may set."""
 
-    def __init__(self, directory, name="authority"):
-        self.directory = pathlib.Path(directory)
+    def __init__(self, directory, name="authority", days=2, environment=None):
+        self.directory, self.environment = pathlib.Path(directory), environment
         self.ca, self._key = self.directory / f"{name}.pem", self.directory / f"{name}.key"
-        _openssl("req", "-x509", *_FRESH_KEY, "-days", 2, "-subj", f"/CN={name}", "-out", self.ca, "-keyout", self._key)
+        own = ["-days", days, "-subj", f"/CN={name}", "-out", self.ca, "-keyout", self._key]
+        _openssl("req", "-x509", *_FRESH_KEY, *own, environment=environment)
         self._key.chmod(0o600)
 
     def issue(self, name, names=LOCAL, days=2):
@@ -51,10 +54,10 @@ class Authority:
         pair = Pair(self.directory / f"{name}.pem", self.directory / f"{name}.key")
         request = self.directory / f"{name}.csr"
         subject = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={','.join(names)}"]
-        _openssl("req", *_FRESH_KEY, *subject, "-out", request, "-keyout", pair.key)
+        _openssl("req", *_FRESH_KEY, *subject, "-out", request, "-keyout", pair.key, environment=self.environment)
         _openssl(
             "x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key, "-set_serial", f"0x{os.urandom(8).hex()}",
-            "-days", days, "-copy_extensions", "copy", "-out", pair.cert,
+            "-days", days, "-copy_extensions", "copy", "-out", pair.cert, environment=self.environment,
         )  # fmt: skip
         pair.key.chmod(0o600)
         return pair
