@@ -6,7 +6,7 @@ import signal
 import types
 
 import pytest
-from folio_chaos import checks
+from folio_chaos import checks, journals
 from folio_chaos.bounds import CALL_ENDS, NEXT_TOKEN
 from folio_chaos.cases import make_case
 from folio_chaos.clients import Answer
@@ -23,6 +23,8 @@ RIGHT = [7, 8, 9, 10]
 NODE = object()
 PLACE = Place(NODE, "one", "one")
 ENDED = "lost; not resumed: sequence 5 is not open: it ended"
+BEHIND = "lost; then: resume.received_tokens[2] is 9, the sequence has 8 there"
+OTHERS = "lost; then: resume_token: is not the one that sequence 5 was opened with"
 
 
 @pytest.mark.skipif(not os.environ.get("FOLIO_CHAOS"), reason="FOLIO_CHAOS is not set")
@@ -32,7 +34,8 @@ def test_one_fault_of_each_kind(tmp_path):
     said = summary(world, 1)
     assert set(said["faults_by_kind"]) == {kind.kind for kind in KINDS}
     assert said["answers_right"] > len(KINDS) * len(world.places) and said["pages_leaked"] == 0
-    assert said["sequences_claimed"] and said["workers_started_again"] >= 4 and said["ended_data_loss_by_poison"] == 1
+    assert said["sequences_claimed"] and said["workers_started_again"] >= 5 and said["managers_started_again"] >= 8
+    assert said["ended_data_loss_by_poison"] == 1
     assert f"| seed | {SEED} |" in markdown(said)
 
 
@@ -65,7 +68,7 @@ def test_the_checks_find_a_lost_worker_and_wrong_answers(monkeypatch):
 
 def fault(**changed):
     given = {"node": NODE, "worker": "one"}
-    flags = {"loses_sessions": False, "loses_sequences": False, "cuts_clients": False}
+    flags = {name: False for name in ("loses_sessions", "awaits_reports", "loses_sequences", "damages_journal", "cuts_clients")}
     return types.SimpleNamespace(**{**given, **flags, **changed})
 
 
@@ -90,6 +93,8 @@ def test_a_right_answer_is_right():
         ({"longest_wait": NEXT_TOKEN + 1}, "for a token", False),
         ({"tokens": [], "status": "UNAVAILABLE", "words": ENDED}, "UNAVAILABLE after 0 tokens", False),
         ({"tokens": [], "status": "DEADLINE_EXCEEDED", "during": fault(loses_sessions=True)}, "DEADLINE_EXCEEDED", False),
+        ({"tokens": [], "status": "INVALID_ARGUMENT", "words": BEHIND, "during": fault(damages_journal=True)}, "INVALID_ARGUMENT", True),
+        ({"tokens": [], "status": "PERMISSION_DENIED", "words": OTHERS, "during": fault(damages_journal=True)}, "PERMISSION_DENIED", True),
     ],
 )
 def test_a_wrong_answer_is_found(given, words, grave):
@@ -104,8 +109,14 @@ def test_a_wrong_answer_is_found(given, words, grave):
         ({"case": REPORTED, "during": fault(loses_sessions=True, node=None)}, None),
         ({"case": COMPACTED, "during": fault(loses_sessions=True)}, None),
         ({"case": PLAIN, "during": fault(loses_sessions=True)}, None),
+        ({"case": REPORTED, "during": fault(loses_sessions=True, awaits_reports=True)}, None),
         ({"case": PLAIN, "during": fault(loses_sequences=True)}, checks.MANAGER),
+        ({"case": PLAIN, "during": fault(loses_sequences=True), "words": "no worker is there"}, None),
         ({"case": PLAIN, "during": fault(loses_sequences=True, node=None)}, None),
+        ({"case": PLAIN, "during": fault(loses_sequences=True), "status": "PERMISSION_DENIED", "words": OTHERS}, checks.MANAGER),
+        ({"case": PLAIN, "during": fault(damages_journal=True)}, checks.DAMAGED),
+        ({"case": PLAIN, "during": fault(damages_journal=True), "words": OTHERS}, None),
+        ({"case": PLAIN, "during": fault(damages_journal=True, node=None)}, None),
         ({"case": PLAIN, "during": fault(cuts_clients=True)}, checks.CUT),
         ({"case": PLAIN, "during": fault(cuts_clients=True, worker="two")}, None),
     ],
@@ -113,3 +124,35 @@ def test_a_wrong_answer_is_found(given, words, grave):
 def test_ends_without_an_answer(given, allowed):
     reason, wrong = judged(**{"status": "UNAVAILABLE", "words": ENDED, "tokens": [], **given})
     assert reason == allowed and (wrong is None) == (allowed is not None)
+
+
+def frame(entry):
+    return len(entry).to_bytes(4, "little") + bytes(8) + entry
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_journal_is_damaged_at_its_end(tmp_path, seed):
+    path, chance = tmp_path / "journal-1", random.Random(seed)
+    parts = [frame(b"header"), frame(b"first entry"), frame(journals.WHOLE), frame(b"the last one")]
+    whole = b"".join(parts)
+
+    def after(damage):
+        path.write_bytes(whole)
+        damage(path, chance)
+        return path.read_bytes()
+
+    torn = after(journals.tear)
+    assert torn.startswith(whole) and 0 < len(torn) - len(whole) < len(parts[-1]), f"seed {seed}"
+    short = after(journals.cut)
+    assert whole.startswith(short) and len(whole) - len(parts[-1]) < len(short) < len(whole), f"seed {seed}"
+    flipped = after(journals.flip)
+    assert [bin(one ^ other).count("1") for one, other in zip(flipped, whole, strict=True) if one != other] == [1], f"seed {seed}"
+    assert flipped.startswith(parts[0]), f"seed {seed}"
+
+
+def test_a_journal_is_whole_when_it_says_so(tmp_path):
+    path = tmp_path / "journal-1"
+    path.write_bytes(frame(b"header") + frame(journals.WHOLE)[:-1])
+    assert not journals.is_whole(path)
+    path.write_bytes(frame(b"header") + frame(journals.WHOLE) + b"torn")
+    assert journals.is_whole(path)

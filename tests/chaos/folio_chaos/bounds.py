@@ -1,12 +1,13 @@
 """The times that daemons and clients of a run are given, in seconds, and the bounds that follow from them."""
 
 # Flags of the daemons.
-LEASE = 10
-KILL_FENCED_AFTER = 6
-ORPHAN_TTL = 40
-ORPHAN_GRACE = 20
-STEP_TIMEOUT = 12
+LEASE = 8
+KILL_FENCED_AFTER = 4
+ORPHAN_TTL = 18
+ORPHAN_GRACE = 10
+STEP_TIMEOUT = 8
 SLOW_CLIENT_TIMEOUT = 8
+DRAIN = 20
 
 # Options of the clients.
 REQUEST = 120  # the deadline of a request
@@ -27,6 +28,7 @@ MANAGER_FLAGS = [
     f"--kill_fenced_after={KILL_FENCED_AFTER}s",
     f"--orphan_ttl={ORPHAN_TTL}s",
     f"--orphan_grace={ORPHAN_GRACE}s",
+    f"--drain_timeout={DRAIN}s",
 ]
 WORKER_FLAGS = [
     "--threads=1",

@@ -63,6 +63,12 @@ class Case:
     def most(self):
         return self.request.max_tokens
 
+    def with_priority(self, priority):
+        request = inference_pb2.GenerateRequest()
+        request.CopyFrom(self.request)
+        request.priority = priority
+        return Case(self.name, {**self.arguments, "priority": priority}, request)
+
     @property
     def reports_evictions(self):
         return self.request.report_evictions

@@ -12,20 +12,32 @@ from folio_chaos.cases import answers
 FENCED = "worker fenced"
 
 # The ends without an answer that docs/failover.md allows, each where it says so.
-MANAGER = "its manager was lost, and no sequence outlives that"
+MANAGER = "its manager was lost while there was no room for a journal"
+DAMAGED = "its manager's journal was damaged, and what is left of that does not have it"
 REPORTS = "its evictions were reported, so it ends with its worker"
 GIVEN_UP = "two workers in a row were lost with it"
 CUT = "the connection of its client was cut, so the worker had ended it"
 
 
+# What a client is told of a sequence that the next manager does not have, the second if the ids of sequences begin again.
+_UNKNOWN, _OTHER = "is not open", "resume_token: is not the one"
+
+
 def allowed_end(answer, fault, place):
-    """The reason for which an answer may end with UNAVAILABLE during a fault, or None. `place` is its client's."""
-    if answer.status != "UNAVAILABLE" or fault is None:
+    """The reason for which an answer may end without a result during a fault, or None. `place` is its client's."""
+    if fault is None:
         return None
-    if fault.loses_sequences and fault.node is place.node:
+    here = fault.node is place.node
+    if here and fault.loses_sequences and answer.status == "PERMISSION_DENIED" and _OTHER in answer.words:
         return MANAGER
-    if fault.loses_sessions and fault.node is place.node:
-        if answer.case.reports_evictions:
+    if answer.status != "UNAVAILABLE":
+        return None
+    if here and fault.loses_sequences and (_UNKNOWN in answer.words or _OTHER in answer.words):
+        return MANAGER
+    if here and fault.damages_journal and _UNKNOWN in answer.words:
+        return DAMAGED
+    if here and fault.loses_sessions:
+        if answer.case.reports_evictions and not fault.awaits_reports:
             return REPORTS
         if "workers in a row were lost" in answer.words:
             return GIVEN_UP

@@ -21,8 +21,8 @@ PAUSE = 0.1  # between two attempts to resume
 
 @dataclass
 class Answer:
-    """The end of one request: `status` is OK or the name of a gRPC status, and `longest_wait` the longest time in seconds
-    before a token."""
+    """The end of one request: `status` is OK or the name of a gRPC status, `longest_wait` the longest time in seconds before a
+    token, and `again` the parts of its prompt that were computed after tokens had come, as far as the client can see that."""
 
     client: str
     case: Case
@@ -33,6 +33,7 @@ class Answer:
     seconds: float = 0.0
     longest_wait: float = 0.0
     sequence: int = 0
+    again: int = 0
     last: float = field(default_factory=time.monotonic)
 
     def take(self, tokens):
@@ -50,10 +51,10 @@ class Answer:
 class SdkClient:
     """One `folio.Client` with the other workers of its node on standby."""
 
-    def __init__(self, addresses):
+    def __init__(self, addresses, encryption=None):
         # A node without a standby has no worker for as long as one takes to start.
         self.client = folio.Client(
-            addresses[0], standby=addresses[1:], resume=RESUME, keepalive=KEEPALIVE, retries=20, timeout=REQUEST
+            addresses[0], standby=addresses[1:], resume=RESUME, keepalive=KEEPALIVE, retries=20, timeout=REQUEST, tls=encryption
         )
 
     def ask(self, name, case):
@@ -87,9 +88,9 @@ class RawClient:
             self.channels[at] = grpc.insecure_channel(self.addresses[at], options=self.OPTIONS)
         return inference_pb2_grpc.InferenceStub(self.channels[at]).Generate(request, timeout=max(timeout, 0))
 
-    def ask(self, name, case):
-        """Asks again from the start while nothing has come, and resumes after that."""
-        answer, stream, request, at = Answer(name, case), Stream(), case.request, 0
+    def ask(self, name, case, answer=None):
+        """Asks again from the start while nothing has come, and resumes after that. `answer` may be read meanwhile."""
+        answer, stream, request, at = answer or Answer(name, case), Stream(), case.request, 0
         lost, events = None, 0
         while True:
             left = answer.begun + REQUEST - time.monotonic()
@@ -98,6 +99,7 @@ class RawClient:
                     waits = event.WhichOneof("event") == "prefill" and event.prefill.queue_position
                     lost, events = None, events + (not waits)
                     stream.take(event)
+                    answer.again += event.WhichOneof("event") == "prefill" and not waits and bool(answer.tokens)
                     if event.chunk.tokens:
                         answer.take(event.chunk.tokens)
                 answer.end() if stream.finished else answer.end("INTERNAL", "the stream ended without a result")

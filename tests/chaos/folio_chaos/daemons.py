@@ -2,11 +2,15 @@
 
 import fcntl
 import os
+import random
+import signal
+import socket
 import threading
 import time
 
 import grpc
-from folio_chaos.bounds import LEASE, MANAGER_FLAGS, SERVES_AGAIN, WORKER_FLAGS
+from folio_chaos.bounds import DRAIN, LEASE, MANAGER_FLAGS, SERVES_AGAIN, WORKER_FLAGS
+from folio_chaos.callers import ACCESS
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from metrics import ENDPOINT
 from node import Node, Process, wait_until
@@ -27,7 +31,8 @@ class PipedProcess(Process):
 
     def __init__(self, name, arguments, log, environment=None):
         self.name, self.log = name, log
-        self.popen = start_piped(name, arguments, environment)
+        # Python ignores SIGXFSZ, and so does the daemon then: a limit of its files is a full disk to it.
+        self.popen = start_piped(name, arguments, environment, restore_signals=False)
         self.pid = self.popen.pid
         self.reads = threading.Event()
         self.reads.set()
@@ -44,17 +49,34 @@ class PipedProcess(Process):
         return int.from_bytes(fcntl.ioctl(self.popen.stderr, 0x541B, bytes(4)), "little")  # FIONREAD
 
 
+def free_port(first=20000, last=32000):
+    """A port below those that connections get, so that it is still free when its worker is started again."""
+    while True:
+        port = random.randint(first, last)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+
+
 class ChaosNode(Node):
-    """One manager with workers of `ranks` ranks each. Clients and workers may connect through sockets that can be cut."""
+    """One manager, which leaves its record to the next one, with workers of `ranks` ranks each. Clients and workers may connect
+    through sockets that can be cut, and clients by TLS with the `certificates`."""
 
     process = PipedProcess
 
-    def __init__(self, name, ranks, workers, model, proxies, environment, pool, swap):
+    def __init__(self, name, ranks, workers, model, proxies, certificates, environment, pool, swap):
         self.name, self.ranks, self.model, self.proxies = name, ranks, model, proxies
         self.names = [f"{name}{number}" for number in range(1, workers + 1)]
+        self.ports = {worker: free_port() for worker in self.names}
+        self.certificates, self.files = certificates, certificates.served(name)
         self.lock = threading.Lock()
         self.deaths, self.may_end = [], []  # (name, exit code, whether that was expected); names
         self.restarts, self.over = 0, False
+        self.managers = 0  # that were started
+        self.ids = set()  # of sequences that clients have had
         flags = [*MANAGER_FLAGS, *ENDPOINT, *([f"--host_swap_bytes={swap}"] if swap else [])]
         super().__init__(pool=pool, lease=f"{LEASE}s", manager_flags=flags, environment=environment)
         self.supervisor = threading.Thread(target=self.supervise, daemon=True)
@@ -81,6 +103,40 @@ class ChaosNode(Node):
         self.supervisor.join()
         super().__exit__(*problem)
 
+    def start_manager(self):
+        if not self.managers:
+            (self.path / "access").write_text(ACCESS)
+            self.manager_arguments += [f"--state_dir={self.path}/state", f"--access={self.path}/access"]
+        self.managers += 1
+        super().start_manager()
+
+    def kill_manager(self):
+        os.kill(self.manager.pid, signal.SIGKILL)
+        self.manager.popen.wait(SERVES_AGAIN)
+
+    def end_manager(self):
+        """Ends it in order, and gives its exit code."""
+        self.manager.signal(signal.SIGTERM)
+        return self.manager.popen.wait(DRAIN + SERVES_AGAIN)
+
+    def journals(self):
+        """The files of the journal, the newest last."""
+        return sorted((self.path / "state").glob("journal-*"), key=lambda path: int(path.name.removeprefix("journal-")))
+
+    def new_id(self, sequence):
+        """Whether no other request has had this id of a sequence."""
+        with self.lock:
+            known = sequence in self.ids
+            self.ids.add(sequence)
+        return not known
+
+    def forget_ids(self):
+        with self.lock:
+            self.ids.clear()
+
+    def encrypted_address(self, name):
+        return f"127.0.0.1:{self.ports[name]}"
+
     def manager_for(self, name):
         return f"unix:{self.path}/{name}-manager.sock"
 
@@ -92,8 +148,18 @@ class ChaosNode(Node):
         """Ends the connections of a worker to its "manager", or of its "clients" to it. Gives their number."""
         return self.proxies.cut(self.path / f"{name}-{side}.sock")
 
+    def delay(self, name, side, most):
+        """Bytes of these connections wait for up to so many seconds from now on, at random."""
+        self.proxies.delay(self.path / f"{name}-{side}.sock", most)
+
+    def stall(self, name, side, from_client):
+        """No byte of one direction passes from now on: None lets both pass again."""
+        self.proxies.stall(self.path / f"{name}-{side}.sock", from_client)
+
     def launch(self, name):
         flags = [*WORKER_FLAGS, *([f"--tp={self.ranks}"] if self.ranks > 1 else [])]
+        served = self.files.server_flags(self.certificates.authority.ca)
+        flags += [f"--listen={self.encrypted_address(name)}", f"--access={self.path}/access", *served]
         return self.launch_worker(name, flags=flags, model=self.model)
 
     def lasting_stub(self, name):

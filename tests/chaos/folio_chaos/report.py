@@ -45,7 +45,7 @@ def summary(world, seconds):
             kind: {
                 "count": count,
                 "answers": sum(one.tally.right for one in world.rounds if one.kind == kind),
-                "ended_unavailable": sum(one.tally.ended.total() for one in world.rounds if one.kind == kind),
+                "ended_early": sum(one.tally.ended.total() for one in world.rounds if one.kind == kind),
                 "longest_seconds": round(max(one.seconds for one in world.rounds if one.kind == kind), 1),
             }
             for kind, count in sorted(by_kind.items())
@@ -55,12 +55,13 @@ def summary(world, seconds):
         "answers_right": world.total.right,
         "answers_wrong_or_late": len(world.wrong),
         "tokens_compared": world.total.tokens,
-        "ended_unavailable": dict(world.total.ended),
+        "ended_early": dict(world.total.ended),
         "ended_data_loss_by_poison": world.total.poisoned,
-        "sequences_claimed": world.counted["claimed"],
-        "sequences_parked": world.counted["parked"],
-        "of_them_swapped_out": world.counted["swapped_out"],
-        "and_swapped_in": world.counted["swapped_in"],
+        "sequences_claimed": world.counted_so_far["claimed"],
+        "sequences_parked": world.counted_so_far["parked"],
+        "of_them_swapped_out": world.counted_so_far["swapped_out"],
+        "and_swapped_in": world.counted_so_far["swapped_in"],
+        "managers_started_again": sum(node.managers - 1 for node in world.nodes),
         "workers_started_again": sum(node.restarts for node in world.nodes),
         "longest_wait_for_a_token_seconds": round(world.total.longest_wait, 1),
         "bound_of_that_wait_seconds": bounds.NEXT_TOKEN,
@@ -94,6 +95,7 @@ def markdown(said):
         ("sequences claimed after a loss", f"{said['sequences_claimed']:,}"),
         ("times that a sequence was parked, swapped out, swapped in",
          f"{said['sequences_parked']:,}, {said['of_them_swapped_out']:,}, {said['and_swapped_in']:,}"),
+        ("managers started again", said["managers_started_again"]),
         ("workers started again", said["workers_started_again"]),
         ("poisoned sequences, ended with `DATA_LOSS`", said["ended_data_loss_by_poison"]),
         ("longest wait for a token", f"{said['longest_wait_for_a_token_seconds']} s "
@@ -102,13 +104,13 @@ def markdown(said):
         ("pages leaked", said["pages_leaked"]),
     ]  # fmt: skip
     kinds = [(kind, *row.values()) for kind, row in said["faults_by_kind"].items()]
-    ends = sorted(said["ended_unavailable"].items()) or [("none", 0)]
+    ends = sorted(said["ended_early"].items()) or [("none", 0)]
     return "\n\n".join([
         f"# Faults under load, {said['date']}",
         "`tests/chaos/run.sh` wrote this.",
         table(facts, ["fact", "value"]),
-        table(kinds, ["fault", "times", "answers", "ended `UNAVAILABLE`", "longest round in s"]),
-        table(ends, ["why an answer ended with `UNAVAILABLE`", "answers"]),
+        table(kinds, ["fault", "times", "answers", "ended early", "longest round in s"]),
+        table(ends, ["why an answer ended early", "answers"]),
         *(["The run ended because of this:", *(f"    {line}" for line in said["wrong"])] if said["wrong"] else []),
     ]) + "\n"  # fmt: skip
 

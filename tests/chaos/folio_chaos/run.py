@@ -11,6 +11,7 @@ import traceback
 from dataclasses import dataclass
 
 from folio_chaos.bounds import CALL_ENDS
+from folio_chaos.callers import Certificates
 from folio_chaos.cases import answers, ask, make_cases, slow_request
 from folio_chaos.checks import Daemons, Wrong, judge
 from folio_chaos.clients import Crowd, RawClient, SdkClient
@@ -44,14 +45,16 @@ class World:
     def __init__(self, seed, stack, say):
         self.seed, self.say, self.lock = seed, say, threading.Lock()
         self.rounds, self.stalled, self.total, self.counted = [], 0, Tally(), collections.Counter()
+        self.counted_so_far = collections.Counter()  # with those of the managers that run
         self.wrong, self.fault, self.tally = [], None, Tally()  # of the present round
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="folio-chaos.")))
         write_model(directory / "model")
-        self.clock = StepClock(build_shim(directory), directory / "clock")
+        shim = build_shim(directory)
+        self.clock, certificates = StepClock(shim, directory / "clock"), Certificates(directory / "certificates", shim)
         proxies = stack.enter_context(contextlib.closing(Proxies()))
         self.nodes = [
             stack.enter_context(
-                ChaosNode(name, ranks, workers, directory / "model", proxies, self.clock.environment, pool, swap)
+                ChaosNode(name, ranks, workers, directory / "model", proxies, certificates, self.clock.environment, pool, swap)
             )
             for name, ranks, workers, _, pool, swap in NODES
         ]
@@ -73,23 +76,29 @@ class World:
         return [token for event in events for token in event.chunk.tokens]
 
     def make_clients(self):
-        """(name, client): a quarter of them by gRPC alone, and a third through connections that can be cut."""
+        """(name, client): a quarter of them by gRPC alone, a third through connections that can be cut, and others by TLS."""
         for node, (*_, count, _, _) in zip(self.nodes, NODES, strict=True):
             for number in range(count):
                 worker = node.names[number % len(node.names)]
                 cut = number // len(node.names) % 3 == 0
                 raw = number // len(node.names) % 4 == 1
-                standby = [node.worker_address(name) for name in node.names if name != worker]
-                first = node.clients_address(worker) if cut else node.worker_address(worker)
-                name = f"{'raw' if raw else 'sdk'} client {number} of {worker}"
+                encrypted = number // len(node.names) % 5 == 2
+                address_of = node.encrypted_address if encrypted else node.worker_address
+                standby = [address_of(name) for name in node.names if name != worker]
+                first = node.clients_address(worker) if cut else address_of(worker)
+                name = f"{'raw' if raw else 'tls' if encrypted else 'sdk'} client {number} of {worker}"
                 self.places[name] = Place(node, worker, worker if cut else None)
-                yield name, (RawClient if raw else SdkClient)([first, *standby])
+                encryption = [node.certificates.crowd] if encrypted else []
+                yield name, (RawClient if raw else SdkClient)([first, *standby], *encryption)
 
     def take(self, answer):
         place = self.places[answer.client]
         reason, wrong = judge(answer, self.expected[place.node.name][answer.case.name], self.fault, place)
         if wrong:
             self.fail(wrong)
+        begin_again = self.fault.loses_sequences and self.fault.node is place.node
+        if answer.sequence and not begin_again and not place.node.new_id(answer.sequence):
+            self.fail(f"{answer.client}: another request has had the id of sequence {answer.sequence} of {place.node.name}")
         with self.lock:
             self.tally.longest_wait = max(self.tally.longest_wait, answer.longest_wait)
             self.tally.tokens += len(answer.tokens)
@@ -141,6 +150,8 @@ class World:
             for node in self.nodes:
                 node.await_serving()
             return False
+        if not self.wrong:
+            self.counted_so_far = sum(map(self.counts, self.nodes), self.counted)
         self.total.add(self.tally)
         self.rounds.append(Round(fault.kind, fault.target, time.monotonic() - start, self.tally))
         return True
@@ -159,15 +170,22 @@ class World:
             for log in node.path.glob("*.log"):
                 shutil.copy(log, directory / f"{node.name}-{log.name}")
 
-    def count(self, node):
-        """Adds how often the manager's sequences were claimed by a worker, parked, and kept in swap memory meanwhile."""
+    @staticmethod
+    def counts(node):
+        """How often the manager's sequences were claimed by a worker, parked, and kept in swap memory meanwhile."""
         metrics = Metrics(node.manager)
-        for what in ("claimed", "parked", "swapped_out", "swapped_in"):
-            self.counted[what] += int(metrics(f"folio:sequences_{what}_total"))
+        kinds = ("claimed", "parked", "swapped_out", "swapped_in")
+        return collections.Counter({what: int(metrics(f"folio:sequences_{what}_total")) for what in kinds})
+
+    def count(self, node):
+        """Keeps the counts of a manager that is about to end."""
+        self.counted += self.counts(node)
 
 
-def run(seed, plan, say=print, logs=None):
-    """Runs the faults of the plan, or until something is wrong. Gives the world as it was at the end."""
+
+def run(seed, plan, say=print, logs=None, keep=lambda world: None):
+    """Runs the faults of the plan, or until something is wrong. Gives the world as it was at the end. `keep` gets it after each
+    fault, so that a run that is cut off has a record."""
     with contextlib.ExitStack() as stack:
         world = World(seed, stack, say)
         say(f"seed {seed}: {len(plan)} faults, {len(world.places)} clients, {len(world.cases)} requests")
@@ -178,11 +196,9 @@ def run(seed, plan, say=print, logs=None):
                 last = world.rounds[-1]
                 say(f"{number}/{len(plan)} {last.kind} ({last.target}): {last.tally.right} answers in {last.seconds:.1f} s"
                     + "".join(f"; {count} ended: {reason}" for reason, count in last.tally.ended.items()))  # fmt: skip
+                keep(world)
                 if world.wrong:
                     break
-            else:
-                for node in world.nodes:
-                    world.count(node)
         finally:
             if logs and world.wrong:
                 world.save_logs(pathlib.Path(logs))

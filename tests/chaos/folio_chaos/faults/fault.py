@@ -10,6 +10,7 @@ from node import wait_until
 from processes import children, stop
 
 BRIEFLY = 1.0  # seconds, less than a lease by far
+LATE = 30  # seconds more than a timeout, for a busy machine
 
 
 class Fault:
@@ -17,7 +18,9 @@ class Fault:
 
     kind = ""
     loses_sessions = False  # a worker is lost, or its session with the manager
+    awaits_reports = False  # but none before the answers that report evictions have ended
     loses_sequences = False  # all those of its node
+    damages_journal = False  # what its last entries say is lost
     cuts_clients = False  # connections of clients end
 
     def __init__(self, world, chance: random.Random):

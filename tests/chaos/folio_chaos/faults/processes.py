@@ -1,17 +1,15 @@
-"""Processes that are killed, that stand still for a moment, and that hang."""
+"""Workers and ranks that are killed, that stand still for a moment, and that hang."""
 
 import os
 import signal
 import time
 
 from folio_chaos.bounds import KILL_FENCED_AFTER, LEASE, STEP_TIMEOUT
-from folio_chaos.faults.fault import BRIEFLY, Fault
+from folio_chaos.faults.fault import BRIEFLY, LATE, Fault
 from node import wait_until
 from processes import children, stop
 
 FENCED = "worker fenced"
-LOST = "lost the session with the manager"
-LATE = 30  # seconds more than a timeout, for a busy machine
 
 
 class KillWorker(Fault):
@@ -119,60 +117,4 @@ class HangWorker(Fault):
             raise
 
 
-class OfManager(Fault):
-    """A fault of a manager."""
-
-    def __init__(self, world, chance):
-        super().__init__(world, chance)
-        self.target = f"the manager of {self.node.name}"
-
-
-class StopManagerBriefly(OfManager):
-    """SIGSTOP and SIGCONT of a manager within the lease."""
-
-    kind = "stop manager briefly"
-
-    def inject(self):
-        stop(self.node.manager.pid)
-        time.sleep(BRIEFLY)
-        os.kill(self.node.manager.pid, signal.SIGCONT)
-
-
-class StopManagerPastLease(OfManager):
-    """SIGSTOP of a manager until all its workers have given it up, and SIGCONT."""
-
-    kind = "stop manager past the lease"
-    loses_sessions = True
-
-    def inject(self):
-        manager, workers = self.node.manager.pid, [self.node.workers[name] for name in self.node.names]
-
-        def stop_and_wait(others):
-            if not others:
-                return stop(manager)
-            return self.until_log(others[0], LOST, lambda: stop_and_wait(others[1:]), LEASE + LATE)
-
-        try:
-            stop_and_wait(workers)
-        finally:
-            os.kill(manager, signal.SIGCONT)
-
-
-class KillManager(OfManager):
-    """SIGKILL of a manager, which is started again. Its sequences are lost, and its workers attach to the next one."""
-
-    kind = "kill manager"
-    loses_sessions = True
-    loses_sequences = True
-
-    def inject(self):
-        self.world.count(self.node)
-        os.kill(self.node.manager.pid, signal.SIGKILL)
-        self.node.manager.popen.wait(LATE)
-        self.node.start_manager()
-
-
-KINDS = [
-    KillWorker, KillRank, StopRankBriefly, HangRank, StopWorkerBriefly, StopWorkerPastLease, HangWorker,
-    StopManagerBriefly, StopManagerPastLease, KillManager,
-]  # fmt: skip
+KINDS = [KillWorker, KillRank, StopRankBriefly, HangRank, StopWorkerBriefly, StopWorkerPastLease, HangWorker]
