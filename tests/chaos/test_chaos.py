@@ -12,7 +12,8 @@ from folio_chaos.cases import make_case
 from folio_chaos.clients import Answer
 from folio_chaos.faults import KINDS, plan
 from folio_chaos.faults.fault import Fault
-from folio_chaos.report import markdown, summary
+from folio_chaos.merge import merge
+from folio_chaos.report import markdown, save, summary
 from folio_chaos.run import Place, World, run
 
 SEED = 16
@@ -124,6 +125,38 @@ def test_a_wrong_answer_is_found(given, words, grave):
 def test_ends_without_an_answer(given, allowed):
     reason, wrong = judged(**{"status": "UNAVAILABLE", "words": ENDED, "tokens": [], **given})
     assert reason == allowed and (wrong is None) == (allowed is not None)
+
+
+def record(seed, **changed):
+    """What a run of two faults would say."""
+    kinds = {"kill manager": {"count": 1, "answers": 40, "ended_early": 1, "longest_seconds": 3.5},
+             f"only in {seed}": {"count": 1, "answers": 20, "ended_early": 0, "longest_seconds": 2.0}}  # fmt: skip
+    nodes = [{"name": "one", "workers": 1, "ranks_of_each": 1, "clients": 8, "pool": "4MiB", "swap": None}]
+    numbers = ("answers_wrong_or_late", "ended_data_loss_by_poison", "sequences_claimed", "sequences_parked", "of_them_swapped_out",
+               "and_swapped_in", "managers_started_again", "workers_started_again", "pages_leaked")  # fmt: skip
+    given = {"date": "2026-11-28", "machine": "AMD EPYC, 2 cores", "commit": "abc", "seed": seed, "nodes": nodes, "faults": 2,
+             "faults_by_kind": kinds, "seconds": 70, "rounds_repeated_because_the_machine_stood_still": 0, "answers_right": 60,
+             "tokens_compared": 1000, "ended_early": {checks.REPORTS: 1}, "longest_wait_for_a_token_seconds": 1.5 + seed,
+             "bound_of_that_wait_seconds": 60, "longest_quarantine_seconds": 4.0, "bound_of_quarantine_seconds": 8,
+             "wrong": []}  # fmt: skip
+    return {**dict.fromkeys(numbers, 3), **given, **changed}
+
+
+def test_records_become_one(tmp_path):
+    said = merge([record(1), record(2, date="2026-11-29", commit="def"), record(3, wrong=["a page"])])
+    assert (said["records"], said["faults"], said["answers_right"], said["seconds"], said["pages_leaked"]) == (3, 6, 180, 210, 9)
+    assert said["faults_by_kind"]["kill manager"] == {"count": 3, "answers": 120, "ended_early": 3, "longest_seconds": 3.5}
+    assert said["faults_by_kind"]["only in 2"]["count"] == 1 and said["ended_early"] == {checks.REPORTS: 3}
+    assert (said["commit"], said["seed"], said["date"]) == ("abc; def", "1, 2, 3", "2026-11-29")
+    assert said["longest_wait_for_a_token_seconds"] == 4.5 and said["wrong"] == ["a page"]
+    assert "of 3 records" in markdown(said) and "| faults | 6 |" in markdown(said)
+    assert save(said, tmp_path).with_suffix(".md").exists() and save(record(7), tmp_path).name.endswith("-seed-7")
+
+
+@pytest.mark.parametrize("second, words", [(record(1), "one seed"), (record(2, bound_of_quarantine_seconds=9), "bound_of_quarantine")])
+def test_records_that_are_no_parts_of_one(second, words):
+    with pytest.raises(SystemExit, match=words):
+        merge([record(1), second])
 
 
 def frame(entry):

@@ -107,7 +107,7 @@ def markdown(said):
     ends = sorted(said["ended_early"].items()) or [("none", 0)]
     return "\n\n".join([
         f"# Faults under load, {said['date']}",
-        "`tests/chaos/run.sh` wrote this.",
+        "`tests/chaos/run.sh` wrote this" + (f", of {said['records']} records." if "records" in said else "."),
         table(facts, ["fact", "value"]),
         table(kinds, ["fault", "times", "answers", "ended early", "longest round in s"]),
         table(ends, ["why an answer ended early", "answers"]),
@@ -116,10 +116,12 @@ def markdown(said):
 
 
 def save(said, directory):
-    """Writes both forms, and gives their paths without the suffix."""
+    """Writes both forms, and gives their paths without the suffix. The name of a part has its seed."""
     directory.mkdir(parents=True, exist_ok=True)
     cpu = re.search(r"EPYC|Xeon|Ryzen|Core|Neoverse", said["machine"])
     name = f"{said['date']}-{(cpu[0] if cpu else 'cpu').lower()}-{os.cpu_count()}-cores"
+    if "records" not in said:
+        name += f"-seed-{said['seed']}"
     (directory / f"{name}.json").write_text(json.dumps(said, indent=2) + "\n")
     (directory / f"{name}.md").write_text(markdown(said))
     return directory / name
