@@ -13,6 +13,8 @@ const char* KindName(RequestKind kind) {
       return "generate";
     case RequestKind::kResume:
       return "resume";
+    case RequestKind::kReplay:
+      return "replay";
     case RequestKind::kScore:
       return "score";
   }

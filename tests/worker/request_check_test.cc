@@ -31,7 +31,14 @@ struct Refused {
 };
 
 const std::string kText = "input { text: 'hello' } ";
+const std::string kSeed = "sampling { seed: 7 } ";
 const std::string kChat = "input { chat { messages { role: 'user' } ";
+
+std::string IdOf(const std::string& text) {
+  const auto ids = TinyLimits().tokenizer->Encode(text);
+  EXPECT_TRUE(ids.ok() && ids->size() == 1) << text;
+  return ids.ok() ? absl::StrCat(ids->front().value()) : "";
+}
 
 TEST(CheckGenerate, RefusesByName) {
   const std::string many = std::string(kMaxStopBytes + 1, 'x');
@@ -70,6 +77,14 @@ TEST(CheckGenerate, RefusesByName) {
       {"resume { sequence_id: 1 resume_token: 'x' }", "resume.resume_token is 1 bytes long"},
       {"resume { resume_token: '0123456789abcdef' received_tokens: [1, 300] }",
        "resume.received_tokens[1] is 300"},
+      {"resume { resume_token: '0123456789abcdef' } replay {}", "resume goes alone"},
+      {kText + kSeed + "replay { received_tokens: [1, 300] }", "replay.received_tokens[1] is 300"},
+      {kText + kSeed + "max_tokens: 2 replay { received_tokens: [1, 2, 3] }",
+       "replay.received_tokens has 3 tokens, more than max_tokens, which is 2"},
+      {kText + "replay { received_tokens: 1 }", "sampling.seed must be set with replay"},
+      {kText + kSeed + "format { regex: 'a+' } replay { received_tokens: [" + IdOf("a") + ", " +
+           IdOf("b") + "] }",
+       "replay.received_tokens[1] is"},
   };
   for (const Refused& refused : cases) {
     const auto got = CheckGenerate(Parse<v1::GenerateRequest>(refused.request), TinyLimits());
@@ -96,6 +111,21 @@ TEST(CheckGenerate, RefusesWhatTextFormatCannotSay) {
   }
   EXPECT_THAT(std::string(CheckGenerate(request, TinyLimits()).status().message()),
               HasSubstr("input.chat.messages has 1025 entries"));
+}
+
+TEST(CheckGenerate, TakesTheTokensOfAReplay) {
+  const std::string tokens = absl::StrCat("replay { received_tokens: [", IdOf("a"), "] }");
+  for (const char* format : {"", "format { regex: 'a+' } "}) {
+    const auto request = CheckGenerate(
+        Parse<v1::GenerateRequest>(absl::StrCat(kText, kSeed, format, tokens)), TinyLimits());
+    ASSERT_TRUE(request.ok()) << request.status();
+    ASSERT_EQ(request->replayed.size(), 1U);
+    EXPECT_EQ(request->ForcedToken(0), request->replayed[0]);
+    EXPECT_EQ(request->ForcedToken(1), std::nullopt);
+    EXPECT_EQ(request->max_new_tokens, kDefaultMaxTokens);
+  }
+  // Nothing had come, so any seed will do.
+  EXPECT_TRUE(CheckGenerate(Parse<v1::GenerateRequest>(kText + "replay {}"), TinyLimits()).ok());
 }
 
 // Protocol buffers allow millions of ids, which are then counted and nothing else.

@@ -84,8 +84,7 @@ void Delivery::HoldToken(const model::SegmentOutput& output) {
 
 void Delivery::AddChunk() {
   TokenChunk chunk = std::exchange(held_, {});
-  const std::optional<ResumeRequest>& resume = submission_->request.resume;
-  const auto received = resume ? static_cast<uint32_t>(resume->received.size()) : 0;
+  const auto received = static_cast<uint32_t>(submission_->request.received().size());
   const auto tokens = static_cast<uint32_t>(chunk.tokens.size());
   const uint32_t known = std::min(tokens, received - std::min(received, added_));
   added_ += tokens;

@@ -51,7 +51,7 @@ class Delivery {
 
  private:
   void HoldToken(const model::SegmentOutput& output);
-  // Adds the held tokens as a chunk, less those that a resumed client has received already.
+  // Adds the held tokens as a chunk, less those that the client has received already.
   void AddChunk();
   // Why the token ends the answer although no stop string does, or kUnspecified if it does not.
   FinishReason EndOf(TokenId token) const;

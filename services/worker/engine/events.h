@@ -22,6 +22,7 @@ struct Started {
   CacheOptionsBytes cache;  // with every default filled in
   uint64_t seed = 0;
   std::string resume_token;
+  uint32_t replayed_tokens = 0;
 };
 
 // Tokens of the prompt that have been computed, or the place of a request that waits.

@@ -234,11 +234,13 @@ absl::Status ManagerSession::Resume(Sequence* sequence, const ClaimResult& recor
 absl::Status ManagerSession::Start(Sequence* sequence) {
   const SequenceRequest& request = sequence->request();
   const SequenceGrant& grant = *sequence->state().grant();
-  return sequence->answer().Start({.sequence = grant.id,
-                                   .prompt_tokens = request.prompt_tokens(),
-                                   .cache = grant.cache.options,
-                                   .seed = request.sampling.seed.value_or(0),
-                                   .resume_token = request.resume_token});
+  return sequence->answer().Start(
+      {.sequence = grant.id,
+       .prompt_tokens = request.prompt_tokens(),
+       .cache = grant.cache.options,
+       .seed = request.sampling.seed.value_or(0),
+       .resume_token = request.resume_token,
+       .replayed_tokens = static_cast<uint32_t>(request.replayed.size())});
 }
 
 void ManagerSession::OnOpenResult(OpenResult result) {

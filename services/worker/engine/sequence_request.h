@@ -45,6 +45,9 @@ struct SequenceRequest {
   std::string label;
   std::string tenant;            // see fair_turns.h
   std::vector<TokenId> targets;  // the tokens to score, `max_new_tokens` of them, or none
+  // The tokens that the client has of an answer whose sequence is gone. They are computed again as
+  // the first ones of this answer.
+  std::vector<TokenId> replayed;
   wire::OutputOptions output;
   std::shared_ptr<const model::Grammar> grammar;  // of the format, or null if it is free
   bool report_evictions = false;
@@ -57,11 +60,16 @@ struct SequenceRequest {
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(prompt.size()); }
   bool scoring() const { return !targets.empty(); }
 
+  // The first tokens of the answer, which the client has already.
+  const std::vector<TokenId>& received() const {
+    return resume.has_value() ? resume->received : replayed;
+  }
+
   // The token that output number `number` must be, if it may not be sampled. It is a scored token,
-  // or one that the client of a resumed sequence received although the manager never heard of it.
+  // or one that the client received although the manager never heard of it.
   std::optional<TokenId> ForcedToken(uint32_t number) const {
     if (scoring()) return targets[number];
-    if (resume.has_value() && number < resume->received.size()) return resume->received[number];
+    if (number < received().size()) return received()[number];
     return std::nullopt;
   }
 };

@@ -37,7 +37,7 @@ struct AccessRecord {
   std::string tenant;
   std::string peer;
   uint32_t prompt_tokens = 0;
-  uint32_t resumed_tokens = 0;    // that the client had from another worker
+  uint32_t resumed_tokens = 0;    // that the client had from another call
   uint32_t generated_tokens = 0;  // that this call gave
   absl::Duration queued;          // until the request had pages, or until its end
   std::optional<absl::Duration> first_token;

@@ -15,6 +15,7 @@ void Fill(Started started, v1::Started* out) {
   out->mutable_cache()->ParseFromString(started.cache.bytes);
   out->set_seed(started.seed);
   out->set_resume_token(std::move(started.resume_token));
+  out->set_replayed_tokens(started.replayed_tokens);
 }
 
 void Fill(TokenLogprob logprob, v1::TokenLogprob* out) {

@@ -56,6 +56,11 @@ absl::Status FillDetokenize(const v1::DetokenizeRequest& request, const ModelLim
   return absl::OkStatus();
 }
 
+RequestKind KindOf(const v1::GenerateRequest& request) {
+  if (request.has_resume()) return RequestKind::kResume;
+  return request.has_replay() ? RequestKind::kReplay : RequestKind::kGenerate;
+}
+
 // For a call that was cancelled before anything was done for it.
 absl::Status CancelledStatus(const grpc::CallbackServerContext& context) {
   if (WhyCancelled(SteadyDeadline(context.raw_deadline())) == CloseReason::kDeadline) {
@@ -165,7 +170,7 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* request) {
   // It begins before the request is tokenized, because the client waits from here.
   auto caller = Admit(*context, "Generate");
-  const RequestKind kind = request->has_resume() ? RequestKind::kResume : RequestKind::kGenerate;
+  const RequestKind kind = KindOf(*request);
   const RequestRecorder recorder(&metrics_, kind);
   AccessEntry access(
       &access_log_, tracer_, *context,
@@ -173,7 +178,8 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
        .label = request->label(),
        .tenant = TenantName(caller, request->tenant()),
        .cache = request->cache(),
-       .resumed_tokens = static_cast<uint32_t>(request->resume().received_tokens_size())});
+       .resumed_tokens = static_cast<uint32_t>(request->resume().received_tokens_size() +
+                                               request->replay().received_tokens_size())});
   auto* call = new GenerateCall(context, queue_, &slow_clients_, &write_starter_, recorder,
                                 std::move(access));
   BeginLater(call, context, request, &CheckGenerate, std::move(caller));

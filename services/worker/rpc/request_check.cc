@@ -13,6 +13,7 @@
 #include "services/wire/sampling.h"
 #include "services/wire/session_limits.h"
 #include "services/worker/engine/output_rules.h"
+#include "services/worker/rpc/replay_check.h"
 
 namespace folio::worker {
 
@@ -40,23 +41,6 @@ absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text, absl::st
   if (absl::Status s = CheckTextBytes(field, text.size(), limits); !s.ok()) return s;
   auto ids = limits.tokenizer->Encode(text);
   if (!ids.ok()) return At(field, ids.status());
-  return ids;
-}
-
-absl::StatusOr<std::vector<TokenId>> CheckIds(
-    const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
-    const ModelLimits& limits) {
-  const auto count = static_cast<size_t>(given.size());
-  if (absl::Status status = CheckTokenCount(field, count, limits); !status.ok()) return status;
-  std::vector<TokenId> ids;
-  ids.reserve(count);
-  for (int i = 0; i < given.size(); ++i) {
-    if (given[i] >= limits.vocab) {
-      return InvalidArgument(field, "[", i, "] is ", given[i], ", the vocabulary has ",
-                             limits.vocab, " tokens");
-    }
-    ids.push_back(TokenId(given[i]));
-  }
   return ids;
 }
 
@@ -183,6 +167,23 @@ absl::Status CheckTokenCount(absl::string_view field, size_t count, const ModelL
                          limits.context);
 }
 
+absl::StatusOr<std::vector<TokenId>> CheckIds(
+    const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
+    const ModelLimits& limits) {
+  const auto count = static_cast<size_t>(given.size());
+  if (absl::Status status = CheckTokenCount(field, count, limits); !status.ok()) return status;
+  std::vector<TokenId> ids;
+  ids.reserve(count);
+  for (int i = 0; i < given.size(); ++i) {
+    if (given[i] >= limits.vocab) {
+      return InvalidArgument(field, "[", i, "] is ", given[i], ", the vocabulary has ",
+                             limits.vocab, " tokens");
+    }
+    ids.push_back(TokenId(given[i]));
+  }
+  return ids;
+}
+
 absl::StatusOr<std::vector<TokenId>> TokensOf(const v1::Input& input, absl::string_view field,
                                               const ModelLimits& limits, std::string* rendered) {
   absl::StatusOr<std::vector<TokenId>> ids;
@@ -247,6 +248,7 @@ absl::StatusOr<SequenceRequest> CheckGenerate(const v1::GenerateRequest& request
     if (!grammar.ok()) return grammar.status();
     checked.grammar = *std::move(grammar);
   }
+  if (absl::Status s = CheckReplay(request, limits, &checked); !s.ok()) return s;
   checked.cache.bytes = request.cache().SerializeAsString();
   checked.label = request.label();
   checked.report_evictions = request.report_evictions();

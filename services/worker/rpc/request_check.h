@@ -40,6 +40,11 @@ size_t MaxRequestBytes(const ModelLimits& limits);
 // More tokens than the model's context are refused before anything is done for each of them.
 absl::Status CheckTokenCount(absl::string_view field, size_t count, const ModelLimits& limits);
 
+// These are inside the vocabulary, and no more than the model's context.
+absl::StatusOr<std::vector<TokenId>> CheckIds(
+    const google::protobuf::RepeatedField<uint32_t>& given, absl::string_view field,
+    const ModelLimits& limits);
+
 // Both fill in `arrival`. CheckGenerate also fills in a resume token and, if none is given, a
 // random seed. Thread-safe.
 absl::StatusOr<SequenceRequest> CheckGenerate(const folio::v1::GenerateRequest& request,

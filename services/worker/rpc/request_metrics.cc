@@ -62,6 +62,10 @@ RequestMetrics::RequestMetrics(const std::string& model_name)
       resumed_(Counters(*registry_, "folio:resumed_requests_total",
                         "Requests that asked to continue a sequence of another worker.")
                    .Add(model_)),
+      replayed_(Counters(*registry_, "folio:replayed_requests_total",
+                         "Requests whose sequence was gone and that were sent again with the "
+                         "tokens that their client had.")
+                    .Add(model_)),
       slow_clients_(Counters(*registry_, "folio:slow_clients_total",
                              "Calls that ended because their clients left the answer unread for "
                              "--slow_client_timeout.")
@@ -103,6 +107,7 @@ prometheus::Labels RequestMetrics::FailureLabels(absl::StatusCode code,
 RequestRecorder::RequestRecorder(RequestMetrics* metrics, RequestKind kind)
     : metrics_(metrics), kind_(kind), arrival_(Clock::now()) {
   if (kind_ == RequestKind::kResume) metrics_->resumed_.Increment();
+  if (kind_ == RequestKind::kReplay) metrics_->replayed_.Increment();
 }
 
 void RequestRecorder::OnEvent(const Event& event) {
@@ -137,7 +142,7 @@ void RequestRecorder::OnFinished(const Finished& finished) {
   metrics_->succeeded_.Add(With(metrics_->model_, "finished_reason", ReasonLabel(finished.reason)))
       .Increment();
   metrics_->prompt_lengths_.Observe(finished.usage.prompt_tokens);
-  if (kind_ == RequestKind::kResume) return;
+  if (kind_ == RequestKind::kResume || kind_ == RequestKind::kReplay) return;
   metrics_->whole_request_.Observe(Seconds(Clock::now() - arrival_));
   if (kind_ == RequestKind::kGenerate) {
     metrics_->output_lengths_.Observe(finished.usage.generated_tokens);

@@ -41,6 +41,7 @@ class RequestMetrics {
   prometheus::Family<prometheus::Counter>& failed_;
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& resumed_;
+  prometheus::Counter& replayed_;
   prometheus::Counter& slow_clients_;
   prometheus::Histogram& first_token_;
   prometheus::Histogram& between_tokens_;
@@ -53,6 +54,7 @@ class RequestMetrics {
 enum class RequestKind : uint8_t {
   kGenerate,
   kResume,  // continues a sequence of another worker, so its waiting times say nothing
+  kReplay,  // computes a sequence again that is gone, so its times are not those of an answer
   kScore,   // generates nothing
 };
 

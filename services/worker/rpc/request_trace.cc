@@ -91,7 +91,7 @@ void Describe(const AccessRecord& record, const absl::Status& status, Span* call
     call->Add("gen_ai.usage.input_tokens", int64_t{record.prompt_tokens});
     call->Add("gen_ai.usage.output_tokens", int64_t{record.generated_tokens});
   }
-  if (record.kind == RequestKind::kResume) {
+  if (record.kind == RequestKind::kResume || record.kind == RequestKind::kReplay) {
     call->Add("folio.resumed_tokens", int64_t{record.resumed_tokens});
   }
   if (record.unread) call->Add("folio.unread", true);
