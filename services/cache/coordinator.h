@@ -79,8 +79,8 @@ class Coordinator {
   // Gives an orphan to `worker`. Committed tokens stay, later ones are computed again, and `plan`
   // is carried out first. If several workers ask, one gets it. PERMISSION_DENIED: another resume
   // token. UNAVAILABLE, try again: its worker's lease is live, or that worker's process may still
-  // run. NOT_FOUND: it has ended, and why if it was given up. RESOURCE_EXHAUSTED: it was parked,
-  // and there is no room for it now.
+  // run. NOT_FOUND: it has ended. ABORTED: it was given up. RESOURCE_EXHAUSTED: it was parked, and
+  // there is no room for it now.
   absl::StatusOr<Claimed> Claim(const ClaimRequest& request);
 
   // Records a step of a worker: the plans that it carried out, and then the tokens that it

@@ -110,7 +110,7 @@ absl::StatusOr<Sequence*> Orphanage::FindClaimable(const ClaimRequest& request) 
   const auto it = sequences_.find(request.sequence);
   if (it == sequences_.end()) {
     if (std::find(remembered_.begin(), remembered_.end(), request.sequence) != remembered_.end()) {
-      return absl::NotFoundError(absl::StrCat(
+      return absl::AbortedError(absl::StrCat(
           name, " has ended, because ", kMaxFruitlessClaims, " workers in a row were lost after ",
           "they claimed it and before it made progress, so it might end others too; look into ",
           "their logs before you ask again from the start"));

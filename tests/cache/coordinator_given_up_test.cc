@@ -87,7 +87,7 @@ TEST_F(GivenUpTest, TwoClaimsInARowWithoutProgressAreTheEnd) {
   EXPECT_EQ(Pool().sequences, 1U);
   for (int asked = 0; asked < 2; ++asked) {
     const absl::Status ended = Claim(second_, sequence.id).status();
-    EXPECT_EQ(ended.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(ended.code(), absl::StatusCode::kAborted);
     EXPECT_THAT(std::string(ended.message()), HasSubstr("2 workers in a row were lost"));
   }
   EXPECT_EQ(Pool().free, PageCount(kPages) - Inspector(coordinator_).sequences()[0].held_pages);

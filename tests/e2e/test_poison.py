@@ -123,7 +123,7 @@ def test_a_sequence_whose_workers_are_lost_again_and_again_is_given_up(node):
         stream = Stream()
         stream.started = started
         code, words = refused(second, stream.resume())
-        assert code is grpc.StatusCode.NOT_FOUND and "2 workers in a row were lost" in words
+        assert code is grpc.StatusCode.ABORTED and "2 workers in a row were lost" in words
     node.manager.says(f"sequence given up sequence={started.sequence_id} ")
     manager = Metrics(node.manager)
     assert manager("folio:sequences_given_up_total") == 1
@@ -154,5 +154,5 @@ def test_a_prompt_whose_workers_are_lost_at_its_compaction_is_given_up(node):
     left = Stream()
     left.started = inference_pb2.Started(sequence_id=sequence, resume_token=TOKEN)
     code, words = refused_at_last(stub, left.resume())
-    assert code is grpc.StatusCode.NOT_FOUND and "2 workers in a row were lost" in words
+    assert code is grpc.StatusCode.ABORTED and "2 workers in a row were lost" in words
     assert Metrics(node.manager)("folio:sequences_given_up_total") == 1

@@ -111,7 +111,8 @@ class RawClient:
                 lost = lost or (time.monotonic(), error)
                 if not is_loss(error) or not self.may_resume(stream, events, lost[0], left):
                     words = f"{lost[1].details()}; then: {error.details()}"
-                    status = lost[1].code() if error.code() is grpc.StatusCode.NOT_FOUND else error.code()
+                    ended = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ABORTED)
+                    status = lost[1].code() if error.code() in ended else error.code()
                     answer.end(status.name, words)
                     break
             time.sleep(PAUSE)
