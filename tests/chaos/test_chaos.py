@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import types
 
 import pytest
@@ -15,6 +17,8 @@ from folio_chaos.faults.fault import Fault
 from folio_chaos.merge import merge
 from folio_chaos.report import markdown, save, summary
 from folio_chaos.run import Place, World, run
+from folio_chaos.stalls import BUSY, STALL, running, running_of, why_repeated
+from node import PATIENCE, wait_until
 
 SEED = 16
 PLAIN = make_case("plain", "full", [3, 4, 5], 4)
@@ -125,6 +129,18 @@ def test_a_wrong_answer_is_found(given, words, grave):
 def test_ends_without_an_answer(given, allowed):
     reason, wrong = judged(**{"status": "UNAVAILABLE", "words": ENDED, "tokens": [], **given})
     assert reason == allowed and (wrong is None) == (allowed is not None)
+
+
+def test_a_machine_that_is_busy_is_seen():
+    assert why_repeated(STALL / 2, BUSY / 2) is None
+    assert "stood still" in why_repeated(2 * STALL, 0) and "others had" in why_repeated(0, 2 * BUSY)
+    spin = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    with subprocess.Popen(spin, stdout=subprocess.PIPE, start_new_session=True) as busy:
+        try:
+            busy.stdout.readline()
+            wait_until(lambda: running_of(busy.pid) == 1 and running() >= 1, PATIENCE, "the process is seen to run")
+        finally:
+            busy.kill()
 
 
 def record(seed, **changed):

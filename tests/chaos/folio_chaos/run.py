@@ -17,7 +17,7 @@ from folio_chaos.checks import Daemons, Wrong, judge
 from folio_chaos.clients import Crowd, RawClient, SdkClient
 from folio_chaos.daemons import ChaosNode
 from folio_chaos.proxies import Proxies
-from folio_chaos.stalls import STALL, Stalls
+from folio_chaos.stalls import Stalls, why_repeated
 from folio_chaos.tally import Round, Tally
 from metrics import Metrics
 from node import write_model
@@ -143,9 +143,9 @@ class World:
         if self.tally.right + self.tally.ended.total() < len(self.places) and not self.wrong:
             self.fail(f"fewer answers than clients came while {fault.kind} was injected")
         self.tally.longest_quarantine = max(daemons.quarantine.longest for daemons in self.daemons)
-        stall = self.stalls.take()
-        if self.wrong and stall > STALL and not any(wrong.grave for wrong in self.wrong):
-            self.say(f"{kind.kind} is repeated, because the machine stood still for {stall:.1f} s")
+        why = why_repeated(*self.stalls.take())
+        if self.wrong and why and not any(wrong.grave for wrong in self.wrong):
+            self.say(f"{kind.kind} is repeated, because {why}")
             self.wrong, self.stalled = [], self.stalled + 1
             for node in self.nodes:
                 node.await_serving()
