@@ -126,6 +126,9 @@ std::string RenderStats(const Answer& answer, const Terminal& terminal) {
   table.Row({"cache", DescribeCache(answer.started.cache())});
   table.Row({"seed", absl::StrCat(answer.started.seed())});
   table.Row({"finish reason", FinishName(answer.finished)});
+  if (answer.finished.replays() > 0) {
+    table.Row({"replayed", FormatCount(answer.finished.replays())});
+  }
   table.Row({"prompt tokens", FormatCount(usage.prompt_tokens())});
   table.Row({"generated tokens", FormatCount(usage.generated_tokens())});
   table.Row({"time in queue", FormatSeconds(usage.queue_seconds())});

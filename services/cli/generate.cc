@@ -21,6 +21,7 @@ struct GenerateFlags {
   std::optional<uint32_t> logprobs;
   bool stats = false;
   bool map = false;
+  bool no_replay = false;
 };
 
 absl::Status ShowLogprobs(client::Client& client, const Context& context, const Answer& answer) {
@@ -63,9 +64,11 @@ absl::Status Generate(const GenerateFlags& flags, Context& context) {
 
   const auto client = context.ConnectWorker();
   if (!client.ok()) return client.status();
+  client::CallOptions call = context.Call();
+  call.replay = !flags.no_replay;
   Answer answer;
   absl::Status status =
-      StreamAnswer(**client, request, context.Call(), context.output, context.terminal, &answer);
+      StreamAnswer(**client, request, call, context.output, context.terminal, &answer);
   if (!status.ok() || context.structured()) return status;
   if (flags.logprobs.has_value()) status = ShowLogprobs(**client, context, answer);
   if (status.ok() && flags.stats) {
@@ -95,6 +98,9 @@ void AddGenerate(CLI::App& root, Context& context) {
                       "Show each token's log-probability, and the N likeliest (at most 20)");
   command->add_flag("--stats", flags->stats, "Show times, tokens and pages after the answer");
   command->add_flag("--map", flags->map, "Show what each layer kept of the text");
+  command->add_flag("--no_replay", flags->no_replay,
+                    "Fail where the sequence is gone, for example with its manager, instead of\n"
+                    "having it computed again");
   SetAction(command, Generate, flags, context);
 }
 

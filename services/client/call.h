@@ -96,6 +96,11 @@ struct CallOptions {
   // instead. A worker that hangs is proven gone only after the manager's --lease_ttl and
   // --kill_fenced_after, so give some seconds more than both. With 0 the loss ends the generation.
   absl::Duration resume = kResume;
+  // When the sequence itself is gone, for example with a manager that kept no record, the client
+  // sends the request again with the tokens that have come, within the time of `resume`. The worker
+  // computes them again, and the tokens continue where they stopped (docs/failover.md). With false
+  // the client keeps no copy of the request, and the loss ends the generation.
+  bool replay = true;
   // Sent with the call, for example {"x-request-id", "42"}, which a worker writes into its log.
   // Names are in lower case, and values printable ASCII.
   std::vector<std::pair<std::string, std::string>> metadata = {};

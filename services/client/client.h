@@ -12,7 +12,7 @@
 //
 // Errors are statuses with the server's code and words:
 //   UNAVAILABLE          nothing answers at the address, or the server ended (and no worker
-//                        continued the generation, see CallOptions::resume)
+//                        continued the generation, see CallOptions::resume and replay)
 //   INVALID_ARGUMENT     the request (the message names the field)
 //   RESOURCE_EXHAUSTED   the pool is full (the message says what would free room)
 //   FAILED_PRECONDITION  e.g. a chat where the model has no chat template
@@ -45,10 +45,11 @@ namespace folio::client {
 // Destroying it before its end cancels it, and the server then frees its pages within a step.
 //
 // If its worker is lost, another one resumes it, and the events continue as if nothing had
-// happened. If no event had come, the other one gets the request itself. There are two exceptions.
-// Log-probabilities that were lost with the worker are NaN, and some figures of Finished count from
-// the resumption. A generation that reports evictions is not resumed, because some reports might be
-// lost.
+// happened. If no event had come, the other one gets the request itself. If the sequence is gone,
+// the request is replayed (CallOptions::replay): `started` stays that of the first time, and
+// `finished` says how often. There are two exceptions. Log-probabilities that were lost with the
+// worker are NaN, and some figures of Finished count from the resumption. A generation that reports
+// evictions is neither resumed nor replayed, because some reports might be lost or come twice.
 class Generation {
  public:
   Generation(Generation&& other) noexcept;

@@ -1,5 +1,5 @@
-// A generation is a stream of events. When its worker is lost, another one continues it, or begins
-// it if no event had come.
+// A generation is a stream of events. When its worker is lost, another one continues it, begins it
+// if no event had come, or computes it again if its sequence is gone.
 #include <grpcpp/support/sync_stream.h>
 
 #include <utility>
@@ -55,7 +55,7 @@ class Attempt {
 class Generation::State {
  public:
   State(std::shared_ptr<Client::State> client, const GenerateRequest& request, CallOptions options)
-      : client_(std::move(client)), options_(std::move(options)), resumption_(request) {
+      : client_(std::move(client)), options_(std::move(options)), resumption_(request, options_) {
     status_ = CheckUtf8(request);
     ended_ = !status_.ok();
     if (ended_) return;
@@ -72,14 +72,13 @@ class Generation::State {
   std::optional<GenerateResponse> Next() {
     while (!ended_) {
       GenerateResponse event;
-      if (first_.has_value()) {
-        event = *std::exchange(first_, std::nullopt);
-      } else if (!attempt_->Read(&event)) {
+      if (!attempt_->Read(&event)) {
         End();
-        continue;
+      } else if (resumption_.Take(&event)) {
+        return event;
+      } else if (resumption_.misunderstood()) {
+        attempt_->Cancel();
       }
-      resumption_.Note(event);
-      return event;
     }
     return std::nullopt;
   }
@@ -99,15 +98,22 @@ class Generation::State {
     if (cancelled_) attempt_->Cancel();
   }
 
-  // The stream has ended. Continues at another worker, or ends the generation.
+  // The stream has ended. Asks one worker after the other to continue, or ends the generation.
   void End() {
     absl::Status why = attempt_->Finish();
     if (why.ok() && !resumption_.finished()) {
       why = absl::InternalError(attempt_->name() + " ended the stream without a result");
     }
-    if (IsLoss(why) && !resumption_.finished() && AskOthers(&why)) return;
+    while (MayTryAgain(why)) {
+      // The worker that was lost comes last.
+      if (!resumption_.stays()) at_ = (at_ + 1) % client_->addresses.size();
+      why = AskAt(client_->addresses[at_]);
+      if (why.ok()) return;
+    }
     ended_ = true;
-    status_ = std::move(why);
+    const bool by_client = Cancelled() && (absl::IsCancelled(why) || absl::IsUnavailable(why));
+    status_ = by_client ? absl::CancelledError("the call was cancelled")
+                        : resumption_.Ended(std::move(why));
   }
 
   bool Cancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -115,31 +121,12 @@ class Generation::State {
     return cancelled_ || options_.cancellation.cancelled();
   }
 
-  bool IsLoss(const absl::Status& why) { return Resumption::IsLoss(why, Cancelled()); }
-
-  // Waits a little. Returns false if the attempts must end.
-  bool MayTryAgain() ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (!resumption_.HasTime(options_.resume, options_.deadline) || Cancelled()) return false;
+  // Waits a little after an attempt that ended because of `why`. Returns false if it was the last.
+  bool MayTryAgain(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!resumption_.Follows(why, Cancelled())) return false;
     absl::MutexLock lock(&mutex_);
-    return !changed_.Await(&mutex_, SteadyNow() + kResumePause,
+    return !changed_.Await(&mutex_, SteadyNow() + resumption_.pause(),
                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; });
-  }
-
-  // Asks one worker after the other to continue the generation, which ended because of `why`. If
-  // none does, `why` also says so.
-  bool AskOthers(absl::Status* why) {
-    if (!resumption_.Possible()) return false;
-    absl::Status last;
-    while (MayTryAgain()) {
-      // The worker that was lost comes last.
-      at_ = (at_ + 1) % client_->addresses.size();
-      last = AskAt(client_->addresses[at_]);
-      if (last.ok()) return true;
-      if (!IsLoss(last)) break;
-    }
-    *why = Cancelled() ? absl::CancelledError("the call was cancelled")
-                       : resumption_.NotResumed(*why, last);
-    return false;
   }
 
   absl::Status AskAt(const std::string& address) {
@@ -147,26 +134,18 @@ class Generation::State {
     connect.timeout = kConnect;
     connect.wait_for_server = false;
     connect.check = true;
+    const GenerateRequest request = resumption_.NextRequest();
     absl::StatusOr<Endpoint> endpoint = Connect("worker", address, connect);
     if (!endpoint.ok()) return endpoint.status();
     const auto stub = Inference::NewStub(endpoint->channel);
-    Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, resumption_.NextRequest(),
-                                    options_));
-    GenerateResponse event;
-    if (!attempt_->Read(&event)) {
-      absl::Status status = attempt_->Finish();
-      return status.ok() ? absl::InternalError("a stream without events") : status;
-    }
-    // A resumed stream begins with events that the caller already has.
-    if (!resumption_.begun()) first_ = std::move(event);
+    Begin(std::make_unique<Attempt>(*std::move(endpoint), *stub, request, options_));
     return absl::OkStatus();
   }
 
   const std::shared_ptr<Client::State> client_;
   const CallOptions options_;
   Resumption resumption_;
-  std::optional<GenerateResponse> first_;  // read, and not given to the caller yet
-  size_t at_ = 0;                          // of the client's addresses
+  size_t at_ = 0;  // of the client's addresses
   bool ended_ = false;
   absl::Status status_;
 

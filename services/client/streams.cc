@@ -55,7 +55,7 @@ class Streams::Stream {
         listener_(listener),
         options_(std::move(options)),
         gate_(std::move(gate)),
-        resumption_(request) {
+        resumption_(request, options_) {
     state_->running.Begin();
   }
 
@@ -71,16 +71,15 @@ class Streams::Stream {
   class Attempt;
   void Try(const GenerateRequest& request);
 
-  void Take(const GenerateResponse& event, SteadyTime arrival) {
-    const bool first = !std::exchange(heard_, true);
-    if (lost_.has_value() && first) {
-      lost_.reset();
-      listener_->OnResumed(lost_worker_);
-      // A resumed stream begins with events that the listener already has.
-      if (resumption_.begun()) return;
-    }
-    resumption_.Note(event);
-    listener_->OnEvent(event, arrival);
+  // False if the attempt is of no use.
+  bool Take(GenerateResponse* event, SteadyTime arrival) {
+    const uint32_t replays = resumption_.replays();
+    const bool news = resumption_.Take(event);
+    if (resumption_.misunderstood()) return false;
+    if (lost_worker_.has_value()) listener_->OnResumed(*std::exchange(lost_worker_, std::nullopt));
+    if (resumption_.replays() > replays) listener_->OnReplayed();
+    if (news) listener_->OnEvent(*event, arrival);
+    return true;
   }
 
   // The attempt has ended.
@@ -89,26 +88,20 @@ class Streams::Stream {
       status = absl::InternalError(endpoint.name + " ended the stream without a result");
     }
     const bool cancelled = options_.cancellation.cancelled();
-    const bool loss = Resumption::IsLoss(status, cancelled) && !resumption_.finished();
-    const bool searching = lost_.has_value();
-    if (loss && resumption_.Possible() && !cancelled &&
-        resumption_.HasTime(options_.resume, options_.deadline)) {
-      if (!searching) {
-        lost_ = std::move(status);
-        lost_worker_ = worker_ % state_->workers.size();
-      }
+    if (resumption_.Follows(status, cancelled)) {
+      if (!lost_worker_.has_value()) lost_worker_ = worker_ % state_->workers.size();
       // An alarm cannot be set again while it rings.
       pause_ = std::make_unique<grpc::Alarm>();
-      pause_->Set(GrpcDeadline(SteadyNow() + kResumePause), [this](bool) { TryNext(); });
+      pause_->Set(GrpcDeadline(SteadyNow() + resumption_.pause()), [this](bool) { TryNext(); });
     } else if (cancelled && !status.ok()) {
       End(absl::CancelledError("the call was cancelled"));
     } else {
-      End(searching ? resumption_.NotResumed(*lost_, status) : status);
+      End(resumption_.Ended(std::move(status)));
     }
   }
 
   void TryNext() {
-    ++worker_;  // the one that was lost comes last
+    if (!resumption_.stays()) ++worker_;  // the one that was lost comes last
     Try(resumption_.NextRequest());
   }
 
@@ -125,9 +118,7 @@ class Streams::Stream {
   const CallOptions options_;
   const ReadGate gate_;
   Resumption resumption_;
-  bool heard_ = false;                // an event of this attempt has come
-  std::optional<absl::Status> lost_;  // why, while it looks for a worker that continues
-  size_t lost_worker_ = 0;
+  std::optional<size_t> lost_worker_;  // while it looks for another one
   std::unique_ptr<grpc::Alarm> pause_;
 };
 
@@ -150,7 +141,7 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    stream_->Take(event_, SteadyNow());
+    if (!stream_->Take(&event_, SteadyNow())) context_.TryCancel();
     // While the gate is closed, no read is under way that would keep the call, and this with it.
     AddHold();
     if (!stream_->gate_.Wait(this)) {
@@ -182,7 +173,6 @@ class Streams::Stream::Attempt : public grpc::ClientReadReactor<GenerateResponse
 };
 
 void Streams::Stream::Try(const GenerateRequest& request) {
-  heard_ = false;
   (new Attempt(this, state_->Next(worker_)))->Start(request);
 }
 

@@ -25,9 +25,11 @@ class StreamListener {
   // As Generation::Next gives them. `arrival` is when the message was there, before it was looked
   // at.
   virtual void OnEvent(const folio::v1::GenerateResponse& event, SteadyTime arrival) = 0;
-  // A worker was lost, and another one continues the generation or has begun it. `lost` is the
-  // index of the address of the one that was lost.
+  // A worker was lost, and another one continues the generation, has begun it or computes it again.
+  // `lost` is the index of the address of the one that was lost.
   virtual void OnResumed(size_t lost) {}
+  // The sequence was gone, and a worker computes it again.
+  virtual void OnReplayed() {}
   // As Generation::status. It is the last call, and may destroy the listener.
   virtual void OnEnd(const absl::Status& status) = 0;
 };

@@ -114,7 +114,9 @@ TEST_F(ResumeTest, AsksAgainWhileItIsNotToBeHad) {
 TEST_F(ResumeTest, SaysWhyItCannotGoOn) {
   other_.script.events.clear();
   other_.script.status = {grpc::StatusCode::NOT_FOUND, "sequence 7 is not open"};
-  const auto result = client_->Complete(Question());
+  CallOptions options;
+  options.replay = false;
+  const auto result = client_->Complete(Question(), options);
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(result.status().message()),
               HasSubstr("killed; not resumed: sequence 7 is not open"));

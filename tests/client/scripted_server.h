@@ -24,7 +24,8 @@ namespace folio::testing {
 struct Script {
   grpc::Status status = grpc::Status::OK;  // of every call, once its events are sent
   std::vector<folio::v1::GenerateResponse> events;
-  bool hang = false;  // instead of ending, wait until the call is cancelled
+  grpc::Status resumed = grpc::Status::OK;  // if it is an error, of calls that resume a sequence
+  bool hang = false;                        // instead of ending, wait until the call is cancelled
   folio::v1::ScoreResponse score;
   folio::v1::TokenizeResponse tokens;
   std::string text;
@@ -65,7 +66,7 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   }
 
   // The last requests, as they arrived.
-  folio::v1::GenerateRequest generate_request() const { return Locked(generate_request_); }
+  folio::v1::GenerateRequest generate_request() const { return Locked(generate_requests_).back(); }
   folio::v1::ScoreRequest score_request() const { return Locked(score_request_); }
   folio::v1::WatchEventsRequest watch_request() const { return Locked(watch_request_); }
   auto generate_requests() const { return Locked(generate_requests_); }
@@ -95,10 +96,10 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
                         grpc::ServerWriter<folio::v1::GenerateResponse>* writer) override {
     {
       const std::lock_guard<std::mutex> lock(mu_);
-      generate_request_ = *request;
       generate_requests_.push_back(*request);
     }
     ++script.started;
+    if (request->has_resume() && !script.resumed.ok()) return script.resumed;
     for (const auto& event : script.events) writer->Write(event);
     return End(context);
   }
@@ -155,7 +156,6 @@ class ScriptedServer : private folio::v1::Inference::Service, private folio::v1:
   const std::string address_ = "unix:" + directory_ / "socket";
   std::unique_ptr<grpc::Server> server_;
   mutable std::mutex mu_;
-  folio::v1::GenerateRequest generate_request_;
   std::vector<folio::v1::GenerateRequest> generate_requests_;
   folio::v1::ScoreRequest score_request_;
   folio::v1::WatchEventsRequest watch_request_;

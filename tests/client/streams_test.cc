@@ -123,7 +123,9 @@ TEST_F(StreamsTest, SaysWhyItIsNotContinued) {
   other_.script.events.clear();
   other_.script.status = {grpc::StatusCode::NOT_FOUND, "sequence 7 is not open"};
   Listener listener;
-  streams_->Start(Question(), 0, &listener);
+  CallOptions options;
+  options.replay = false;
+  streams_->Start(Question(), 0, &listener, options);
   EXPECT_EQ(listener.Wait().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(listener.status.message()),
               HasSubstr("killed; not resumed: sequence 7 is not open"));

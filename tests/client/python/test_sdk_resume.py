@@ -77,7 +77,7 @@ def test_it_says_that_it_was_cancelled_where_the_worker_did_so(server, kind):
 def test_it_says_why_it_cannot_go_on(server, kind):
     server.script = [[resumable(), chunk("a", 1), KILLED], [Refusal("NOT_FOUND", "sequence 7 is not open")]]
     with (
-        folio.Client(server.address, timeout=60) as client,
+        folio.Client(server.address, timeout=60, replay=False) as client,
         pytest.raises(folio.Unavailable, match="killed; not resumed: sequence 7 is not open"),
     ):
         run(kind, client, "x")

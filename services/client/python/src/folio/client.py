@@ -31,9 +31,10 @@ class Client(ManagerCalls, SteeringCalls):
     --admin_listen if it has that flag. `timeout` is the default of all calls in seconds, and None waits forever. A
     call that cannot have had an effect is tried again up to `retries` times. If a generation loses its worker, others
     are asked for `resume` seconds (0: none) to continue it, or to begin it if nothing had come: those at `standby`,
-    which have the same manager, and a new one at `address`. If the worker hangs this needs some seconds more than
-    --lease_ttl and --kill_fenced_after of the manager (10 each). A server is lost if it leaves a ping unanswered,
-    which a running call sends every `keepalive` seconds (0: never). `tls` encrypts the connections by TCP. With None
+    which have the same manager, and a new one at `address`. With `replay` they compute it again if the sequence is gone,
+    for example with its manager. If the worker hangs this needs some seconds more than --lease_ttl and
+    --kill_fenced_after of the manager (10 each). A server is lost if it leaves a ping unanswered, which a running call
+    sends every `keepalive` seconds (0: never). `tls` encrypts the connections by TCP. With None
     $FOLIO_TLS and its like say whether (`folio.Tls.from_environment`), and without these connections are plain. `token`
     tells servers with --access who calls. None takes $FOLIO_TOKEN, or the file $FOLIO_TOKEN_FILE. It is sent over TLS, Unix
     sockets and loopback, and any other address raises a ValueError.
@@ -54,6 +55,7 @@ class Client(ManagerCalls, SteeringCalls):
         *,
         retries: int = 4,
         resume: float = 30.0,
+        replay: bool = True,
         standby: Iterable[str] = (),
         keepalive: float = 10.0,
         tls: Tls | None = None,
@@ -72,7 +74,8 @@ class Client(ManagerCalls, SteeringCalls):
         addresses = [self.address, *(check_address(f"standby[{at}]", one) for at, one in enumerate(standby))]
         check_ways(own, self.tls is not None, [*addresses, self.manager_address])
         servers = tuple(Server("worker", one, inference_pb2_grpc.InferenceStub, *rules) for one in addresses)
-        self._worker, self._workers = servers[0], Workers(servers, checks.real("resume", resume))
+        self._worker = servers[0]
+        self._workers = Workers(servers, checks.real("resume", resume), checks.flag("replay", replay))
         self._manager = Server("manager", self.manager_address, admin_pb2_grpc.AdminStub, *rules)
 
     def __enter__(self) -> Client:

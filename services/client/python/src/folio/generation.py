@@ -20,9 +20,10 @@ class Generation(Progress, Iterator[Chunk]):
     Ending it early - by leaving a `with` block, by `close`, or by dropping it - cancels the request, and the
     server takes its pages back within a step.
 
-    If its worker is lost, another one resumes it, and the pieces continue as if nothing had happened. There are two
-    exceptions. Log-probabilities that were lost with the worker are NaN, and some figures of `finished` count from the
-    resumption. A generation that reports evictions is not resumed, because some reports might be lost.
+    If its worker is lost, another one resumes it, and the pieces continue as if nothing had happened. If the sequence is
+    gone, the request is replayed (`Client(replay=...)`), and `finished` says how often. There are two exceptions.
+    Log-probabilities that were lost with the worker are NaN, and some figures of `finished` count from the resumption. A
+    generation that reports evictions is neither resumed nor replayed, because some reports might be lost or come twice.
     """
 
     def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:

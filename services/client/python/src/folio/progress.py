@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import grpc
@@ -9,19 +10,21 @@ import grpc
 from folio.errors import Cancelled, FolioError, from_rpc, make_error
 from folio.messages import read
 from folio.results import Chunk, Completion, Eviction, Finished, Started
-from folio.server import Deadline, Retries, Server, Workers, is_loss, never_connected
+from folio.server import Deadline, Retries, Server, Workers, is_gone, is_loss, never_connected
 from folio.v1 import inference_pb2
 
 # Seconds between two attempts to resume, and at first and at most between two attempts to begin.
 RESUME_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 
+MAX_REPLAYS = 3
+
 
 class Progress:
     """The events so far, which both kinds of generation share."""
 
     started: Started | None = None
-    """Set when the request was admitted: sequence id, prompt tokens, cache options, seed."""
+    """Set when the request was admitted: sequence id, prompt tokens, cache options, seed. A replay has a new id."""
     queue_position: int | None = None
     """The place of a request that waits for room, 1 for the next. None before that is known and once it runs."""
     finished: Finished | None = None
@@ -32,7 +35,7 @@ class Progress:
     _error: FolioError | None = None
 
     def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
-        self._workers, self._at, self._request = workers, 0, request
+        self._workers, self._at, self._request, self._first_request = workers, 0, request, request
         self._server: Server = workers.servers[0]
         # The error that lost the worker, until something new comes, and until when another one is looked for.
         self._lost: grpc.RpcError | None = None
@@ -41,6 +44,8 @@ class Progress:
         self._retries = Retries(self._server.retries, self._deadline, never_connected)
         self._silent = True  # no event has come
         self._next_pause = RESUME_PAUSE
+        # Whether the next attempt replays, or the one that was just made, and how many have begun.
+        self._replaying, self._replays = False, 0
         self._chunks: list[Chunk] = []
         self._evictions: list[Eviction] = []
 
@@ -63,12 +68,26 @@ class Progress:
             self._chunks.append(read(event.chunk))
             return self._chunks[-1]
         if kind == "started":
-            self.started = read(event.started)
+            self._take_started(read(event.started))
         elif kind == "eviction":
             self._evictions.append(read(event.eviction))
         elif kind == "finished":
-            self.finished = read(event.finished)
+            self.finished = dataclasses.replace(read(event.finished), replays=self._replays)
         return None
+
+    def _take_started(self, started: Started) -> None:
+        if self._replaying:
+            if started.replayed_tokens != len(self._received()):
+                self._call.cancel()
+                older = "the worker is older than version 0.2 and knows no replays"
+                details = f"{self._lost.details()}; not replayed: {older}" if self._lost else older
+                self._fail(make_error(grpc.StatusCode.UNAVAILABLE, details, self._server.name))
+            self._replaying, self._lost = False, None
+            self._replays += 1
+        self.started = started
+
+    def _received(self) -> list[int]:
+        return [token for chunk in self._chunks for token in chunk.tokens]
 
     def _end(self) -> None:
         """Handles a stream that ended without an error."""
@@ -103,16 +122,45 @@ class Progress:
         return pause
 
     def _pause_to_resume(self, error: grpc.RpcError) -> float | None:
-        """As `_pause_after`, for a lost worker. The next attempt asks another one to continue."""
-        if self.started is None or not self.started.resume_token or not self._may_ask(error, RESUME_PAUSE):
+        """As `_pause_after`, for a lost worker. The next attempt asks another one to continue, or to compute a sequence
+        that is gone again."""
+        if self.started is None or not self.started.resume_token:
+            return None
+        if self._replaying or (self._lost is not None and is_gone(error) and self._may_replay()):
+            return self._pause_to_replay(error)
+        if not self._may_ask(error, RESUME_PAUSE):
             return None
         self._turn_to_next()
-        received = [token for chunk in self._chunks for token in chunk.tokens]
         resume = inference_pb2.Resume(
-            sequence_id=self.started.sequence_id, resume_token=self.started.resume_token, received_tokens=received
+            sequence_id=self.started.sequence_id,
+            resume_token=self.started.resume_token,
+            received_tokens=self._received(),
         )
         self._request = inference_pb2.GenerateRequest(resume=resume)
         return RESUME_PAUSE
+
+    def _may_replay(self) -> bool:
+        return self._workers.replay and self._replays < MAX_REPLAYS
+
+    def _pause_to_replay(self, error: grpc.RpcError) -> float | None:
+        """As `_pause_after`. The next attempt sends the first request again, with the tokens that have come. It goes to the
+        worker that has said that the sequence is gone, and so lives, and later ones go to each worker in turn."""
+        if not self._replaying:
+            self._next_pause = RESUME_PAUSE
+            if not self._until.allows(self._next_pause) or not self._deadline.allows(self._next_pause):
+                return None
+        elif self._may_ask(error, self._next_pause):
+            self._turn_to_next()
+        else:
+            return None
+        self._replaying = True
+        self._request = inference_pb2.GenerateRequest()
+        self._request.CopyFrom(self._first_request)
+        assert self.started is not None
+        self._request.sampling.seed = self.started.seed
+        self._request.replay.received_tokens.extend(self._received())
+        pause, self._next_pause = self._next_pause, min(2 * self._next_pause, LONGEST_PAUSE)
+        return pause
 
     def _may_ask(self, error: grpc.RpcError, pause: float) -> bool:
         """Whether there is time to ask another worker after this error and a pause."""
@@ -131,7 +179,7 @@ class Progress:
         last = from_rpc(error, self._server.name)
         if self._silent or self._lost is None or self._lost is error or last.status == grpc.StatusCode.CANCELLED:
             return last
-        details = f"{self._lost.details()}; not resumed: {last.details}"
+        details = f"{self._lost.details()}; not {'replayed' if self._replaying else 'resumed'}: {last.details}"
         return make_error(self._lost.code(), details, self._server.name)
 
     def _cancelled_error(self) -> FolioError:
@@ -151,7 +199,7 @@ class Progress:
         assert self.started is not None and self.finished is not None
         return Completion(
             "".join(chunk.text for chunk in self._chunks),
-            tuple(token for chunk in self._chunks for token in chunk.tokens),
+            tuple(self._received()),
             tuple(logprob for chunk in self._chunks for logprob in chunk.logprobs),
             self.evictions,
             self.started,

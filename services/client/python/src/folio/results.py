@@ -111,6 +111,8 @@ class Started:
     seed: int
     resume_token: builtins.bytes
     """A client that has this and `sequence_id` may continue the sequence when its worker is lost."""
+    replayed_tokens: int = 0
+    """The tokens that were computed again, of an answer whose sequence was gone."""
 
 
 @of("Usage")
@@ -149,6 +151,8 @@ class Finished:
     usage: Usage
     cache: CacheStats
     stop_token: int | None
+    replays: int = 0
+    """How often the request was sent again because its sequence was gone."""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,13 @@ def is_loss(error: grpc.RpcError) -> bool:
     return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
+def is_gone(error: grpc.RpcError) -> bool:
+    """The statuses by which a manager tells that it does not have a sequence. One that was started without the record of
+    the last one may have given its number to another sequence, whose token is another one. A sequence that it has given
+    up, because it may be what ends its workers, is ABORTED."""
+    return error.code() in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED)
+
+
 def never_connected(error: grpc.RpcError) -> bool:
     """True if the request cannot have reached a server. Only gRPC's words tell, because the status alone does not.
     If gRPC changes its words, calls are merely not tried again."""
@@ -267,3 +274,5 @@ class Workers:
     servers: tuple[Server, ...]
     resume: float
     """After the loss of a worker, others are asked for this many seconds to continue. With 0 none is asked."""
+    replay: bool = True
+    """Whether they are asked to compute a sequence again that is gone."""
