@@ -38,6 +38,7 @@ struct ApiOptions {
   std::vector<std::string> cors_origins;  // that browsers may ask from; "*" is any
   Affinity affinity = Affinity::kSession;
   absl::Duration resume = absl::Seconds(30);  // see CallOptions::resume
+  bool replay = true;                         // see CallOptions::replay
   bool access_log = true;
   absl::Span<const PageFile> page;    // the console's; empty if it was not built
   ManagerView* manager = nullptr;     // borrowed; null for no console

@@ -59,7 +59,7 @@ void Api::Generate(Request request, bool chat) {
     const absl::MutexLock lock(&mutex_);
     generations_[generation.get()] = generation;
   }
-  generation->Start(options_.resume);
+  generation->Start(options_.resume, options_.replay);
 }
 
 }  // namespace folio::gateway

@@ -48,6 +48,10 @@ ABSL_FLAG(absl::Duration, resume_timeout, absl::Seconds(30),
           "how long to look for another worker that continues a stream whose worker was lost, "
           "from 0 to 1h; a worker that hangs is proven gone only after the manager's --lease_ttl "
           "and --kill_fenced_after");
+ABSL_FLAG(
+    bool, replay, true,
+    "send a request again, with the tokens that have come, when its sequence is gone too, for "
+    "example with a manager without --state_dir; the gateway keeps each request for that");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
           "how long running requests may take to end after SIGTERM, from 0 to 24h, such as 30s");
 ABSL_FLAG(bool, access_log, true,
@@ -129,6 +133,7 @@ absl::StatusOr<GatewayFlags> ReadFlags() {
   flags.api.affinity = *affinity;
   flags.api.cors_origins = absl::GetFlag(FLAGS_cors_origins);
   flags.api.resume = absl::GetFlag(FLAGS_resume_timeout);
+  flags.api.replay = absl::GetFlag(FLAGS_replay);
   flags.api.access_log = absl::GetFlag(FLAGS_access_log);
   flags.api_keys = absl::GetFlag(FLAGS_api_keys);
   flags.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);

@@ -35,6 +35,9 @@ GatewayMetrics::GatewayMetrics()
       resumed_(Counters(*registry_, "folio:gateway_resumed_total",
                         "Streams that another worker continued.")
                    .Add({})),
+      replayed_(Counters(*registry_, "folio:gateway_replayed_total",
+                         "Streams whose sequence was gone and was computed again.")
+                    .Add({})),
       paused_(Counters(*registry_, "folio:gateway_paused_total",
                        "Times that a stream stood still because its client did not read.")
                   .Add({})),

@@ -28,6 +28,8 @@ class GatewayMetrics {
   void OnEnd(const RequestRecord& record);
   // A stream continues at another worker.
   void OnResumed() { resumed_.Increment(); }
+  // A stream's sequence was gone, and is computed again.
+  void OnReplayed() { replayed_.Increment(); }
   // A stream stands still because its client does not read.
   void OnPaused() { paused_.Increment(); }
 
@@ -39,6 +41,7 @@ class GatewayMetrics {
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& resumed_;
+  prometheus::Counter& replayed_;
   prometheus::Counter& paused_;
   prometheus::Counter& failed_streams_;
   prometheus::Histogram& first_token_;

@@ -20,6 +20,7 @@ class Generation::Listener : public client::StreamListener {
     generation_->OnEvent(index_, event);
   }
   void OnResumed(size_t lost) override { generation_->OnResumed(lost); }
+  void OnReplayed() override { generation_->OnReplayed(); }
   // The generation may end with its last listener.
   void OnEnd(const absl::Status& status) override {
     const std::shared_ptr<Generation> generation = std::move(generation_);
@@ -47,7 +48,7 @@ Generation::Generation(WorkerSet* workers, GatewayMetrics* metrics,
 
 Generation::~Generation() = default;
 
-void Generation::Start(absl::Duration resume) {
+void Generation::Start(absl::Duration resume, bool replay) {
   const auto self = shared_from_this();
   if (call_.tools == ToolParsing::kAny) {
     const absl::MutexLock lock(&mutex_);
@@ -56,6 +57,7 @@ void Generation::Start(absl::Duration resume) {
   client::CallOptions options;
   options.cancellation = cancellation_;
   options.resume = resume;
+  options.replay = replay;
   {
     const absl::MutexLock lock(&mutex_);
     options.metadata.emplace_back("x-request-id", request_->record.request_id);
@@ -105,6 +107,12 @@ void Generation::OnResumed(size_t lost) {
   workers_->NoteLoss(lost);
   const absl::MutexLock lock(&mutex_);
   ++request_->record.resumed;
+}
+
+void Generation::OnReplayed() {
+  metrics_->OnReplayed();
+  const absl::MutexLock lock(&mutex_);
+  ++request_->record.replayed;
 }
 
 const TokenUsage* Generation::EachUsage() const {

@@ -37,8 +37,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // Once. `resume` is CallOptions::resume.
-  void Start(absl::Duration resume);
+  // Once. `resume` and `replay` are those of CallOptions.
+  void Start(absl::Duration resume, bool replay);
   // Ends it with this status, which is not OK.
   void Cancel(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -57,6 +57,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   void OnEvent(size_t index, const folio::v1::GenerateResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnResumed(size_t lost) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReplayed() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd(size_t index, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnStarted(size_t index, const folio::v1::Started& started)

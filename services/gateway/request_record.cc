@@ -33,6 +33,7 @@ void WriteAccessLine(const RequestRecord& record) {
                               {"prompt_tokens", record.prompt_tokens},
                               {"generated_tokens", record.generated_tokens},
                               {"resumed", record.resumed},
+                              {"replayed", record.replayed},
                               {"first_token", first_token},
                               {"total", Shown(record.total)},
                               {"reason", record.reason}});

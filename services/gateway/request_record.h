@@ -26,7 +26,8 @@ struct RequestRecord {
   int status = 0;
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0;
-  uint32_t resumed = 0;  // times that another worker continued a choice
+  uint32_t resumed = 0;   // times that another worker continued a choice
+  uint32_t replayed = 0;  // times that a choice was computed again because its sequence was gone
   std::optional<absl::Duration> first_token;
   absl::Duration total;
   std::string reason;  // of an answer that is an error

@@ -60,6 +60,7 @@ void DescribeText(const RequestRecord& record, SteadyTime arrival, tracing::Span
   span->AddText("folio.worker", record.worker);
   span->Add("folio.stream", record.stream);
   span->Add("folio.resumed", int64_t{record.resumed});
+  span->Add("folio.replayed", int64_t{record.replayed});
   if (record.first_token.has_value()) {
     span->events.push_back({arrival + *record.first_token, "first_token"});
   }
