@@ -50,7 +50,7 @@ def test_numbers_of_a_run(node):
         for name in ("folio:gateway_request_seconds", "folio:gateway_time_to_first_token_seconds"):
             assert metrics(f"{name}_bucket", le="+Inf") == metrics(f"{name}_count") == 3
         assert 0 < metrics("folio:gateway_time_to_first_token_seconds_sum") <= metrics("folio:gateway_request_seconds_sum") < 60
-        for name in ("resumed", "paused", "connections_refused", "failed_streams", "clients_left"):
+        for name in ("resumed", "replayed", "paused", "connections_refused", "failed_streams", "clients_left"):
             assert metrics(f"folio:gateway_{name}_total") == 0, name
         assert metrics("folio:gateway_requests_running") == 0
         assert metrics("folio:gateway_connections") >= 1  # `client`
