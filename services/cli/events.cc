@@ -100,6 +100,7 @@ std::string Describe(const Event& event) {
   add(event.has_sequence_id(), "sequence ", event.sequence_id());
   add(event.has_label(), "label ", QuotePiece(event.label()));
   add(event.has_sequences(), FormatCount(event.sequences()), " sequences");
+  add(event.has_workers(), FormatCount(event.workers()), " workers");
   add(event.has_tokens(), FormatCount(event.tokens()), " tokens");
   add(event.has_lease_epoch(), "lease ", event.lease_epoch());
   add(event.has_policy(), event.policy());

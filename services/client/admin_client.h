@@ -31,7 +31,7 @@ class EventStream {
   std::optional<folio::v1::WatchEventsResponse> Next();
   // Valid after Next has returned nothing. OK if the request did not follow, or if the manager has
   // ended in order. UNAVAILABLE if the manager is lost. The request of a later stream may continue
-  // with `after`, unless the manager has been started again.
+  // with `after`, unless the manager has been started again, which its `boot_id` tells.
   absl::Status status() const;
   // Next then returns nothing, and the status is CANCELLED.
   void Cancel();

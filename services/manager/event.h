@@ -48,8 +48,11 @@ enum class EventKind : uint8_t {
   kQuarantineReleased,
   kBudgetLowered,
   kQuotaSet,
+  kManagerRestarted,
+  kJournalFailed,
+  kJournalResumed,
 };
-inline constexpr size_t kEventKinds = 30;
+inline constexpr size_t kEventKinds = 33;
 
 // By the number of the kind.
 using EventKindSet = std::bitset<kEventKinds>;
@@ -70,6 +73,7 @@ struct Event {
   std::optional<std::string> policy = {};
   std::optional<absl::StatusCode> code = {};
   std::optional<std::string> text = {};
+  std::optional<uint32_t> workers = {};
 
   // EventLog sets these two.
   uint64_t number = 0;

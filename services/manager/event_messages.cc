@@ -19,6 +19,7 @@ static_assert(ToProto(EventKind::kSequenceParked) == v1::EVENT_KIND_SEQUENCE_PAR
 static_assert(ToProto(EventKind::kDrainOrdered) == v1::EVENT_KIND_DRAIN_ORDERED);
 static_assert(ToProto(EventKind::kQuarantineReleased) == v1::EVENT_KIND_QUARANTINE_RELEASED);
 static_assert(ToProto(EventKind::kQuotaSet) == v1::EVENT_KIND_QUOTA_SET);
+static_assert(ToProto(EventKind::kJournalResumed) == v1::EVENT_KIND_JOURNAL_RESUMED);
 
 bool IsFrequent(EventKind kind) {
   return kind == EventKind::kSequenceWaiting || kind == EventKind::kSequenceOpened ||
@@ -46,6 +47,7 @@ void WriteEvent(const Event& event, v1::Event* out) {
   if (event.policy) out->set_policy(*event.policy);
   if (event.code) out->set_code(absl::StatusCodeToString(*event.code));
   if (event.text) out->set_text(*event.text);
+  if (event.workers) out->set_workers(*event.workers);
 }
 
 absl::StatusOr<EventKindSet> EventKindsFromProto(const v1::WatchEventsRequest& request) {

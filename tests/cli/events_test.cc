@@ -176,7 +176,7 @@ TEST(Events, CommandsHaveHelpWithExamples) {
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  folioctl"));
   }
-  EXPECT_THAT(Folioctl({"events", "--help"}).out, HasSubstr("quota_set\n\nExamples:"));
+  EXPECT_THAT(Folioctl({"events", "--help"}).out, HasSubstr("journal_resumed\n\nExamples:"));
 }
 
 TEST(Events, ATerminalIsSafeFromNames) {

@@ -13,7 +13,8 @@ from folio.v1 import admin_pb2
 FENCED = admin_pb2.WatchEventsResponse(
     event=admin_pb2.Event(
         number=7, time_us=1795500086123456, kind=admin_pb2.EVENT_KIND_WORKER_FENCED, worker_id="w1", pages=0, text="lease ran out"
-    )
+    ),
+    boot_id="b007",
 )
 LOST = admin_pb2.WatchEventsResponse(lost=admin_pb2.LostEvents(events=12))
 LATER = admin_pb2.WatchEventsResponse()  # a later version may say more
@@ -40,6 +41,23 @@ def test_events_as_dataclasses(server, client, kind):
     assert fenced.pages == 0 and fenced.sequence_id is None, "a field of another kind is None"
     assert fenced.time == datetime.datetime(2026, 11, 24, 6, 1, 26, 123456, datetime.timezone.utc)
     assert server.requests == [admin_pb2.WatchEventsRequest()]
+
+
+@both
+def test_a_stream_tells_which_manager_it_is_of(server, client, kind):
+    server.script = [[FENCED]]
+
+    async def run():
+        events = client.aevents()
+        before = events.boot_id
+        return before, await anext(events), events.boot_id
+
+    if kind == "sync":
+        events = client.events()
+        said = events.boot_id, next(events), events.boot_id
+    else:
+        said = asyncio.run(run())
+    assert said[0] == "" and said[2] == "b007"
 
 
 @both

@@ -30,7 +30,7 @@ EVENT_KINDS = tuple(_KINDS)
 class Event:
     """Something that happened in the manager. proto/folio/v1/admin.proto says what each kind has, and all else is None.
 
-    `number` grows by 1 with each event of any kind, and begins at 1 in each process of the manager.
+    `number` grows by 1 with each event of any kind, and begins at 1 in each process of the manager, whose `boot_id` the stream has.
     """
 
     number: int
@@ -50,6 +50,7 @@ class Event:
     policy: str | None
     code: str | None
     text: str | None
+    workers: int | None
 
     @property
     def time(self) -> datetime.datetime:
@@ -93,8 +94,10 @@ class Events(Iterator["Event | LostEvents"]):
 
     The iteration ends when a manager that is followed has ended in order, and raises `Unavailable` when it is lost. It
     raises `ResourceExhausted` if as many streams are open as the manager serves. Leaving a `with` block, `close`, or
-    dropping it ends the stream.
+    dropping it ends the stream. `boot_id` is that of the manager, as in `Manager`, and empty before the first event.
     """
+
+    boot_id = ""
 
     def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
         self._server = server
@@ -107,11 +110,13 @@ class Events(Iterator["Event | LostEvents"]):
     def __next__(self) -> Event | LostEvents:
         while True:
             try:
-                content = _content(next(self._call))
+                response = next(self._call)
             except grpc.RpcError as error:
                 if self._closed:
                     raise StopIteration from None
                 raise from_rpc(error, self._server.name) from error
+            self.boot_id = response.boot_id
+            content = _content(response)
             if content is not None:
                 return content
 
@@ -137,6 +142,8 @@ class Events(Iterator["Event | LostEvents"]):
 
 class AsyncEvents(AsyncIterator["Event | LostEvents"]):
     """As `Events`, in the event loop that it was made in. Cancelling the task that iterates ends it too."""
+
+    boot_id = ""
 
     def __init__(self, server: Server, request: Any, timeout: float | None) -> None:
         self._server = server
@@ -167,6 +174,7 @@ class AsyncEvents(AsyncIterator["Event | LostEvents"]):
                 raise from_rpc(error, self._server.name) from error
             if response is grpc.aio.EOF:
                 raise StopAsyncIteration
+            self.boot_id = response.boot_id
             content = _content(response)
             if content is not None:
                 return content

@@ -18,6 +18,8 @@ class Manager:
     """An operator has it take no new sequences."""
     steering: bool
     """Operators may change something."""
+    boot_id: str
+    """Random for each start of a manager. Empty for one of version 0.1."""
 
 
 @of("AttachedWorker")
