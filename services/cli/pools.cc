@@ -53,6 +53,7 @@ std::string RenderManager(const absl::StatusOr<folio::v1::GetManagerResponse>& m
   if (!manager.ok()) return "";
   return absl::StrCat("\nfolio-manager ", manager->build(), ", pid ", manager->pid(), ", up ",
                       FormatSeconds(manager->uptime_ms() / 1e3),
+                      manager->boot_id().empty() ? "" : ", boot ", manager->boot_id(),
                       manager->draining() ? ", takes no new sequences (folioctl drain)" : "", "\n");
 }
 

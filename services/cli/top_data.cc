@@ -59,7 +59,8 @@ absl::Status TopData::Refresh(client::AdminClient& client, const client::CallOpt
   // Another one may be looking at the pages now. Then the map is that of before.
   if (!pages.ok() && !absl::IsResourceExhausted(pages.status())) return pages.status();
   // A manager that was started again counts its events from 1.
-  const bool same = !empty() && now().manager.pid() == manager->pid() &&
+  const bool same = !empty() && now().manager.boot_id() == manager->boot_id() &&
+                    now().manager.pid() == manager->pid() &&
                     now().manager.uptime_ms() <= manager->uptime_ms();
   next.newest_event = same ? now().newest_event : 0;
   if (absl::Status status = CountEvents(client, call, !same, &next); !status.ok()) return status;

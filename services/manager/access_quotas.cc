@@ -19,15 +19,18 @@ void AccessQuotas::Apply() {
   if (list_ == nullptr) return;
   const auto contents = list_->Current();
   if (contents->version == version_) return;
+  const bool first = version_ == 0;
   version_ = contents->version;
   const auto& tenants = contents->rules.tenants;
   for (const std::string& before : tenants_) {
-    if (!tenants.contains(before)) (void)quotas_->Set(before, {});
+    if (!tenants.contains(before)) (void)quotas_->SetByFile(before, {});
   }
   tenants_.clear();
   for (const auto& [tenant, limits] : tenants) {
     tenants_.push_back(tenant);
-    if (const absl::Status status = quotas_->Set(tenant, QuotaOf(limits)); !status.ok()) {
+    const cache::Quota quota = QuotaOf(limits);
+    if (first && !quota.limits()) continue;  // that of an operator may be from before the start
+    if (const absl::Status status = quotas_->SetByFile(tenant, quota); !status.ok()) {
       log::Error("a quota of the access file cannot be set",
                  {{"tenant", tenant}, {"reason", status}});
     }

@@ -9,16 +9,17 @@
 #include <vector>
 
 #include "services/access/access_list.h"
-#include "services/cache/tenant_quotas.h"
+#include "services/manager/kept_quotas.h"
 
 namespace folio::manager {
 
-// An operator's SetQuota overrides the file until the file changes. Quotas of tenants that the file
+// An operator's SetQuota overrides the file until the file changes, or the manager starts with a
+// file that limits the tenant. Quotas of tenants that the file
 // has never defined stay as they are. Not thread-safe.
 class AccessQuotas {
  public:
   // Borrows `quotas`. Without a list it does nothing.
-  AccessQuotas(std::shared_ptr<access::AccessList> list, cache::TenantQuotas* quotas)
+  AccessQuotas(std::shared_ptr<access::AccessList> list, KeptQuotas* quotas)
       : list_(std::move(list)), quotas_(quotas) {}
 
   // Sets them if the file is another one than at the last call. Logs those that find no room.
@@ -26,7 +27,7 @@ class AccessQuotas {
 
  private:
   const std::shared_ptr<access::AccessList> list_;
-  cache::TenantQuotas* const quotas_;
+  KeptQuotas* const quotas_;
   uint64_t version_ = 0;              // of the file that was applied, 0 for none
   std::vector<std::string> tenants_;  // that it defined
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "services/manager/cache_options.h"
+#include "services/manager/quota_message.h"
 #include "services/manager/worker_name.h"
 
 namespace folio::manager {
@@ -182,12 +183,7 @@ v1::ListTenantsResponse TenantsToProto(const std::vector<cache::SequenceInfo>& s
   }
   for (const std::string& name : waiting) tenants[name].set_waiting(tenants[name].waiting() + 1);
   for (const auto& [name, quota] : quotas) {
-    v1::Quota* out = tenants[name].mutable_quota();
-    if (quota.sequences.has_value()) out->set_sequences(*quota.sequences);
-    if (quota.pages.has_value()) out->set_pages(quota.pages->value());
-    if (quota.requests_per_minute.has_value()) {
-      out->set_requests_per_minute(*quota.requests_per_minute);
-    }
+    *tenants[name].mutable_quota() = QuotaToProto(quota);
   }
   v1::ListTenantsResponse out;
   for (auto& [name, tenant] : tenants) {

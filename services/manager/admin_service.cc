@@ -152,6 +152,7 @@ grpc::Status AdminService::Answer(const v1::GetManagerRequest& request,
   response->set_uptime_ms(std::chrono::duration_cast<std::chrono::milliseconds>(up).count());
   response->set_draining(registry_->drains().ordered());
   response->set_steering(enabled());
+  response->set_boot_id(settings_.boot_id);
   return grpc::Status::OK;
 }
 
@@ -190,6 +191,7 @@ grpc::Status AdminService::Follow(grpc::ServerContext* context,
     const absl::Duration wait = request.follow() ? kLookForClients : absl::ZeroDuration();
     const EventBatch batch = (*watch)->Next(SteadyNow() + wait);
     v1::WatchEventsResponse response;
+    response.set_boot_id(settings_.boot_id);
     if (batch.lost > 0) {
       response.mutable_lost()->set_events(batch.lost);
       if (!writer->Write(response)) break;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
@@ -14,6 +15,7 @@
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/event_log.h"
+#include "services/manager/kept_quotas.h"
 #include "services/manager/steering_service.h"
 #include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
@@ -29,15 +31,16 @@ class AdminService final : public SteeringService {
     absl::Duration lease_ttl;
     absl::Duration kill_fenced_after;  // 0: never
     bool steering = true;
+    std::string boot_id;  // of this start of the manager
   };
 
   // Borrows all but the settings.
-  AdminService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
+  AdminService(WorkerRegistry* registry, EventLog* event_log, KeptQuotas* quotas,
                access::Gate* gate, const Settings& settings)
       : SteeringService(registry, event_log, quotas, gate, settings.steering),
         registry_(registry),
         event_log_(event_log),
-        quotas_(quotas),
+        quotas_(&quotas->quotas()),
         settings_(settings) {}
 
   grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,

@@ -1,4 +1,7 @@
 // The program folio-manager owns the pages of a node's KV cache.
+#include <csignal>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "services/access/access_flag.h"
 #include "services/base/clock.h"
+#include "services/base/ids.h"
+#include "services/base/random_bytes.h"
 #include "services/manager/flags.h"
 #include "services/manager/memory/device_memory.h"
 #include "services/manager/memory/host_memory.h"
@@ -24,6 +29,17 @@
 #include "services/runtime/version.h"
 
 namespace {
+
+// A multiple of this below a million times it.
+constexpr uint64_t kIdsOfAStart = 1'000'000;
+
+// Another one for each start, so that an id from before a manager's end names no other sequence.
+folio::SequenceId BeforeFirstSequence() {
+  const std::string bytes = folio::RandomBytes(sizeof(uint32_t));
+  uint32_t random = 0;
+  std::memcpy(&random, bytes.data(), sizeof(random));
+  return folio::SequenceId(random % kIdsOfAStart * kIdsOfAStart);
+}
 
 constexpr absl::string_view kUsage =
     "folio-manager [flags]\n\n"
@@ -78,8 +94,8 @@ void LogAddresses(const folio::manager::Server& server) {
   }
 }
 
-void LogStarted(const folio::manager::ManagerFlags& flags, absl::string_view device,
-                int descriptors) {
+void LogStarted(const folio::manager::ManagerFlags& flags, const folio::manager::Server& server,
+                absl::string_view device, int descriptors) {
   const folio::manager::PoolSize& pool_size = flags.server.pool_size;
   const folio::manager::PoolRules& rules = flags.server.rules;
   const folio::log::Field size_field =
@@ -88,6 +104,7 @@ void LogStarted(const folio::manager::ManagerFlags& flags, absl::string_view dev
           : folio::log::Field("pool_bytes", pool_size.bytes);
   folio::log::Info("folio-manager started",
                    {{"version", folio::BuildDescription()},
+                    {"boot_id", server.boot_id()},
                     {"device", device},
                     size_field,
                     {"admission", folio::manager::AdmissionName(rules.admission)},
@@ -126,6 +143,7 @@ int Run() {
   flags->server.pages = pages->get();
   const folio::RealClock clock;
   flags->server.clock = &clock;
+  flags->server.before_first_sequence = BeforeFirstSequence();
 
   if (absl::Status status = MakeDirectories(flags->server); !status.ok()) {
     folio::log::Error("cannot start", {{"reason", status}});
@@ -142,7 +160,7 @@ int Run() {
     folio::log::Error("cannot start", {{"reason", server.status()}});
     return 1;
   }
-  LogStarted(*flags, (*pages)->device(), descriptors);
+  LogStarted(*flags, **server, (*pages)->device(), descriptors);
   LogAddresses(**server);
   folio::NotifyServiceManager("READY=1");
   signals.Wait();
@@ -157,6 +175,8 @@ int Run() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A journal that is longer than a file may be fails as on a full disk.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   folio::ParseFlagsOrExit(argc, argv, kUsage);
   return Run();
 }

@@ -9,15 +9,25 @@
 #include "services/manager/journal/frames.h"
 #include "services/manager/journal_messages.h"
 #include "services/manager/process_watch.h"
+#include "services/manager/quota_message.h"
 #include "services/runtime/version.h"
 
 namespace folio::manager {
+namespace {
+
+void SetQuota(const std::string& tenant, const cache::Quota& quota, state::JournalEntry& entry) {
+  entry.mutable_quota()->set_tenant(tenant);
+  *entry.mutable_quota()->mutable_quota() = QuotaToProto(quota);
+}
+
+}  // namespace
 
 ManagerJournal::ManagerJournal(std::unique_ptr<StateDirectory> directory, const Recovered& before,
                                size_t least_file_bytes)
     : files_(std::move(directory), least_file_bytes),
       manager_boot_(before.manager_boot + 1),
-      last_ids_(before.last_ids) {
+      last_ids_(before.last_ids),
+      quotas_(before.quotas) {
   BeginFile();
 }
 
@@ -34,6 +44,10 @@ std::string ManagerJournal::Head(bool continues) const {
   header->set_last_worker(last_ids_.worker.value());
   header->set_last_sequence(last_ids_.sequence.value());
   AppendFrame(entry.SerializeAsString(), &frames);
+  for (const auto& [tenant, quota] : quotas_) {
+    SetQuota(tenant, quota, entry);
+    AppendFrame(entry.SerializeAsString(), &frames);
+  }
   if (!pool_.has_value()) return frames;
   *entry.mutable_pool() = *pool_;
   AppendFrame(entry.SerializeAsString(), &frames);
@@ -112,6 +126,18 @@ void ManagerJournal::OnWorkerGone(WorkerId worker) {
   entry.set_worker_gone(worker.value());
   absl::MutexLock lock(&mu_);
   workers_.erase(worker);
+  files_.Append(entry.SerializeAsString());
+}
+
+void ManagerJournal::OnQuota(const std::string& tenant, const cache::Quota& quota) {
+  state::JournalEntry entry;
+  SetQuota(tenant, quota, entry);
+  absl::MutexLock lock(&mu_);
+  if (quota.limits()) {
+    quotas_[tenant] = quota;
+  } else if (quotas_.erase(tenant) == 0) {
+    return;
+  }
   files_.Append(entry.SerializeAsString());
 }
 

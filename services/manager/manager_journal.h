@@ -1,5 +1,6 @@
-// ManagerJournal writes the record of the pool, its workers and its sequences to the files of a
-// state directory, from which the next manager continues (recovery.h).
+// ManagerJournal writes the record of the pool, its workers and its sequences, and the quotas that
+// operators set, to the files of a state directory, from which the next manager continues
+// (recovery.h).
 //
 // A reply to a worker leaves after a flush of the files, so a worker never knows more than the
 // journal. A file that has grown is followed by a new one, to which every sequence is told again
@@ -20,6 +21,7 @@
 #include "folio/state/v1/journal.pb.h"
 #include "services/cache/journal.h"
 #include "services/cache/restoration.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/journal/journal_files.h"
 #include "services/manager/journal/state_directory.h"
 #include "services/manager/recovery.h"
@@ -33,7 +35,7 @@ class ManagerJournal final : public cache::Journal {
   static constexpr size_t kLeastFileBytes = size_t{16} << 20;
 
   // Takes the directory and begins a file. The old ones stay until EndFile. `before` is what they
-  // say, of which the ids count here.
+  // say, of which the ids and the quotas count here.
   ManagerJournal(std::unique_ptr<StateDirectory> directory, const Recovered& before,
                  size_t least_file_bytes = kLeastFileBytes);
 
@@ -48,6 +50,8 @@ class ManagerJournal final : public cache::Journal {
   void OnPool(const folio::state::v1::JournalPool& pool);
   void OnWorker(const folio::state::v1::JournalWorker& worker);
   void OnWorkerGone(WorkerId worker);
+  // An operator has set it. One without limits is forgotten.
+  void OnQuota(const std::string& tenant, const cache::Quota& quota);
 
   // All sequences are told again between the two. See JournalFiles::wants_new_file.
   void BeginFile();
@@ -67,6 +71,7 @@ class ManagerJournal final : public cache::Journal {
   std::optional<folio::state::v1::JournalPool> pool_ ABSL_GUARDED_BY(mu_);
   std::map<WorkerId, folio::state::v1::JournalWorker> workers_ ABSL_GUARDED_BY(mu_);
   std::vector<cache::SavedQuarantine> quarantines_ ABSL_GUARDED_BY(mu_);
+  cache::QuotasByTenant quotas_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace folio::manager

@@ -40,12 +40,13 @@ absl::StatusOr<uint32_t> SwapSlotsIn(uint64_t bytes, const std::vector<CacheGeom
 }  // namespace
 
 Pool::Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, PoolExport memory,
-           std::string id)
+           std::string id, Flags flags)
     : layout_(std::move(layout)),
       geometry_(wire::GeometryOf(layout_)),
       page_bytes_(PageBytes(wire::RankGeometries(layout_))),
       num_pages_(num_pages),
       swap_slots_(swap_slots),
+      flags_(std::move(flags)),
       id_(std::move(id)),
       memory_(std::move(memory)) {}
 
@@ -76,8 +77,9 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   auto memory = PoolExport::Create(source, geometry, ranks, num_pages, *swap_slots);
   if (!memory.ok()) return memory.status();
 
-  std::unique_ptr<Pool> pool(
-      new Pool(layout, num_pages, *swap_slots, *std::move(memory), RandomBytes(kIdBytes)));
+  std::unique_ptr<Pool> pool(new Pool(layout, num_pages, *swap_slots, *std::move(memory),
+                                      RandomBytes(kIdBytes),
+                                      {FormatPoolSize(size), rules.host_swap_bytes}));
   pool->MakeCoordinator(rules, users, last_ids);
   return pool;
 }
@@ -102,8 +104,9 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Expect(const state::JournalPool& sav
       AwaitedMemory::Expect(wire::GeometryOf(saved.layout()), wire::RankGeometries(saved.layout()),
                             num_pages, saved.swap_slots(), std::move(places));
   if (!memory.ok()) return memory.status();
-  std::unique_ptr<Pool> pool(
-      new Pool(saved.layout(), num_pages, saved.swap_slots(), *std::move(memory), saved.pool_id()));
+  std::unique_ptr<Pool> pool(new Pool(saved.layout(), num_pages, saved.swap_slots(),
+                                      *std::move(memory), saved.pool_id(),
+                                      {saved.pool_bytes(), saved.host_swap_bytes()}));
   PoolRules used = rules;
   used.clear_pages = cache::ForUsedMemory(rules.clear_pages);
   pool->MakeCoordinator(used, users, last_ids);
@@ -147,6 +150,8 @@ state::JournalPool Pool::Saved() const {
   *saved.mutable_layout() = layout_;
   saved.set_num_pages(num_pages_.value());
   saved.set_swap_slots(swap_slots_);
+  saved.set_pool_bytes(flags_.pool_bytes);
+  saved.set_host_swap_bytes(flags_.host_swap_bytes);
   for (uint32_t rank = 0; rank < memory_.ranks(); ++rank) {
     const PagePlace& place = memory_.place(Rank(rank));
     saved.add_rank_device(place.device);

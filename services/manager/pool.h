@@ -82,8 +82,14 @@ class Pool {
   cache::Coordinator& coordinator() const { return *coordinator_; }
 
  private:
+  // The flags that gave it its size.
+  struct Flags {
+    std::string pool_bytes;
+    uint64_t host_swap_bytes = 0;
+  };
+
   Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, PoolExport memory,
-       std::string id);
+       std::string id, Flags flags);
   void MakeCoordinator(const PoolRules& rules, const PoolUsers& users, cache::LastIds last_ids);
 
   const v1::ModelLayout layout_;
@@ -91,6 +97,7 @@ class Pool {
   const uint64_t page_bytes_;
   const PageCount num_pages_;
   const uint32_t swap_slots_;
+  const Flags flags_;
   bool keeps_record_ = false;  // in a journal, so that workers keep the descriptors
   std::string id_;             // random, and another one for other memory
   PoolExport memory_;

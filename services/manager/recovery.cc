@@ -9,29 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "services/manager/journal/frames.h"
 #include "services/manager/journal_messages.h"
+#include "services/manager/named_pages.h"
+#include "services/manager/quota_message.h"
 #include "services/wire/layout.h"
 
 namespace folio::manager {
 namespace {
 
 using state::JournalEntry;
-
-// Pages and slots that have an owner already.
-class Named {
- public:
-  void Add(const PageList& pages) {
-    for (const PageRef page : pages) pages_.insert(page.page);
-  }
-  void Add(const std::vector<SwapSlot>& slots) { slots_.insert(slots.begin(), slots.end()); }
-  void TakeFrom(cache::SavedQuarantine& quarantine) const {
-    std::erase_if(quarantine.pages, [this](PageRef page) { return pages_.contains(page.page); });
-    std::erase_if(quarantine.slots, [this](SwapSlot slot) { return slots_.contains(slot); });
-  }
-
- private:
-  std::set<PageId> pages_;
-  std::set<SwapSlot> slots_;
-};
 
 // Reads the files of a directory one after the other.
 class Reader {
@@ -49,6 +34,7 @@ class Reader {
   absl::Status ReadEntry(const JournalEntry& entry);
   absl::Status ReadPool(const state::JournalPool& pool);
   absl::Status ReadChange(const state::JournalChange& message);
+  absl::Status ReadQuota(const state::JournalQuota& message);
   void ReadWhole();
   void MoveQuarantines();
   void DropUnfinishedQuarantines();
@@ -67,6 +53,7 @@ class Reader {
   // Told of in the file that is being read. When that is whole, nothing else is left.
   std::set<SequenceId> sequences_here_;
   std::set<uint64_t> workers_here_;
+  std::set<std::string> quotas_here_;
   std::vector<std::string> damage_;
   uint64_t unread_ids_ = 0;  // at least as many as entries that were not read have given
 };
@@ -97,6 +84,7 @@ absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::s
   begun_ = true;
   sequences_here_.clear();
   workers_here_.clear();
+  quotas_here_.clear();
   MoveQuarantines();
   return absl::OkStatus();
 }
@@ -128,10 +116,23 @@ absl::Status Reader::ReadChange(const state::JournalChange& message) {
   return it->second.Apply(*change);
 }
 
+absl::Status Reader::ReadQuota(const state::JournalQuota& message) {
+  auto quota = QuotaFromProto(message.quota());
+  if (!quota.ok()) return absl::InternalError(quota.status().message());
+  if (!quota->limits()) {
+    out_.quotas.erase(message.tenant());
+    return absl::OkStatus();
+  }
+  out_.quotas[message.tenant()] = *quota;
+  quotas_here_.insert(message.tenant());
+  return absl::OkStatus();
+}
+
 // Those that this file does not name ended in a file before it.
 void Reader::ReadWhole() {
   std::erase_if(sequences_, [&](const auto& one) { return !sequences_here_.contains(one.first); });
   std::erase_if(workers_, [&](const auto& one) { return !workers_here_.contains(one.first); });
+  std::erase_if(out_.quotas, [&](const auto& one) { return !quotas_here_.contains(one.first); });
   out_.cache.quarantines.clear();
   damage_.clear();
   complete_ = true;
@@ -139,11 +140,12 @@ void Reader::ReadWhole() {
 }
 
 absl::Status Reader::ReadEntry(const JournalEntry& entry) {
-  if (!out_.pool.has_value() && entry.kind_case() != JournalEntry::kPool &&
-      entry.kind_case() != JournalEntry::kWhole) {
+  const JournalEntry::KindCase kind = entry.kind_case();
+  if (!out_.pool.has_value() && kind != JournalEntry::kPool && kind != JournalEntry::kWhole &&
+      kind != JournalEntry::kQuota) {
     return absl::InternalError("an entry comes before any pool");
   }
-  switch (entry.kind_case()) {
+  switch (kind) {
     case JournalEntry::kPool:
       return ReadPool(entry.pool());
     case JournalEntry::kWorker:
@@ -182,6 +184,8 @@ absl::Status Reader::ReadEntry(const JournalEntry& entry) {
       quarantines_.push_back(*std::move(quarantine));
       return absl::OkStatus();
     }
+    case JournalEntry::kQuota:
+      return ReadQuota(entry.quota());
     case JournalEntry::kWhole:
       ReadWhole();
       return absl::OkStatus();
@@ -229,7 +233,7 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
 // wrote that the sequence has them no more. As the sequence's, they wait for the same worker.
 void Reader::DropUnfinishedQuarantines() {
   for (cache::SavedQuarantine& one : out_.cache.quarantines) {
-    Named named;
+    NamedPages named;
     for (const auto& [id, sequence] : sequences_) {
       if (sequence.request.worker != one.owner) continue;
       for (const cache::BlockTable& table : sequence.layers) named.Add(table.pages());
@@ -242,7 +246,7 @@ void Reader::DropUnfinishedQuarantines() {
 // Those of the file before. The next one names those that are left again, and may be cut off before
 // it has named all.
 void Reader::MoveQuarantines() {
-  Named named;
+  NamedPages named;
   for (const cache::SavedQuarantine& known : out_.cache.quarantines) {
     named.Add(known.pages);
     named.Add(known.slots);

@@ -12,6 +12,7 @@
 #include "folio/state/v1/journal.pb.h"
 #include "services/cache/coordinator_options.h"
 #include "services/cache/restoration.h"
+#include "services/cache/tenant_quotas.h"
 #include "services/manager/journal/state_directory.h"
 
 namespace folio::manager {
@@ -24,15 +25,17 @@ std::string MachineBoot();
 
 // Everything that the last manager knew when it ended.
 struct Recovered {
-  std::optional<folio::state::v1::JournalPool> pool;  // nothing else is of use without one
+  // Without one only the ids and the quotas are of use.
+  std::optional<folio::state::v1::JournalPool> pool;
   std::vector<folio::state::v1::JournalWorker> workers;
   // Without the workers. `has_contents` is false after another boot of the machine and after
   // damage: what is believed then is the tokens.
   cache::SavedCache cache;
   // No id above these was given, also by entries that could not be read.
   cache::LastIds last_ids;
-  uint64_t manager_boot = 0;  // how many managers have had the directory
-  std::string pid_namespace;  // of the last one
+  cache::QuotasByTenant quotas;  // that operators have set
+  uint64_t manager_boot = 0;     // how many managers have had the directory
+  std::string pid_namespace;     // of the last one
   // The files and places that could not be read, for people.
   std::vector<std::string> damage;
   uint64_t torn_bytes = 0;  // of entries that a manager died while it wrote them

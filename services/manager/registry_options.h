@@ -13,6 +13,7 @@
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/pool.h"
+#include "services/manager/restart_metrics.h"
 
 namespace folio::manager {
 
@@ -26,10 +27,12 @@ struct RegistryOptions {
   const Clock* clock = nullptr;                 // borrowed
   EventMetrics* events = nullptr;               // borrowed; may be null
   EventLog* event_log = nullptr;                // borrowed; may be null
+  RestartMetrics* restart = nullptr;            // borrowed; may be null
   const cache::TenantQuotas* quotas = nullptr;  // borrowed; may be null
   ManagerJournal* journal = nullptr;            // borrowed; may be null
   // As the journal of the manager before this one has it. Borrowed by the constructor.
   Recovered* recovered = nullptr;
+  std::string boot_id;  // of this start of the manager
 };
 
 }  // namespace folio::manager

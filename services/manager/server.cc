@@ -1,10 +1,11 @@
 #include "services/manager/server.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "services/access/access_metrics.h"
+#include "services/base/random_bytes.h"
 #include "services/cache/inspector.h"
 #include "services/manager/pool_metrics.h"
 #include "services/metrics/connection_metrics.h"
@@ -32,24 +33,41 @@ constexpr size_t kMaxUnreadAnswers = 64;
 // With shorter leases a busy machine would be taken for a manager that stands still.
 constexpr absl::Duration kLeastStandstill = absl::Seconds(1);
 
-absl::StatusOr<std::unique_ptr<ManagerJournal>> OpenJournal(const std::string& path,
-                                                            std::optional<Recovered>* recovered) {
-  auto directory = StateDirectory::Open(path);
-  if (!directory.ok()) return directory.status();
-  auto read = Recover(**directory);
-  if (!read.ok()) return read.status();
-  recovered->emplace(*std::move(read));
-  return std::make_unique<ManagerJournal>(*std::move(directory), **recovered);
+// Without a state directory there is none, and only the ids are recovered.
+absl::StatusOr<std::unique_ptr<ManagerJournal>> OpenJournal(const ServerOptions& options,
+                                                            Recovered* recovered) {
+  std::unique_ptr<ManagerJournal> journal;
+  std::unique_ptr<StateDirectory> directory;
+  if (!options.state_dir.empty()) {
+    auto opened = StateDirectory::Open(options.state_dir);
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    auto read = Recover(*directory);
+    if (!read.ok()) return read.status();
+    *recovered = *std::move(read);
+  }
+  SequenceId& last = recovered->last_ids.sequence;
+  if (last == SequenceId(0)) last = options.before_first_sequence;
+  if (directory != nullptr) {
+    journal = std::make_unique<ManagerJournal>(std::move(directory), *recovered);
+  }
+  return journal;
 }
 
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
-               Recovered* recovered)
-    : quotas_(options.clock),
-      access_quotas_(options.access, &quotas_),
-      gate_(options.access),
+               Recovered* recovered, std::shared_ptr<RestartMetrics> restart)
+    : boot_id_(absl::BytesToHexString(RandomBytes(16))),
+      restart_(std::move(restart)),
       journal_(std::move(journal)),
+      journal_report_(journal_ == nullptr
+                          ? nullptr
+                          : std::make_shared<JournalReport>(&journal_->files(), &event_log_)),
+      quotas_(options.clock),
+      kept_quotas_(&quotas_, journal_.get(), recovered->quotas),
+      access_quotas_(options.access, &kept_quotas_),
+      gate_(options.access),
       registry_({.pages = options.pages,
                  .pool_size = options.pool_size,
                  .rules = options.rules,
@@ -58,13 +76,15 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> jou
                  .clock = options.clock,
                  .events = &events_,
                  .event_log = &event_log_,
+                 .restart = restart_.get(),
                  .quotas = &quotas_,
                  .journal = journal_.get(),
-                 .recovered = recovered}),
+                 .recovered = recovered,
+                 .boot_id = boot_id_}),
       kv_manager_(&registry_, options.budgets, options.clock, &event_log_, &gate_, journal_.get()),
-      admin_(
-          &registry_, &event_log_, &quotas_, &gate_,
-          {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering}),
+      admin_(&registry_, &event_log_, &kept_quotas_, &gate_,
+             {options.budgets, options.rules.lease_ttl, options.kill_fenced_after, options.steering,
+              boot_id_}),
       connections_(options.max_connections),
       admin_connections_(kMaxAdminConnections),
       expiry_watch_(std::max(options.rules.lease_ttl, kLeastStandstill),
@@ -119,15 +139,12 @@ absl::Status Server::Serve(const ServerOptions& options, InheritedSockets& inher
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
-  std::unique_ptr<ManagerJournal> journal;
-  std::optional<Recovered> recovered;
-  if (!options.state_dir.empty()) {
-    auto opened = OpenJournal(options.state_dir, &recovered);
-    if (!opened.ok()) return opened.status();
-    journal = *std::move(opened);
-  }
+  auto restart = std::make_shared<RestartMetrics>();
+  Recovered recovered;
+  auto journal = OpenJournal(options, &recovered);
+  if (!journal.ok()) return journal.status();
   std::unique_ptr<Server> server(
-      new Server(options, std::move(journal), recovered.has_value() ? &*recovered : nullptr));
+      new Server(options, *std::move(journal), &recovered, std::move(restart)));
   server->access_quotas_.Apply();
   InheritedSockets none;
   InheritedSockets& inherited = options.inherited == nullptr ? none : *options.inherited;
@@ -137,11 +154,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
   if (absl::Status status = server->Serve(options, inherited); !status.ok()) return status;
   if (!options.metrics_listen.empty()) {
-    auto metrics = metrics::MetricsServer::Start(
-        options.metrics_listen, "folio-manager",
-        {server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_),
-         std::make_shared<metrics::ConnectionMetrics>(&server->connections_),
-         std::make_shared<access::AccessMetrics>(&server->gate_)});
+    std::vector<std::shared_ptr<prometheus::Collectable>> told = {
+        server->events_.registry(), std::make_shared<PoolMetrics>(&server->registry_),
+        std::make_shared<metrics::ConnectionMetrics>(&server->connections_),
+        std::make_shared<access::AccessMetrics>(&server->gate_), server->restart_};
+    if (server->journal_report_ != nullptr) told.push_back(server->journal_report_);
+    auto metrics = metrics::MetricsServer::Start(options.metrics_listen, "folio-manager", told);
     if (!metrics.ok()) return metrics.status();
     server->metrics_ = *std::move(metrics);
   }
@@ -151,6 +169,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (options.rules.orphan_ttl > absl::ZeroDuration())
     period = std::min(period, options.rules.orphan_ttl);
   period = std::clamp(period / 10, absl::Milliseconds(10), absl::Seconds(1));
+  server->restart_->OnServing();
   server->expiry_watch_.Start();
   server->expiry_ = std::thread([raw = server.get(), period] { raw->ExpiryLoop(period); });
   return server;
@@ -181,6 +200,7 @@ std::vector<ListenAddress> Server::metrics_addresses() const {
 
 void Server::ExpiryLoop(absl::Duration period) {
   while (!stop_.WaitFor(period)) {
+    if (journal_report_ != nullptr) journal_report_->Look();
     registry_.ExpireLeases();
     kv_manager_.EndMuteSessions();
     access_quotas_.Apply();

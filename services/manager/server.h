@@ -25,11 +25,14 @@
 #include "services/manager/event_log.h"
 #include "services/manager/event_metrics.h"
 #include "services/manager/export_socket.h"
+#include "services/manager/journal_report.h"
+#include "services/manager/kept_quotas.h"
 #include "services/manager/kv_manager_service.h"
 #include "services/manager/manager_journal.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
 #include "services/manager/recovery.h"
+#include "services/manager/restart_metrics.h"
 #include "services/manager/turn_watch.h"
 #include "services/manager/worker_registry.h"
 #include "services/metrics/metrics_server.h"
@@ -46,6 +49,8 @@ struct ServerOptions {
   std::vector<ListenAddress> admin_listen;  // where Admin is served, if not on `listen`
   std::string export_socket;
   std::string state_dir;  // of the journal, from which the next manager continues; none if empty
+  // The ids of sequences begin behind it, unless the journal has some already.
+  SequenceId before_first_sequence;
   std::vector<ListenAddress> metrics_listen;
   TlsFiles tls;                              // of `listen` and `admin_listen`
   bool insecure_tcp = false;                 // as in GrpcServerOptions
@@ -84,11 +89,13 @@ class Server {
   std::vector<ListenAddress> health_addresses() const { return health_->addresses(); }
   std::vector<ListenAddress> metrics_addresses() const;
   const WorkerRegistry& registry() const { return registry_; }
+  // Random for each server, 32 hexadecimal digits.
+  const std::string& boot_id() const { return boot_id_; }
 
  private:
-  // `recovered` is null without a journal.
+  // `recovered` has only the ids without a journal.
   Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
-         Recovered* recovered);
+         Recovered* recovered, std::shared_ptr<RestartMetrics> restart);
   // Starts the gRPC servers.
   absl::Status Serve(const ServerOptions& options, InheritedSockets& inherited);
   uint32_t SequencesToAwait() const;
@@ -97,12 +104,16 @@ class Server {
   void OnExpiry(bool continues);
   void TellHealth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mu_);
 
+  const std::string boot_id_;
+  const std::shared_ptr<RestartMetrics> restart_;
   EventMetrics events_;
   EventLog event_log_;
+  const std::unique_ptr<ManagerJournal> journal_;        // null without a state directory
+  const std::shared_ptr<JournalReport> journal_report_;  // null without a journal
   cache::TenantQuotas quotas_;
+  KeptQuotas kept_quotas_;
   AccessQuotas access_quotas_;  // used by Start, and then by the thread that ends leases
   access::Gate gate_;
-  const std::unique_ptr<ManagerJournal> journal_;  // null without a state directory
   WorkerRegistry registry_;
   KvManagerService kv_manager_;
   AdminService admin_;

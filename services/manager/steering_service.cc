@@ -5,28 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/access/access_rules.h"
 #include "services/base/protocol.h"
 #include "services/cache/steering.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/admin_needs.h"
 #include "services/manager/cache_options.h"
+#include "services/manager/quota_message.h"
 #include "services/manager/text_size.h"
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 
 namespace folio::manager {
-namespace {
-
-absl::Status CheckRate(uint32_t per_minute) {
-  if (per_minute > 0 && per_minute <= access::kMaxRequestsPerMinute) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("quota.requests_per_minute: is ", per_minute,
-                                                 "; give a number from 1 to ",
-                                                 access::kMaxRequestsPerMinute));
-}
-
-}  // namespace
 
 absl::StatusOr<access::Caller> SteeringService::Admit(const google::protobuf::Message& request,
                                                       const grpc::ServerContext& context) const {
@@ -155,16 +145,11 @@ grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
     return ToGrpcStatus(absl::InvalidArgumentError(
         "quota: is required; one without limits takes the tenant's quota away"));
   }
-  cache::Quota quota;
-  if (request->quota().has_sequences()) quota.sequences = request->quota().sequences();
-  if (request->quota().has_pages()) quota.pages = PageCount(request->quota().pages());
-  if (request->quota().has_requests_per_minute()) {
-    quota.requests_per_minute = request->quota().requests_per_minute();
-    if (absl::Status s = CheckRate(*quota.requests_per_minute); !s.ok()) return ToGrpcStatus(s);
-  }
-  status = quotas_->Set(request->tenant(), quota);
+  const auto quota = QuotaFromProto(request->quota());
+  if (!quota.ok()) return ToGrpcStatus(quota.status());
+  status = quotas_->SetByOperator(request->tenant(), *quota);
   if (!status.ok()) return ToGrpcStatus(status);
-  const std::string set = cache::QuotaText(quota);
+  const std::string set = cache::QuotaText(*quota);
   log::Warning("an operator sets a quota", {{"tenant", request->tenant()},
                                             {"quota", set},
                                             {"reason", request->reason()},

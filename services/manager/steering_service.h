@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/access/gate.h"
-#include "services/cache/tenant_quotas.h"
 #include "services/manager/event_log.h"
+#include "services/manager/kept_quotas.h"
 #include "services/manager/pool.h"
 #include "services/manager/worker_registry.h"
 
@@ -25,7 +25,7 @@ namespace folio::manager {
 class SteeringService : public v1::Admin::Service {
  public:
   // Borrows all. Without `enabled` all calls are refused.
-  SteeringService(WorkerRegistry* registry, EventLog* event_log, cache::TenantQuotas* quotas,
+  SteeringService(WorkerRegistry* registry, EventLog* event_log, KeptQuotas* quotas,
                   access::Gate* gate, bool enabled)
       : registry_(registry),
         event_log_(event_log),
@@ -84,7 +84,7 @@ class SteeringService : public v1::Admin::Service {
 
   WorkerRegistry* const registry_;
   EventLog* const event_log_;
-  cache::TenantQuotas* const quotas_;
+  KeptQuotas* const quotas_;
   access::Gate* const gate_;
   const bool enabled_;
 };

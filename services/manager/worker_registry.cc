@@ -156,6 +156,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   response.set_lease_ttl_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.rules.lease_ttl)));
   response.set_brings_pool(worker.brings_pool = awaited_ != nullptr);
+  response.set_manager_boot_id(options_.boot_id);
   SaveWorker(id, worker);
   if (options_.journal != nullptr) options_.journal->files().Flush();
   return response;

@@ -8,6 +8,7 @@
 //
 // The memory is awaited for a lease, or until every worker that could have it has ended. Then other
 // memory takes its place, and every sequence is computed again from its tokens.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "services/manager/awaited_memory.h"
 #include "services/manager/worker_name.h"
 #include "services/manager/worker_registry.h"
+#include "services/runtime/byte_size.h"
 #include "services/runtime/logging.h"
 
 namespace folio::manager {
@@ -25,6 +27,30 @@ namespace {
 BroughtMemory Named(std::vector<UniqueFd> brought) {
   brought.resize(3);
   return {std::move(brought[0]), std::move(brought[1]), std::move(brought[2])};
+}
+
+// The pool keeps its size, because its memory and its sequences have it.
+void WarnOfSize(const folio::state::v1::JournalPool& saved, const RegistryOptions& options) {
+  const std::string wanted = FormatPoolSize(options.pool_size);
+  const uint64_t wanted_swap = options.rules.host_swap_bytes;
+  if (saved.pool_bytes() == wanted && saved.host_swap_bytes() == wanted_swap) return;
+  log::Warning("the pool keeps the size that it had, whatever the flags say now",
+               {{"kept_pool_bytes", saved.pool_bytes()},
+                {"pool_bytes", wanted},
+                {"kept_host_swap_bytes", FormatByteSize({saved.host_swap_bytes()})},
+                {"host_swap_bytes", FormatByteSize({wanted_swap})},
+                {"fix",
+                 "end the manager, remove the files in its --state_dir and start it again; "
+                 "its sequences end with that"}});
+}
+
+Event RestartEvent(const cache::Restored& restored, size_t workers) {
+  const uint32_t sequences = restored.kept + restored.again;
+  return {.kind = EventKind::kManagerRestarted,
+          .sequences = sequences,
+          .text = absl::StrCat(restored.again, " of them are to be computed again, and ",
+                               restored.ended, " others ended"),
+          .workers = static_cast<uint32_t>(workers)};
 }
 
 }  // namespace
@@ -66,10 +92,13 @@ void WorkerRegistry::Restore(Recovered recovered) {
   if (!pool.ok()) {
     log::Error("the journal's pool cannot be continued, its sequences are lost",
                {{"reason", pool.status()}, {"sequences", recovered.cache.sequences.size()}});
+    Record(RestartEvent({.ended = static_cast<uint32_t>(recovered.cache.sequences.size())}, 0));
+    if (options_.restart != nullptr) options_.restart->OnLost(recovered.cache.sequences.size());
     return;
   }
   awaited_ = *std::move(pool);
   awaited_since_ = options_.clock->Now();
+  WarnOfSize(*recovered.pool, options_);
   if (options_.journal != nullptr) options_.journal->OnPool(awaited_->Saved());
   const bool same_pids = recovered.pid_namespace == PidNamespace();
   for (auto& saved : recovered.workers) {
@@ -97,6 +126,8 @@ void WorkerRegistry::Restore(Recovered recovered) {
              {"to_be_computed_again", restored.again},
              {"ended", restored.ended},
              {"torn_bytes", recovered.torn_bytes}});
+  Record(RestartEvent(restored, workers_.size()));
+  if (options_.restart != nullptr) options_.restart->OnRestored(restored);
   if (!restored.has_contents) ReplaceMemory("nothing of what the pages held can be believed");
   if (awaited_ != nullptr && workers_.empty()) ReplaceMemory("all workers that had it have ended");
 }
@@ -134,6 +165,9 @@ absl::Status WorkerRegistry::Bring(Rank rank, std::vector<UniqueFd> brought) {
   const uint32_t owed = cache::Restoration(awaited_->coordinator()).Decide();
   log::Info("the pool's memory is back",
             {{"after", options_.clock->Now() - awaited_since_}, {"decisions_owed", owed}});
+  const auto brought_it = [](const auto& one) { return one.second.brings_pool; };
+  const auto workers = std::count_if(workers_.begin(), workers_.end(), brought_it);
+  if (options_.restart != nullptr) options_.restart->OnMemoryBack(static_cast<uint32_t>(workers));
   awaited_.reset();
   return absl::OkStatus();
 }
@@ -153,6 +187,7 @@ void WorkerRegistry::ReplaceMemory(absl::string_view why) {
     options_.journal->OnPool(saved);
   }
   const uint32_t sequences = cache::Restoration(pool->coordinator()).LoseContents(lost);
+  if (options_.restart != nullptr) options_.restart->OnMemoryReplaced();
   // Their processes may live on, and have only the old memory mapped.
   for (const WorkerId id : lost) {
     watch_.Unwatch(id);

@@ -67,6 +67,7 @@ inline void FillManager(ScriptedAdmin& admin) {
   admin.manager.set_build("0.2.0 (Release, GNU 12.2.0)");
   admin.manager.set_pid(100);
   admin.manager.set_uptime_ms(3723000);
+  admin.manager.set_boot_id("00112233445566778899aabbccddeeff");
   auto* pool = admin.pools.add_pools();
   pool->set_pool_id(1);
   pool->mutable_layout()->set_model("llama");

@@ -143,7 +143,7 @@ def test_what_the_manager_knows(client, bfloat16):
         (pool,) = client.pools()
         manager, later = client.manager(), client.manager()
         assert manager.pid == bfloat16.manager.pid and manager.build.startswith(folio.__version__)
-        assert 0 < manager.uptime_ms <= later.uptime_ms
+        assert 0 < manager.uptime_ms <= later.uptime_ms and len(manager.boot_id) == 32 and manager.boot_id == later.boot_id
         assert pool.held_pages > 0 and pool.workers[0].pid == bfloat16.workers["worker"].pid
     with pytest.raises(folio.NotFound) as missing:
         client.sequence(2**64 - 1)

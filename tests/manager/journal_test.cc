@@ -150,6 +150,46 @@ TEST_F(JournalTest, AWorkerThatIsGoneLeavesNoQuarantine) {
   EXPECT_THAT(recovered.cache.quarantines, IsEmpty());
 }
 
+TEST_F(JournalTest, QuotasOutliveAManagerAndGoWhenTheyAreTakenAway) {
+  const cache::Quota first = {.sequences = 2, .requests_per_minute = 30};
+  const cache::Quota second = {.pages = PageCount(7)};
+  journal_->OnQuota("a", first);
+  journal_->OnQuota("b", second);
+  journal_->OnQuota("c", second);
+  journal_->OnQuota("c", {});
+  journal_->OnQuota("d", {});
+  journal_->files().Flush();
+  const cache::QuotasByTenant both = {{"a", first}, {"b", second}};
+  EXPECT_EQ(Read().quotas, both);
+  Begin();  // the next manager begins a file
+  journal_->files().Flush();
+  EXPECT_EQ(Read().quotas, both);
+  journal_->OnQuota("a", {});
+  journal_->BeginFile();
+  const cache::QuotasByTenant one = {{"b", second}};
+  EXPECT_EQ(Read().quotas, one);
+  journal_->EndFile();
+  EXPECT_EQ(Read().quotas, one);
+}
+
+TEST_F(JournalTest, CountsWhatItWrites) {
+  const JournalCounts before = journal_->files().counts();
+  EXPECT_EQ(before.files, 1U);
+  Live();
+  journal_->files().Flush();
+  const JournalCounts after = journal_->files().counts();
+  EXPECT_GT(after.entries, before.entries + 10);
+  EXPECT_EQ(after.failures, 0U);
+  size_t on_disk = 0;
+  for (const auto& file : Files()) on_disk += std::filesystem::file_size(file);
+  EXPECT_EQ(after.file_bytes, on_disk);
+  EXPECT_EQ(after.bytes, on_disk) << "there was one file";
+  journal_->BeginFile();
+  journal_->EndFile();
+  EXPECT_EQ(journal_->files().counts().files, 2U);
+  EXPECT_LT(journal_->files().counts().file_bytes, after.file_bytes);
+}
+
 TEST_F(JournalTest, NewMemoryKeepsTheTokensAlone) {
   Live();
   state::JournalPool pool = PoolMessage();
@@ -183,6 +223,7 @@ TEST_F(JournalTest, AFullDiskLeavesNoOldRecordAndItBeginsAgain) {
   setrlimit(RLIMIT_FSIZE, &full);
   Live();
   EXPECT_TRUE(journal_->files().failed());
+  EXPECT_GE(journal_->files().counts().failures, 1U);
   EXPECT_THAT(Files(), IsEmpty());
   setrlimit(RLIMIT_FSIZE, &before);
   while (!journal_->files().wants_new_file()) absl::SleepFor(absl::Milliseconds(50));

@@ -27,7 +27,9 @@ JournalFiles::JournalFiles(std::unique_ptr<StateDirectory> directory, size_t lea
 
 void JournalFiles::Append(absl::string_view entry) {
   absl::MutexLock lock(&mu_);
-  if (!failed_) AppendFrame(entry, &waiting_);
+  if (!counts_.failed.ok()) return;
+  AppendFrame(entry, &waiting_);
+  ++counts_.entries;
 }
 
 absl::Status JournalFiles::Write(absl::string_view bytes) {
@@ -46,11 +48,13 @@ void JournalFiles::Fail(const absl::Status& why) {
   file_.Reset();
   for (const uint64_t number : directory_->Files()) directory_->Remove(number);
   absl::MutexLock lock(&mu_);
-  if (!failed_) {
+  if (counts_.failed.ok()) {
     log::Error("the journal failed and is removed, so sequences would not outlive this manager now",
                {{"reason", why}, {"fix", "make room on the disk, and it begins again"}});
   }
-  failed_ = true;
+  ++counts_.failures;
+  counts_.failed = why;
+  counts_.file_bytes = 0;
   failed_at_ = SteadyNow();
   waiting_.clear();
 }
@@ -65,16 +69,18 @@ void JournalFiles::FlushLocked() {
   {
     absl::MutexLock lock(&mu_);
     bytes.swap(waiting_);
-    file_bytes_ += bytes.size();
   }
   if (bytes.empty() || !file_.valid()) return;
-  if (absl::Status status = Write(bytes); !status.ok()) Fail(status);
+  if (absl::Status status = Write(bytes); !status.ok()) return Fail(status);
+  absl::MutexLock lock(&mu_);
+  counts_.bytes += bytes.size();
+  counts_.file_bytes += bytes.size();
 }
 
 bool JournalFiles::wants_new_file() const {
   absl::MutexLock lock(&mu_);
-  if (failed_) return SteadyNow() - failed_at_ >= kTryAgainAfter;
-  return file_bytes_ + waiting_.size() > std::max(least_bytes_, 4 * whole_bytes_);
+  if (!counts_.failed.ok()) return SteadyNow() - failed_at_ >= kTryAgainAfter;
+  return counts_.file_bytes + waiting_.size() > std::max(least_bytes_, 4 * whole_bytes_);
 }
 
 void JournalFiles::BeginFile(absl::FunctionRef<std::string(bool continues)> head) {
@@ -88,9 +94,11 @@ void JournalFiles::BeginFile(absl::FunctionRef<std::string(bool continues)> head
   absl::MutexLock lock(&mu_);
   // Frames since the flush may be in the new file, because it repeats everything.
   waiting_.insert(0, frames);
-  file_bytes_ = 0;
-  if (failed_) log::Info("the journal begins again", {{"file", directory_->FileOf(number_)}});
-  failed_ = false;
+  counts_.file_bytes = 0;
+  ++counts_.files;
+  if (counts_.failed.ok()) return;
+  log::Info("the journal begins again", {{"file", directory_->FileOf(number_)}});
+  counts_.failed = absl::OkStatus();
 }
 
 void JournalFiles::EndFile() {
@@ -101,12 +109,12 @@ void JournalFiles::EndFile() {
     if (number < number_) directory_->Remove(number);
   }
   absl::MutexLock lock(&mu_);
-  whole_bytes_ = file_bytes_;
+  whole_bytes_ = counts_.file_bytes;
 }
 
-bool JournalFiles::failed() const {
+JournalCounts JournalFiles::counts() const {
   absl::MutexLock lock(&mu_);
-  return failed_;
+  return counts_;
 }
 
 }  // namespace folio::manager

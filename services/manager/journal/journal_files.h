@@ -23,6 +23,16 @@
 
 namespace folio::manager {
 
+// JournalCounts is what became of a journal's writes since its process began.
+struct JournalCounts {
+  uint64_t entries = 0;  // that were appended, without those at the beginning of a file
+  uint64_t bytes = 0;    // that were written
+  uint64_t files = 0;    // that were begun
+  uint64_t failures = 0;
+  uint64_t file_bytes = 0;   // of the newest file
+  absl::Status failed = {};  // OK while the journal works
+};
+
 // Thread-safe. The lock that Append takes is an innermost one, and is not held during a write.
 class JournalFiles {
  public:
@@ -43,7 +53,8 @@ class JournalFiles {
   // That is done, so the files before this one go.
   void EndFile();
 
-  bool failed() const;
+  bool failed() const { return !counts().failed.ok(); }
+  JournalCounts counts() const;
 
  private:
   absl::Status Write(absl::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
@@ -59,9 +70,8 @@ class JournalFiles {
 
   mutable absl::Mutex mu_;
   std::string waiting_ ABSL_GUARDED_BY(mu_);  // frames that are not written yet
-  bool failed_ ABSL_GUARDED_BY(mu_) = false;
+  JournalCounts counts_ ABSL_GUARDED_BY(mu_);
   SteadyTime failed_at_ ABSL_GUARDED_BY(mu_);
-  size_t file_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t whole_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // that the file had at EndFile
 };
 
