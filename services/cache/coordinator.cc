@@ -12,12 +12,12 @@ Coordinator::Coordinator(const CoordinatorOptions& options)
       observer_(options.observer == nullptr ? ignore_ : *options.observer),
       decision_threads_(options.decision_threads),
       pool_(options.num_pages, options.clear_pages),
-      leases_(options.lease_ttl, options.last_ids.worker),
+      leases_(options.lease_ttl),
       swap_(options.swap_slots),
       orphanage_(options.orphan_ttl, options.orphan_grace, sequences_, pool_, leases_,
                  options.journal),
       preemption_(sequences_, pool_, swap_, orphanage_),
-      last_sequence_(options.last_ids.sequence) {
+      ids_(options.ids) {
   FOLIO_CHECK(options_.clock != nullptr);
   FOLIO_CHECK(options_.geometry.num_layers > 0 && options_.geometry.page_tokens > 0);
 }
@@ -34,7 +34,9 @@ ScoreBoard Coordinator::board() const {
 WorkerId Coordinator::AddWorker(std::string name) {
   const SteadyTime now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
-  return leases_.Add(std::move(name), now);
+  const WorkerId worker = ids_.TakeWorker();
+  leases_.Add(worker, std::move(name), now);
+  return worker;
 }
 
 absl::Status Coordinator::Renew(WorkerId worker, const std::optional<StepProgress>& progress) {

@@ -142,7 +142,7 @@ class Coordinator {
   Orphanage orphanage_ ABSL_GUARDED_BY(mu_);  // this and the next work on those above
   Preemption preemption_ ABSL_GUARDED_BY(mu_);
   AdmissionLine line_ ABSL_GUARDED_BY(mu_);
-  SequenceId last_sequence_ ABSL_GUARDED_BY(mu_);
+  NextIds ids_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace folio::cache

@@ -233,7 +233,7 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   if (absl::Status s = CheckEverFits(request, options_.geometry, pool_.total()); !s.ok()) {
     return refuse(s);
   }
-  const SequenceId id(last_sequence_.value() + 1);
+  const SequenceId id = ids_.Sequence();
   auto sequence = std::make_unique<Sequence>(
       id, request, options_.geometry, optimistic ? Admission::kOptimistic : Admission::kReserve,
       now, options_.journal);
@@ -249,7 +249,7 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
     return refuse(s);
   }
   CountRequest(options_.quotas, sequence->record(), /*waits=*/false);
-  last_sequence_ = id;
+  ids_.TakeSequence();
   opened.sequence = id;
   opened.lease_epoch = sequence->record().lease_epoch;
   opened.cache = request.cache;

@@ -8,6 +8,7 @@
 #include "services/base/clock.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
+#include "services/cache/id_source.h"
 #include "services/cache/journal.h"
 #include "services/cache/observer.h"
 #include "services/cache/page_clearing.h"
@@ -32,12 +33,6 @@ enum class Admission : uint8_t {
   kOptimistic,
 };
 
-// The ids that were given last.
-struct LastIds {
-  WorkerId worker;
-  SequenceId sequence;
-};
-
 struct CoordinatorOptions {
   CacheGeometry geometry;
   PageCount num_pages;
@@ -60,9 +55,9 @@ struct CoordinatorOptions {
   ClearPages clear_pages = ClearPages::kNever;
   // Threads that share the work of long decisions with the caller's.
   uint32_t decision_threads = 0;
-  // The coordinator gives ids after these, so that no id of another one before it comes to mean
-  // something else.
-  LastIds last_ids;
+  // Borrowed. Coordinators that share one give no id twice, neither side by side nor one after the
+  // other. Without one, ids count from 1.
+  IdSource* ids = nullptr;
   const Clock* clock = nullptr;             // borrowed
   CoordinatorObserver* observer = nullptr;  // borrowed; may be null
   const TenantQuotas* quotas = nullptr;     // borrowed; may be null

@@ -83,7 +83,6 @@ PoolInfo Inspector::pool() const {
   info.quarantined_swap_slots = c.swap_.quarantined();
   info.sequences = static_cast<uint32_t>(c.sequences_.size());
   info.given_up = c.orphanage_.given_up();
-  info.last_ids = {c.leases_.last(), c.last_sequence_};
   std::map<WorkerId, uint32_t> sequences_by_worker;
   for (const auto& [id, sequence] : c.sequences_) {
     ++sequences_by_worker[sequence->record().worker];

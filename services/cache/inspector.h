@@ -90,7 +90,6 @@ struct PoolInfo {
   std::array<uint32_t, kSequenceStates> sequences_by_state = {};
   uint64_t given_up = 0;  // since the start; see kMaxFruitlessClaims
   std::vector<WorkerInfo> workers;
-  LastIds last_ids;
 
   uint32_t in_state(SequenceState state) const {
     return sequences_by_state[static_cast<size_t>(state)];

@@ -6,10 +6,8 @@
 
 namespace folio::cache {
 
-WorkerId LeaseTable::Add(std::string name, SteadyTime now) {
-  ++last_;
-  leases_.emplace(last_, Lease{std::move(name), now + ttl_, false, std::nullopt});
-  return last_;
+void LeaseTable::Add(WorkerId worker, std::string name, SteadyTime now) {
+  leases_.emplace(worker, Lease{std::move(name), now + ttl_, false, std::nullopt});
 }
 
 absl::Status LeaseTable::Renew(WorkerId worker, SteadyTime now,

@@ -22,8 +22,7 @@ namespace folio::cache {
 
 class LeaseTable {
  public:
-  // Ids count on from `last`.
-  explicit LeaseTable(absl::Duration ttl, WorkerId last = WorkerId()) : ttl_(ttl), last_(last) {}
+  explicit LeaseTable(absl::Duration ttl) : ttl_(ttl) {}
 
   struct Lease {
     std::string name;
@@ -32,7 +31,8 @@ class LeaseTable {
     std::optional<StepProgress> progress;  // as the worker told it last
   };
 
-  WorkerId Add(std::string name, SteadyTime now);
+  // Precondition: the id was never used.
+  void Add(WorkerId worker, std::string name, SteadyTime now);
   // A worker of a manager before this one. It is fenced.
   void AddLost(WorkerId worker, std::string name) {
     leases_.insert_or_assign(worker, Lease{std::move(name), SteadyTime(), true, std::nullopt});
@@ -54,12 +54,9 @@ class LeaseTable {
   // Workers with a lease whose deadline is before `now`.
   std::vector<WorkerId> Expired(SteadyTime now) const;
   const std::map<WorkerId, Lease>& all() const { return leases_; }
-  // The newest worker's id.
-  WorkerId last() const { return last_; }
 
  private:
   absl::Duration ttl_;
-  WorkerId last_;
   std::map<WorkerId, Lease> leases_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/cli/format.h"
+#include "services/cli/sequence_text.h"
 
 namespace folio::cli {
 namespace {
@@ -42,7 +43,7 @@ std::string AdviceFor(const std::string& process, const std::string& address,
 std::string Milliseconds(uint32_t time) { return FormatSeconds(time / 1e3); }
 
 Check CheckRoom(const folio::v1::Pool& pool) {
-  const std::string name = absl::StrCat("room in pool ", pool.pool_id());
+  const std::string name = absl::StrCat("room in pool ", PoolTitle(pool));
   const std::string found = absl::StrCat(FormatCount(pool.free_pages()), " of ",
                                          FormatCount(pool.total_pages()), " pages are free");
   if (uint64_t{pool.free_pages()} * 20 >= pool.total_pages()) return {name, Health::kOk, found};
@@ -88,7 +89,7 @@ Checks CheckPools(const folio::v1::ListPoolsResponse& pools) {
   }
   for (const auto& pool : pools.pools()) {
     checks.push_back(CheckRoom(pool));
-    const std::string id = absl::StrCat(" of pool ", pool.pool_id());
+    const std::string id = absl::StrCat(" of pool ", PoolTitle(pool));
     if (pool.quarantined_pages() > 0) {
       checks.push_back({absl::StrCat("quarantine", id), Health::kWarn,
                         absl::StrCat(FormatCount(pool.quarantined_pages()), " pages"),

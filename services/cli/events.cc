@@ -105,6 +105,7 @@ std::string Describe(const Event& event) {
   add(event.has_lease_epoch(), "lease ", event.lease_epoch());
   add(event.has_policy(), event.policy());
   add(event.has_pages(), Pages(event));
+  add(event.has_pool(), "pool ", event.pool());
   const std::string text = OneLine(event.text());
   if (event.has_code()) {
     facts.push_back(absl::StrCat(event.code(), ": ", text));

@@ -73,6 +73,7 @@ absl::Status ShowSequences(Context& context) {
                {"lease", kRight, kOnlyWide},
                {"swap slots", kRight, kOnlyWide},
                {"priority", kRight, kOnlyWide},
+               {"pool", kLeft, kOnlyWide},
                {"cache", kLeft, kOnlyWide}},
               context.wide());
   for (const auto& sequence : list->sequences()) {
@@ -98,6 +99,7 @@ absl::Status ShowSequences(Context& context) {
                absl::StrCat(sequence.lease_epoch()),
                FormatCount(sequence.swap_slots()),
                absl::StrCat(sequence.priority()),
+               PoolName(sequence.pool()),
                DescribeCache(sequence.cache())});
   }
   out << table.Render(context.terminal);

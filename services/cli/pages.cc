@@ -16,6 +16,7 @@ struct PagesFlags {
   std::string by = "state";
   int rows = 12;
   bool layers = false;
+  std::string pool;
 };
 
 absl::Status ShowPages(const PagesFlags& flags, Context& context) {
@@ -24,6 +25,7 @@ absl::Status ShowPages(const PagesFlags& flags, Context& context) {
   folio::v1::ListPagesRequest request;
   request.set_layers(flags.layers);
   request.set_scores(flags.by == "score");
+  request.set_pool(flags.pool);
   const auto runs = (*client)->ListPages(request, context.Call());
   if (!runs.ok()) return runs.status();
   const Terminal& terminal = context.terminal;
@@ -71,6 +73,8 @@ void AddPages(CLI::App& root, Context& context) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--layers", flags->layers, "Tell layers too, with --output json or yaml");
+  command->add_option("--pool", flags->pool,
+                      "Show this pool of a manager that has several, and not one after the other");
   SetAction(command, ShowPages, flags, context);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "services/cli/command.h"
 #include "services/cli/format.h"
+#include "services/cli/sequence_text.h"
 #include "services/cli/table.h"
 
 namespace folio::cli {
@@ -41,7 +42,7 @@ std::string RenderSwap(const folio::v1::ListPoolsResponse& pools) {
   std::string text;
   for (const auto& pool : pools.pools()) {
     if (pool.total_swap_slots() == 0) continue;
-    absl::StrAppend(&text, "\nSwap memory of pool ", pool.pool_id(), ": ",
+    absl::StrAppend(&text, "\nSwap memory of pool ", PoolTitle(pool), ": ",
                     FormatCount(pool.used_swap_slots()), " of ",
                     FormatCount(pool.total_swap_slots()), " slots in use, each for a page\n");
   }
@@ -71,8 +72,8 @@ std::string RenderWorkers(const folio::v1::ListPoolsResponse& pools, const Termi
   for (const auto& pool : pools.pools()) {
     for (const auto& worker : pool.workers()) {
       any = true;
-      workers.Row({worker.worker_id(), worker.name(), absl::StrCat(pool.pool_id()),
-                   absl::StrCat(worker.pid()), FormatCount(worker.sequences()),
+      workers.Row({worker.worker_id(), worker.name(), PoolTitle(pool), absl::StrCat(worker.pid()),
+                   FormatCount(worker.sequences()),
                    FormatSeconds(worker.lease_remaining_ms() / 1e3),
                    worker.has_steps_done() ? FormatCount(worker.steps_done()) : "-",
                    FormatSeconds(worker.step_in_flight_ms() / 1e3)});
@@ -115,7 +116,7 @@ absl::Status ShowPools(Context& context) {
                {"fingerprint", kLeft, kOnlyWide}},
               context.wide());
   for (const auto& pool : pools->pools()) {
-    table.Row({absl::StrCat(pool.pool_id()), pool.layout().model(), PlacesOf(pool),
+    table.Row({PoolTitle(pool), pool.layout().model(), PlacesOf(pool),
                FormatBytes(pool.pool_bytes()), FormatBytes(pool.page_bytes()),
                FormatCount(pool.total_pages()), FormatCount(pool.free_pages()),
                FormatCount(pool.held_pages()), FormatCount(pool.quarantined_pages()),

@@ -1,9 +1,13 @@
 #include "services/cli/sequence_text.h"
 
+#include "absl/strings/str_cat.h"
 #include "services/cli/format.h"
 
 namespace folio::cli {
 namespace {
+
+// The pool of a manager without --pools.
+constexpr char kDefaultPool[] = "default";
 
 std::string StateName(folio::v1::SequenceState state) {
   switch (state) {
@@ -33,5 +37,12 @@ std::string StateName(const folio::v1::Sequence& sequence) {
 std::string TenantName(const std::string& tenant) {
   return tenant.empty() ? "-" : QuotePiece(tenant);
 }
+
+std::string PoolTitle(const folio::v1::Pool& pool) {
+  const bool named = !pool.name().empty() && pool.name() != kDefaultPool;
+  return named ? pool.name() : absl::StrCat(pool.pool_id());
+}
+
+std::string PoolName(const std::string& pool) { return pool.empty() ? "-" : pool; }
 
 }  // namespace folio::cli

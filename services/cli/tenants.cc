@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "services/cli/command.h"
@@ -89,6 +90,10 @@ absl::Status ShowTenants(Context& context) {
     out << "No tenant has a sequence, waits for one or has a quota.\n";
     return absl::OkStatus();
   }
+  // A tenant has a line for each pool.
+  const std::string& first = list->tenants(0).pool();
+  const bool several =
+      absl::c_any_of(list->tenants(), [&](const auto& one) { return one.pool() != first; });
   Table table({{"tenant"},
                {"sequences", kRight},
                {"parked", kRight},
@@ -98,7 +103,8 @@ absl::Status ShowTenants(Context& context) {
                {"may need", kRight, kOnlyWide},
                {"most sequences", kRight, kOnlyWide},
                {"most pages", kRight, kOnlyWide},
-               {"most a minute", kRight, kOnlyWide}},
+               {"most a minute", kRight, kOnlyWide},
+               {"pool", kLeft, several ? !kOnlyWide : kOnlyWide}},
               context.wide());
   for (const auto& tenant : list->tenants()) {
     const folio::v1::Quota& quota = tenant.quota();
@@ -108,7 +114,8 @@ absl::Status ShowTenants(Context& context) {
                FormatCount(tenant.needed_pages()),
                quota.has_sequences() ? FormatCount(quota.sequences()) : "-",
                quota.has_pages() ? FormatCount(quota.pages()) : "-",
-               quota.has_requests_per_minute() ? FormatCount(quota.requests_per_minute()) : "-"});
+               quota.has_requests_per_minute() ? FormatCount(quota.requests_per_minute()) : "-",
+               PoolName(tenant.pool())});
   }
   out << table.Render(context.terminal)
       << "\nWaiting are the first requests of the workers' lines. The workers keep the others.\n";

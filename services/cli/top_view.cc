@@ -115,7 +115,7 @@ std::vector<std::string> TopView::Head(const TopData& data, const Terminal& term
                                paused_ ? ", paused" : "", "  ", now.date));
   for (const auto& pool : now.pools.pools()) {
     lines.push_back(absl::StrCat(
-        "pool ", pool.pool_id(), ": ", FormatCount(pool.held_pages()), " of ",
+        "pool ", PoolTitle(pool), ": ", FormatCount(pool.held_pages()), " of ",
         FormatCount(pool.total_pages()), " pages held (",
         Share(pool.held_pages(), pool.total_pages()), "), ", FormatCount(pool.free_pages()),
         " free, ", FormatCount(pool.quarantined_pages()), " quarantined, ", pool.layout().model()));

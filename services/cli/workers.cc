@@ -11,6 +11,7 @@
 #include "services/cli/command.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/format.h"
+#include "services/cli/sequence_text.h"
 #include "services/cli/table.h"
 #include "services/client/steering.h"
 
@@ -50,7 +51,8 @@ std::string RenderWorkers(const ListWorkersResponse& workers, const Context& con
                {"ranks", kRight, kOnlyWide},
                {"with pages", kRight, kOnlyWide},
                {"claimed", kRight, kOnlyWide},
-               {"highest epoch", kRight, kOnlyWide}},
+               {"highest epoch", kRight, kOnlyWide},
+               {"pool", kLeft, kOnlyWide}},
               context.wide());
   for (const Worker& worker : workers.workers()) {
     const bool tells = worker.has_steps_done();
@@ -62,8 +64,8 @@ std::string RenderWorkers(const ListWorkersResponse& workers, const Context& con
                tells ? FormatCount(worker.steps_done()) : "-",
                tells ? Milliseconds(worker.step_in_flight_ms()) : "-",
                absl::StrCat(worker.processes_size()), absl::StrCat(with_pages),
-               FormatCount(worker.claimed_sequences()),
-               absl::StrCat(worker.highest_lease_epoch())});
+               FormatCount(worker.claimed_sequences()), absl::StrCat(worker.highest_lease_epoch()),
+               PoolName(worker.pool())});
   }
   return table.Render(context.terminal);
 }

@@ -1,6 +1,9 @@
 // The part of admin_service.h that lists tenants and pages.
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -42,35 +45,14 @@ bool Continues(const v1::PageRun& run, const v1::PageRun& next) {
          !next.has_score();
 }
 
-}  // namespace
-
-grpc::Status AdminService::Answer(const v1::ListTenantsRequest& request,
-                                  v1::ListTenantsResponse* response) {
-  const std::shared_ptr<const Pool> pool = registry_->pool();
-  const cache::QuotasByTenant quotas = quotas_->all();
-  if (pool == nullptr) {
-    *response = TenantsToProto({}, {}, quotas, {});
-    return grpc::Status::OK;
-  }
-  const cache::Inspector inspector(pool->coordinator());
-  *response =
-      TenantsToProto(inspector.sequences(), inspector.WaitingTenants(), quotas, pool->geometry());
-  return grpc::Status::OK;
-}
-
-grpc::Status AdminService::Write(const grpc::ServerContext& context,
-                                 const v1::ListPagesRequest& request,
-                                 grpc::ServerWriter<v1::ListPagesResponse>* writer) {
-  const std::shared_ptr<const Pool> pool = registry_->pool();
-  if (pool == nullptr) return grpc::Status::OK;
-  if (listing_pages_.test_and_set()) {
-    return ToGrpcStatus(absl::ResourceExhaustedError(
-        "another ListPages runs, and the manager answers one at a time; ask again"));
-  }
-  const absl::Cleanup done = [this] { listing_pages_.clear(); };
-  const cache::PageCensus census(pool->coordinator());
+// False if the caller has left.
+bool WritePages(const grpc::ServerContext& context, const v1::ListPagesRequest& request,
+                const std::string& name, const Pool& pool,
+                grpc::ServerWriter<v1::ListPagesResponse>* writer) {
+  const cache::PageCensus census(pool.coordinator());
   const std::vector<cache::PageFacts> pages = census.Count();
   v1::ListPagesResponse response;
+  response.set_pool(name);
   for (size_t i = 0; i < pages.size(); ++i) {
     v1::PageRun next = RunOf(pages[i]);
     const bool owned = pages[i].state == cache::PageState::kHeld && next.sequence_id() != 0;
@@ -84,12 +66,55 @@ grpc::Status AdminService::Write(const grpc::ServerContext& context,
       continue;
     }
     if (response.runs_size() == kRunsAtATime) {
-      if (context.IsCancelled() || !writer->Write(response)) return grpc::Status::CANCELLED;
+      if (context.IsCancelled() || !writer->Write(response)) return false;
       response.clear_runs();
     }
     *response.add_runs() = std::move(next);
   }
-  return writer->Write(response) ? grpc::Status::OK : grpc::Status::CANCELLED;
+  return writer->Write(response);
+}
+
+}  // namespace
+
+grpc::Status AdminService::Answer(const v1::ListTenantsRequest& request,
+                                  v1::ListTenantsResponse* response) {
+  const cache::QuotasByTenant quotas = quotas_->all();
+  const auto named = pools_->Named(request.pool());
+  if (!named.ok()) return ToGrpcStatus(named.status());
+  bool any = false;
+  for (const ServedPool* served : *named) {
+    const std::shared_ptr<const Pool> pool = served->registry().pool();
+    if (pool == nullptr) continue;
+    any = true;
+    const cache::Inspector inspector(pool->coordinator());
+    v1::ListTenantsResponse tenants =
+        TenantsToProto(inspector.sequences(), inspector.WaitingTenants(), quotas, pool->geometry());
+    for (v1::Tenant& tenant : *tenants.mutable_tenants()) tenant.set_pool(served->name());
+    response->MergeFrom(tenants);
+  }
+  if (!any) *response = TenantsToProto({}, {}, quotas, {});
+  std::stable_sort(response->mutable_tenants()->begin(), response->mutable_tenants()->end(),
+                   [](const auto& a, const auto& b) { return a.tenant() < b.tenant(); });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Write(const grpc::ServerContext& context,
+                                 const v1::ListPagesRequest& request,
+                                 grpc::ServerWriter<v1::ListPagesResponse>* writer) {
+  if (listing_pages_.test_and_set()) {
+    return ToGrpcStatus(absl::ResourceExhaustedError(
+        "another ListPages runs, and the manager answers one at a time; ask again"));
+  }
+  const absl::Cleanup done = [this] { listing_pages_.clear(); };
+  const auto named = pools_->Named(request.pool());
+  if (!named.ok()) return ToGrpcStatus(named.status());
+  for (const ServedPool* served : *named) {
+    const std::shared_ptr<const Pool> pool = served->registry().pool();
+    if (pool == nullptr) continue;
+    if (!WritePages(context, request, served->name(), *pool, writer))
+      return grpc::Status::CANCELLED;
+  }
+  return grpc::Status::OK;
 }
 
 }  // namespace folio::manager

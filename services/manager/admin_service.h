@@ -12,12 +12,13 @@
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
 #include "services/access/gate.h"
+#include "services/cache/inspector.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_status.h"
 #include "services/manager/event_log.h"
 #include "services/manager/kept_quotas.h"
+#include "services/manager/served_pools.h"
 #include "services/manager/steering_service.h"
-#include "services/manager/worker_registry.h"
 #include "services/policy/budget.h"
 
 namespace folio::manager {
@@ -35,10 +36,10 @@ class AdminService final : public SteeringService {
   };
 
   // Borrows all but the settings.
-  AdminService(WorkerRegistry* registry, EventLog* event_log, KeptQuotas* quotas,
-               access::Gate* gate, const Settings& settings)
-      : SteeringService(registry, event_log, quotas, gate, settings.steering),
-        registry_(registry),
+  AdminService(ServedPools* pools, EventLog* event_log, KeptQuotas* quotas, access::Gate* gate,
+               const Settings& settings)
+      : SteeringService(pools, event_log, quotas, gate, settings.steering),
+        pools_(pools),
         event_log_(event_log),
         quotas_(&quotas->quotas()),
         settings_(settings) {}
@@ -91,6 +92,8 @@ class AdminService final : public SteeringService {
   grpc::Status Answer(const v1::GetManagerRequest& request, v1::GetManagerResponse* response);
   grpc::Status Answer(const v1::ListWorkersRequest& request, v1::ListWorkersResponse* response);
   grpc::Status Answer(const v1::ListTenantsRequest& request, v1::ListTenantsResponse* response);
+  absl::StatusOr<cache::Explanation> Explain(const v1::ExplainEvictionRequest& request,
+                                             const Pool& pool) const;
   grpc::Status Write(const grpc::ServerContext& context, const v1::ListPagesRequest& request,
                      grpc::ServerWriter<v1::ListPagesResponse>* writer);
   grpc::Status Follow(grpc::ServerContext* context, const v1::WatchEventsRequest& request,
@@ -107,7 +110,7 @@ class AdminService final : public SteeringService {
                             const grpc::ServerContext& context, const access::Caller& caller,
                             grpc::Status status);
 
-  const WorkerRegistry* const registry_;
+  const ServedPools* const pools_;
   EventLog* const event_log_;
   const cache::TenantQuotas* const quotas_;
   const Settings settings_;

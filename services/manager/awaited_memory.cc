@@ -35,6 +35,7 @@ absl::StatusOr<PoolExport> AwaitedMemory::Expect(const CacheGeometry& geometry,
     return absl::InternalError("the journal's pool is malformed");
   }
   PoolExport expected;
+  expected.awaited_ = true;
   // The coordinator reads the board at this address from the beginning.
   auto board = SealedMemory::Reserve(board_bytes);
   if (!board.ok()) return board.status();

@@ -74,6 +74,7 @@ struct Event {
   std::optional<absl::StatusCode> code = {};
   std::optional<std::string> text = {};
   std::optional<uint32_t> workers = {};
+  std::optional<std::string> pool = {};  // see PoolEvents
 
   // EventLog sets these two.
   uint64_t number = 0;

@@ -48,6 +48,7 @@ void WriteEvent(const Event& event, v1::Event* out) {
   if (event.code) out->set_code(absl::StatusCodeToString(*event.code));
   if (event.text) out->set_text(*event.text);
   if (event.workers) out->set_workers(*event.workers);
+  if (event.pool) out->set_pool(*event.pool);
 }
 
 absl::StatusOr<EventKindSet> EventKindsFromProto(const v1::WatchEventsRequest& request) {

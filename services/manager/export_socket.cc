@@ -26,19 +26,19 @@ absl::Status CheckPeerUser(uid_t peer, uid_t own) {
 
 absl::StatusOr<std::unique_ptr<ExportSocket>> ExportSocket::Start(const std::string& path,
                                                                   InheritedSockets& inherited,
-                                                                  WorkerRegistry* registry) {
+                                                                  ServedPools* pools) {
   if (UniqueFd socket = inherited.Find(absl::StrCat("unix:", path)); socket.valid()) {
-    return std::unique_ptr<ExportSocket>(new ExportSocket("", std::move(socket), registry));
+    return std::unique_ptr<ExportSocket>(new ExportSocket("", std::move(socket), pools));
   }
   auto listening = ListenUnix(path, 0600, SOCK_SEQPACKET | SOCK_NONBLOCK);
   if (!listening.ok()) return listening.status();
-  return std::unique_ptr<ExportSocket>(new ExportSocket(path, *std::move(listening), registry));
+  return std::unique_ptr<ExportSocket>(new ExportSocket(path, *std::move(listening), pools));
 }
 
-ExportSocket::ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry)
+ExportSocket::ExportSocket(std::string path, UniqueFd listening, ServedPools* pools)
     : path_(std::move(path)),
       listening_(std::move(listening)),
-      registry_(registry),
+      pools_(pools),
       // Callers are served one after the other, so they need no limit.
       acceptor_(
           {listening_.get()}, [this](UniqueFd connection) { Serve(connection.get()); },
@@ -71,7 +71,7 @@ absl::StatusOr<ExportGrant> ExportSocket::Redeem(int connection, ExportToken sho
   if (absl::Status status = CheckPeerUser(peer->uid, geteuid()); !status.ok()) return status;
   UniqueFd kept(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!kept.valid()) return absl::ErrnoToStatus(errno, "cannot keep the connection");
-  return registry_->RedeemExportToken(
+  return pools_->RedeemExportToken(
       shown.token, {peer->pid, OpenPeerPidfd(connection, *peer), std::move(kept), peer->uid,
                     std::move(shown.brought)});
 }

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/base/unique_fd.h"
-#include "services/manager/worker_registry.h"
+#include "services/manager/served_pools.h"
 #include "services/runtime/pool_socket.h"
 #include "services/runtime/service_manager.h"
 #include "services/runtime/socket_acceptor.h"
@@ -27,24 +27,24 @@ absl::Status CheckPeerUser(uid_t peer, uid_t own);
 // file, unless the socket was inherited.
 class ExportSocket {
  public:
-  // `registry` is borrowed. Uses the inherited socket at `path` if there is one.
+  // `pools` is borrowed. Uses the inherited socket at `path` if there is one.
   // FAILED_PRECONDITION if another process listens on `path`.
   static absl::StatusOr<std::unique_ptr<ExportSocket>> Start(const std::string& path,
                                                              InheritedSockets& inherited,
-                                                             WorkerRegistry* registry);
+                                                             ServedPools* pools);
   ~ExportSocket();
   ExportSocket(const ExportSocket&) = delete;
   ExportSocket& operator=(const ExportSocket&) = delete;
 
  private:
-  ExportSocket(std::string path, UniqueFd listening, WorkerRegistry* registry);
+  ExportSocket(std::string path, UniqueFd listening, ServedPools* pools);
 
   void Serve(int connection);
   absl::StatusOr<ExportGrant> Redeem(int connection, ExportToken shown);
 
   const std::string path_;  // of the file to remove; empty for an inherited socket
   const UniqueFd listening_;
-  WorkerRegistry* const registry_;
+  ServedPools* const pools_;
   SocketAcceptor acceptor_;
 };
 

@@ -12,6 +12,7 @@
 #include "services/base/default_addresses.h"
 #include "services/grpc/insecure_tcp_flag.h"
 #include "services/manager/memory/pool_size.h"
+#include "services/manager/pools_flag.h"
 #include "services/manager/rule_flags.h"
 #include "services/metrics/listen_flag.h"
 #include "services/runtime/byte_size.h"
@@ -200,6 +201,9 @@ absl::StatusOr<ManagerFlags> ReadFlags() {
                    "is for pages in host memory; the memory of a GPU is always taken at once");
   }
   flags.server.pool_size = ReadPoolSize();
+  auto pools = ReadPools();
+  if (!pools.ok()) return pools.status();
+  flags.server.pools = *std::move(pools);
   auto budgets = ReadBudgets();
   if (!budgets.ok()) return budgets.status();
   flags.server.budgets = *budgets;

@@ -6,8 +6,17 @@
 
 namespace folio::manager {
 
-std::vector<prometheus::MetricFamily> JournalReport::Collect() const {
-  const JournalCounts counts = files_->counts();
+std::vector<prometheus::MetricFamily> JournalMetrics::Collect() const {
+  JournalCounts counts;
+  for (ManagerJournal* journal : journals_) {
+    const JournalCounts one = journal->files().counts();
+    counts.failed.Update(one.failed);
+    counts.file_bytes += one.file_bytes;
+    counts.entries += one.entries;
+    counts.bytes += one.bytes;
+    counts.files += one.files;
+    counts.failures += one.failures;
+  }
   std::vector<prometheus::MetricFamily> families;
   const auto gauge = [&](const char* name, const char* help, double value) {
     families.push_back(metrics::GaugeFamily(name, help, {{value, {}}}));
@@ -43,11 +52,11 @@ void JournalReport::Look() {
   if (status.ok() != failed_) return;
   failed_ = !status.ok();
   if (failed_) {
-    event_log_->Append({.kind = EventKind::kJournalFailed,
-                        .code = status.code(),
-                        .text = std::string(status.message())});
+    events_.Append({.kind = EventKind::kJournalFailed,
+                    .code = status.code(),
+                    .text = std::string(status.message())});
   } else {
-    event_log_->Append(
+    events_.Append(
         {.kind = EventKind::kJournalResumed, .text = "sequences would outlive this manager again"});
   }
 }

@@ -1,9 +1,10 @@
-// KeptQuotas sets the quotas of tenants, and has those that operators set outlive the manager: the
+// KeptQuotas sets the quotas of tenants, and has those that operators set outlive the manager: each
 // journal keeps them for the next one.
 #ifndef FOLIO_SERVICES_MANAGER_KEPT_QUOTAS_H_
 #define FOLIO_SERVICES_MANAGER_KEPT_QUOTAS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -16,12 +17,12 @@ namespace folio::manager {
 // Thread-safe.
 class KeptQuotas {
  public:
-  // Borrows both. `journal` may be null, and then nothing is kept. Sets `before`, which the journal
-  // of the manager before this one has.
-  KeptQuotas(cache::TenantQuotas* quotas, ManagerJournal* journal,
+  // Borrows all. Without journals nothing is kept. Sets `before`, which the journals of the manager
+  // before this one have.
+  KeptQuotas(cache::TenantQuotas* quotas, std::vector<ManagerJournal*> journals,
              const cache::QuotasByTenant& before = {});
 
-  // The errors are those of TenantQuotas::Set. The journal has it when this returns.
+  // The errors are those of TenantQuotas::Set. The journals have it when this returns.
   absl::Status SetByOperator(const std::string& tenant, const cache::Quota& quota);
   // A file that is read again at the next start sets it, so what an operator set does not return.
   absl::Status SetByFile(const std::string& tenant, const cache::Quota& quota);
@@ -29,9 +30,12 @@ class KeptQuotas {
   const cache::TenantQuotas& quotas() const { return *quotas_; }
 
  private:
+  // All pools have the same quotas, so the journal of each has them, whichever pools are left.
+  void Keep(const std::string& tenant, const cache::Quota& quota);
+
   cache::TenantQuotas* const quotas_;
-  ManagerJournal* const journal_;
-  absl::Mutex mu_;  // so that the journal has the quota that was set last
+  const std::vector<ManagerJournal*> journals_;
+  absl::Mutex mu_;  // so that the journals have the quota that was set last
 };
 
 }  // namespace folio::manager

@@ -23,7 +23,7 @@ grpc::Status KvManagerService::DescribePool(grpc::ServerContext* context,
                                             const v1::DescribePoolRequest* request,
                                             v1::DescribePoolResponse* response) {
   if (absl::Status s = gate_->AdmitLocal(*context, "DescribePool"); !s.ok()) return ToGrpcStatus(s);
-  for (const DeviceState& device : registry_->pages().Devices()) {
+  for (const DeviceState& device : pools_->pages().Devices()) {
     v1::PoolDevice* out = response->add_devices();
     out->set_uuid(device.uuid);
     out->set_name(device.name);
@@ -36,7 +36,7 @@ grpc::Status KvManagerService::Attach(grpc::ServerContext* context,
                                       const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
   if (absl::Status s = gate_->AdmitLocal(*context, "Attach"); !s.ok()) return ToGrpcStatus(s);
-  auto attached = registry_->Attach(*request, context->peer());
+  auto attached = pools_->Attach(*request, context->peer());
   if (!attached.ok()) return ToGrpcStatus(attached.status());
   *response = *std::move(attached);
   return grpc::Status::OK;
@@ -60,20 +60,21 @@ grpc::Status KvManagerService::Session(
     return {grpc::StatusCode::INVALID_ARGUMENT,
             "hello: the first request of a session must carry it"};
   }
-  auto session = registry_->BeginSession(request.hello(), [context] { context->TryCancel(); });
+  auto session = pools_->BeginSession(request.hello(), [context] { context->TryCancel(); });
   if (!session.ok()) return ToGrpcStatus(session.status());
-  const absl::Cleanup end = [this, &session] { registry_->EndSession(session->worker); };
+  ServedPool& home = *session->home;
+  const WorkerId worker = session->begun.worker;
+  const absl::Cleanup end = [&home, worker] { home.registry().EndSession(worker); };
 
-  const Pool& pool = *session->pool;
+  const Pool& pool = *session->begun.pool;
   const CacheRules rules = {pool.geometry().page_tokens, pool.geometry().num_layers, budgets_};
   SessionTranslator translator(
-      pool.coordinator(), session->worker, rules,
-      [this, worker = session->worker] { return registry_->drains().MayOpen(worker); }, event_log_);
+      pool.coordinator(), worker, rules,
+      [&home, worker] { return home.registry().drains().MayOpen(worker); }, home.events());
   do {
     auto reply = translator.Translate(wire::FromProto(request));
     if (!reply.ok()) return EndOfSession(reply.status());
-    // A worker must not know more than the next manager will.
-    if (journal_ != nullptr) journal_->files().Flush();
+    home.Flush();
     if (!stream->Write(wire::ToProto(*reply)) || !stream->Read(&request)) break;
     if (request.has_hello()) {
       return {grpc::StatusCode::INVALID_ARGUMENT,

@@ -6,9 +6,8 @@
 #include "folio/v1/kv_manager.grpc.pb.h"
 #include "services/access/gate.h"
 #include "services/base/clock.h"
-#include "services/manager/event_log.h"
 #include "services/manager/hello_watch.h"
-#include "services/manager/worker_registry.h"
+#include "services/manager/served_pools.h"
 #include "services/policy/budget.h"
 
 namespace folio::manager {
@@ -18,14 +17,9 @@ class KvManagerService final : public v1::KvManager::Service {
  public:
   // Borrows all but `budgets`, which are the operator's rules for every sequence. If the gate knows
   // callers, all calls over TCP are refused.
-  KvManagerService(WorkerRegistry* registry, const policy::BudgetRules& budgets, const Clock* clock,
-                   EventLog* event_log, access::Gate* gate, ManagerJournal* journal = nullptr)
-      : registry_(registry),
-        budgets_(budgets),
-        event_log_(event_log),
-        gate_(gate),
-        journal_(journal),
-        hellos_(clock, {}) {}
+  KvManagerService(ServedPools* pools, const policy::BudgetRules& budgets, const Clock* clock,
+                   access::Gate* gate)
+      : pools_(pools), budgets_(budgets), gate_(gate), hellos_(clock, {}) {}
 
   // Ends sessions whose hello is late. Somebody must call it now and then.
   void EndMuteSessions() { hellos_.EndLate(); }
@@ -44,11 +38,9 @@ class KvManagerService final : public v1::KvManager::Service {
                  grpc::ServerReaderWriter<v1::SessionReply, v1::SessionRequest>* stream,
                  v1::SessionRequest* request);
 
-  WorkerRegistry* const registry_;
+  ServedPools* const pools_;
   const policy::BudgetRules budgets_;
-  EventLog* const event_log_;
   access::Gate* const gate_;
-  ManagerJournal* const journal_;  // null without one
   HelloWatch hellos_;
 };
 

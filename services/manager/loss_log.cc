@@ -10,7 +10,7 @@ constexpr const char* kWhyGivenUp = "workers in a row were lost with it";
 }  // namespace
 
 void LogLeft(const cache::Coordinator& coordinator, const cache::PoolInfo& before,
-             absl::Duration orphan_ttl, EventLog* event_log) {
+             absl::Duration orphan_ttl, const PoolEvents& event_log) {
   const cache::Inspector inspector(coordinator);
   const cache::PoolInfo now = inspector.pool();
   if (now.orphans() > before.orphans()) {
@@ -21,8 +21,7 @@ void LogLeft(const cache::Coordinator& coordinator, const cache::PoolInfo& befor
   for (const SequenceId id : inspector.NewestGivenUp(now.given_up - before.given_up)) {
     log::Warning("sequence given up",
                  {{"sequence", id}, {"why", kWhyGivenUp}, {"workers", cache::kMaxFruitlessClaims}});
-    if (event_log == nullptr) continue;
-    event_log->Append({.kind = EventKind::kSequenceGivenUp, .sequence = id, .text = kWhyGivenUp});
+    event_log.Append({.kind = EventKind::kSequenceGivenUp, .sequence = id, .text = kWhyGivenUp});
   }
   // A worker that closed its sequences leaves no pages behind.
   if (now.quarantined <= before.quarantined) return;

@@ -6,14 +6,14 @@
 #include "absl/time/time.h"
 #include "services/cache/coordinator.h"
 #include "services/cache/inspector.h"
-#include "services/manager/event_log.h"
+#include "services/manager/pool_events.h"
 
 namespace folio::manager {
 
 // `before` is the pool as it was before they were fenced. Nothing else may fence workers meanwhile.
-// Sequences that were given up are also events of `event_log`, unless it is null. Any thread.
+// Sequences that were given up are also events of `event_log`. Any thread.
 void LogLeft(const cache::Coordinator& coordinator, const cache::PoolInfo& before,
-             absl::Duration orphan_ttl, EventLog* event_log);
+             absl::Duration orphan_ttl, const PoolEvents& event_log);
 
 }  // namespace folio::manager
 

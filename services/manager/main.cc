@@ -16,6 +16,7 @@
 #include "services/manager/memory/device_memory.h"
 #include "services/manager/memory/host_memory.h"
 #include "services/manager/memory/machine_memory.h"
+#include "services/manager/pools_flag.h"
 #include "services/manager/rule_flags.h"
 #include "services/manager/server.h"
 #include "services/runtime/byte_size.h"
@@ -98,6 +99,7 @@ void LogStarted(const folio::manager::ManagerFlags& flags, const folio::manager:
                 absl::string_view device, int descriptors) {
   const folio::manager::PoolSize& pool_size = flags.server.pool_size;
   const folio::manager::PoolRules& rules = flags.server.rules;
+  const std::vector<folio::manager::PoolShare>& pools = flags.server.pools;
   const folio::log::Field size_field =
       pool_size.is_share()
           ? folio::log::Field("pool_bytes", folio::manager::FormatPoolSize(pool_size))
@@ -107,6 +109,7 @@ void LogStarted(const folio::manager::ManagerFlags& flags, const folio::manager:
                     {"boot_id", server.boot_id()},
                     {"device", device},
                     size_field,
+                    {"pools", pools.empty() ? "default:100%" : folio::manager::FormatPools(pools)},
                     {"admission", folio::manager::AdmissionName(rules.admission)},
                     {"host_swap_bytes", rules.host_swap_bytes},
                     {"clear_pages", folio::manager::ClearPagesName(rules.clear_pages)},

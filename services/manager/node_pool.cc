@@ -34,6 +34,11 @@ void LogMade(const Pool& pool, const PageSource& source) {
 
 }  // namespace
 
+NodePool::NodePool(const Options& options) : options_(options) {
+  if (options_.users.ids == nullptr) options_.users.ids = &own_ids_;
+  options_.users.ids->Skip(options_.last_ids);
+}
+
 std::shared_ptr<const Pool> NodePool::current() const {
   absl::MutexLock lock(&mu_);
   return pool_;
@@ -67,21 +72,20 @@ absl::Status NodePool::CheckUnusedLocked() const {
 
 absl::Status NodePool::Make(const v1::ModelLayout& layout) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
-  cache::LastIds last_ids;
   PoolRules rules = options_.rules;
+  // Its driver may give this process memory of a pool before, as it was.
+  if (options_.pages->on_gpus()) rules.clear_pages = cache::ForUsedMemory(rules.clear_pages);
   {
     absl::MutexLock lock(&mu_);
     if (absl::Status status = CheckUnusedLocked(); !status.ok()) return status;
     if (pool_ != nullptr) {
-      // A GPU's driver may give this process the same memory again, as it was.
-      rules.clear_pages = cache::ForUsedMemory(rules.clear_pages);
-      last_ids_ = cache::Inspector(pool_->coordinator()).pool().last_ids;
       log::Info("pool given back", {{"model", pool_->layout().model()}, {"for", layout.model()}});
     }
     pool_.reset();
-    last_ids = last_ids_;
   }
-  auto pool = Pool::Create(layout, *options_.pages, options_.size, rules, options_.users, last_ids);
+  PoolSize size = options_.size;
+  if (options_.beside) size.beside = options_.beside();
+  auto pool = Pool::Create(layout, *options_.pages, size, rules, options_.users);
   if (!pool.ok()) return pool.status();
   LogMade(**pool, *options_.pages);
   if (options_.users.journal != nullptr) options_.users.journal->OnPool((*pool)->Saved());
@@ -90,9 +94,8 @@ absl::Status NodePool::Make(const v1::ModelLayout& layout) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Pool>> NodePool::Expect(const folio::state::v1::JournalPool& saved,
-                                                       cache::LastIds last_ids) {
-  auto pool = Pool::Expect(saved, options_.rules, options_.users, last_ids);
+absl::StatusOr<std::shared_ptr<Pool>> NodePool::Expect(const folio::state::v1::JournalPool& saved) {
+  auto pool = Pool::Expect(saved, options_.rules, options_.users);
   if (!pool.ok()) return pool.status();
   absl::MutexLock lock(&mu_);
   pool_ = *std::move(pool);

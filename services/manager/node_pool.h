@@ -10,8 +10,11 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,12 +35,13 @@ class NodePool {
   struct Options {
     const PageSource* pages = nullptr;  // borrowed
     PoolSize size;
+    std::function<std::map<std::string, uint64_t>()> beside;  // see PoolSize; may be empty
     PoolRules rules;
-    PoolUsers users;
+    PoolUsers users;          // without ids, the pools have some of their own
     cache::LastIds last_ids;  // of the managers before this one
   };
 
-  explicit NodePool(const Options& options) : options_(options), last_ids_(options.last_ids) {}
+  explicit NodePool(const Options& options);
 
   // Null before the first Make. A pool lives as long as somebody has its pointer, and only the
   // current one has workers.
@@ -54,8 +58,7 @@ class NodePool {
 
   // The pool of the manager before this one, as its journal has it. Until the memory is complete,
   // none of its sequences can be claimed.
-  absl::StatusOr<std::shared_ptr<Pool>> Expect(const folio::state::v1::JournalPool& saved,
-                                               cache::LastIds last_ids);
+  absl::StatusOr<std::shared_ptr<Pool>> Expect(const folio::state::v1::JournalPool& saved);
 
   // Begins a new file of the journal and tells it all that there is, while others work.
   void TellAll();
@@ -77,11 +80,11 @@ class NodePool {
 
   absl::Status CheckUnusedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const Options options_;
+  cache::IdSource own_ids_;
+  Options options_;  // constant, and names some source of ids
   mutable absl::Mutex mu_;
   std::shared_ptr<Pool> pool_ ABSL_GUARDED_BY(mu_);
   std::map<WorkerProcess, Mapping> mapped_ ABSL_GUARDED_BY(mu_);
-  cache::LastIds last_ids_ ABSL_GUARDED_BY(mu_);  // of the pools before the current one
 };
 
 }  // namespace folio::manager

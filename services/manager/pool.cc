@@ -52,8 +52,7 @@ Pool::Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, Poo
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout,
                                                    const PageSource& source, const PoolSize& size,
-                                                   const PoolRules& rules, const PoolUsers& users,
-                                                   cache::LastIds last_ids) {
+                                                   const PoolRules& rules, const PoolUsers& users) {
   if (absl::Status status = wire::CheckLayout(layout); !status.ok()) return status;
   const CacheGeometry geometry = wire::GeometryOf(layout);
   const std::vector<CacheGeometry> ranks = wire::RankGeometries(layout);
@@ -80,13 +79,12 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Create(const v1::ModelLayout& layout
   std::unique_ptr<Pool> pool(new Pool(layout, num_pages, *swap_slots, *std::move(memory),
                                       RandomBytes(kIdBytes),
                                       {FormatPoolSize(size), rules.host_swap_bytes}));
-  pool->MakeCoordinator(rules, users, last_ids);
+  pool->MakeCoordinator(rules, users);
   return pool;
 }
 
 absl::StatusOr<std::unique_ptr<Pool>> Pool::Expect(const state::JournalPool& saved,
-                                                   const PoolRules& rules, const PoolUsers& users,
-                                                   cache::LastIds last_ids) {
+                                                   const PoolRules& rules, const PoolUsers& users) {
   if (absl::Status status = wire::CheckLayout(saved.layout()); !status.ok()) {
     return absl::InternalError(status.message());
   }
@@ -109,12 +107,11 @@ absl::StatusOr<std::unique_ptr<Pool>> Pool::Expect(const state::JournalPool& sav
                                       {saved.pool_bytes(), saved.host_swap_bytes()}));
   PoolRules used = rules;
   used.clear_pages = cache::ForUsedMemory(rules.clear_pages);
-  pool->MakeCoordinator(used, users, last_ids);
+  pool->MakeCoordinator(used, users);
   return pool;
 }
 
-void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
-                           cache::LastIds last_ids) {
+void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users) {
   cache::CoordinatorOptions options;
   options.geometry = geometry_;
   options.num_pages = num_pages_;
@@ -127,7 +124,7 @@ void Pool::MakeCoordinator(const PoolRules& rules, const PoolUsers& users,
   options.decision_threads = rules.decision_threads;
   options.clear_pages = rules.clear_pages;
   options.score_board = memory_.score_board();
-  options.last_ids = last_ids;
+  options.ids = users.ids;
   options.clock = users.clock;
   options.observer = users.observer;
   options.quotas = users.quotas;

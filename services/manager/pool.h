@@ -46,6 +46,7 @@ struct PoolUsers {
   cache::CoordinatorObserver* observer = nullptr;
   const cache::TenantQuotas* quotas = nullptr;
   ManagerJournal* journal = nullptr;
+  cache::IdSource* ids = nullptr;
 };
 
 // Thread-safe. Only the coordinator changes, and the memory until it is complete.
@@ -53,19 +54,16 @@ class Pool {
  public:
   // The pool has as many pages of `layout` as PageSource::PagesThatFit allows, in memory of
   // `source`. INVALID_ARGUMENT for a layout that no pool can have, FAILED_PRECONDITION if `size` or
-  // the swap memory is too small for it, and the errors of PageSource. Workers and sequences
-  // get ids after `last_ids`.
+  // the swap memory is too small for it, and the errors of PageSource.
   static absl::StatusOr<std::unique_ptr<Pool>> Create(const v1::ModelLayout& layout,
                                                       const PageSource& source,
                                                       const PoolSize& size, const PoolRules& rules,
-                                                      const PoolUsers& users,
-                                                      cache::LastIds last_ids = {});
+                                                      const PoolUsers& users);
   // The pool that the manager before this one had, without its memory and its sequences. INTERNAL
   // for a pool that no manager makes.
   static absl::StatusOr<std::unique_ptr<Pool>> Expect(const folio::state::v1::JournalPool& saved,
                                                       const PoolRules& rules,
-                                                      const PoolUsers& users,
-                                                      cache::LastIds last_ids);
+                                                      const PoolUsers& users);
   // How the journal describes it.
   folio::state::v1::JournalPool Saved() const;
 
@@ -90,7 +88,7 @@ class Pool {
 
   Pool(v1::ModelLayout layout, PageCount num_pages, uint32_t swap_slots, PoolExport memory,
        std::string id, Flags flags);
-  void MakeCoordinator(const PoolRules& rules, const PoolUsers& users, cache::LastIds last_ids);
+  void MakeCoordinator(const PoolRules& rules, const PoolUsers& users);
 
   const v1::ModelLayout layout_;
   const CacheGeometry geometry_;

@@ -1,6 +1,7 @@
 #include "services/manager/pool_export.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +9,11 @@
 #include "absl/status/status.h"
 
 namespace folio::manager {
+namespace {
+
+constexpr uint64_t kBlockBytes = 512;  // as fstat counts
+
+}  // namespace
 
 absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
                                               const CacheGeometry& geometry,
@@ -45,6 +51,20 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
     made.swap_.push_back(*std::move(swap));
   }
   return made;
+}
+
+std::map<std::string, uint64_t> PoolExport::taken() const {
+  std::map<std::string, uint64_t> taken;
+  for (size_t rank = 0; rank < places_.size(); ++rank) {
+    const PagePlace& place = places_[rank];
+    struct stat file = {};
+    if (!place.device_uuid.empty()) {
+      taken[place.device] += place.bytes;
+    } else if (!awaited_ && fstat(pools_[rank]->fd(), &file) == 0) {
+      taken[place.device] += static_cast<uint64_t>(file.st_blocks) * kBlockBytes;
+    }
+  }
+  return taken;
 }
 
 HugePages PoolExport::huge_pages() const {

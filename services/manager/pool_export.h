@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,6 +48,9 @@ class PoolExport {
   size_t swap_bytes() const { return swap_bytes_; }  // of all ranks
   size_t pool_bytes() const { return pool_bytes_; }  // the pages of all ranks
   size_t score_board_bytes() const { return board_.bytes(); }
+  // The bytes that the pages take now, by device. Memory of the host counts once it was written,
+  // and not if it was awaited, because it may come while this is asked.
+  std::map<std::string, uint64_t> taken() const;
   // The least of all ranks' page memory.
   HugePages huge_pages() const;
 
@@ -61,6 +66,7 @@ class PoolExport {
   std::vector<PagePlace> places_;                   // by rank
   SealedMemory board_;
   std::vector<SealedMemory> swap_;  // by rank, or empty
+  bool awaited_ = false;            // see AwaitedMemory
   size_t pool_bytes_ = 0;
   size_t swap_bytes_ = 0;
 };

@@ -1,6 +1,8 @@
 #include "services/manager/pool_metrics.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "services/cache/inspector.h"
 #include "services/manager/pool.h"
@@ -12,18 +14,20 @@ namespace folio::manager {
 using metrics::GaugeFamily;
 using metrics::With;
 
-std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
+namespace {
+
+prometheus::MetricFamily AttachedWorkers(size_t workers, const prometheus::Labels& labels) {
+  return GaugeFamily("folio:attached_workers", "Workers with a lease.",
+                     {{static_cast<double>(workers), labels}});
+}
+
+std::vector<prometheus::MetricFamily> FamiliesOf(const ServedPool& served,
+                                                 const prometheus::Labels& name) {
   std::vector<prometheus::MetricFamily> families;
-  families.push_back(GaugeFamily("folio:draining",
-                                 "1 while the manager drains and opens no more sequences, else 0.",
-                                 {{registry_->drains().MayOpen().ok() ? 0.0 : 1.0, {}}}));
-  const std::shared_ptr<const Pool> pool = registry_->pool();
-  if (pool == nullptr) {
-    families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.", {{0, {}}}));
-    return families;
-  }
+  const std::shared_ptr<const Pool> pool = served.registry().pool();
+  if (pool == nullptr) return {AttachedWorkers(0, name)};
   const cache::PoolInfo info = cache::Inspector(pool->coordinator()).pool();
-  const prometheus::Labels model = {{"model_name", pool->layout().model()}};
+  const prometheus::Labels model = With(name, "model_name", pool->layout().model());
   const auto pages = [&](const char* state, PageCount count) {
     return metrics::Sample{static_cast<double>(count.value()), With(model, "state", state)};
   };
@@ -65,8 +69,7 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
                                   sequences("evicting", cache::SequenceState::kEvicting),
                                   sequences("orphaned", cache::SequenceState::kOrphaned),
                                   sequences("parked", cache::SequenceState::kParked)}));
-  families.push_back(GaugeFamily("folio:attached_workers", "Workers with a lease.",
-                                 {{static_cast<double>(info.workers.size()), {}}}));
+  families.push_back(AttachedWorkers(info.workers.size(), name));
   std::vector<metrics::Sample> leases;
   for (const cache::WorkerInfo& worker : info.workers) {
     leases.push_back({absl::ToDoubleSeconds(worker.lease_remaining),
@@ -75,6 +78,36 @@ std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
   families.push_back(GaugeFamily(
       "folio:worker_lease_seconds",
       "Time left of a worker's lease, which each of its messages renews for --lease_ttl.", leases));
+  return families;
+}
+
+// A family is told once, with the samples of all pools.
+void Merge(std::vector<prometheus::MetricFamily> more,
+           std::vector<prometheus::MetricFamily>* families) {
+  for (prometheus::MetricFamily& family : more) {
+    const auto same = std::find_if(families->begin(), families->end(),
+                                   [&](const auto& one) { return one.name == family.name; });
+    if (same == families->end()) {
+      families->push_back(std::move(family));
+      continue;
+    }
+    same->metric.insert(same->metric.end(), family.metric.begin(), family.metric.end());
+  }
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> PoolMetrics::Collect() const {
+  const bool drains = !pools_->all().front()->registry().drains().MayOpen().ok();
+  std::vector<prometheus::MetricFamily> families;
+  families.push_back(GaugeFamily("folio:draining",
+                                 "1 while the manager drains and opens no more sequences, else 0.",
+                                 {{drains ? 1.0 : 0.0, {}}}));
+  for (const auto& served : pools_->all()) {
+    prometheus::Labels name;
+    if (names_) name["pool"] = served->name();
+    Merge(FamiliesOf(*served, name), &families);
+  }
   return families;
 }
 

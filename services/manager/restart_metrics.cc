@@ -37,9 +37,9 @@ void RestartMetrics::OnServing() {
   serving_ = SteadyNow() - begun_;
 }
 
-void RestartMetrics::OnRestored(const cache::Restored& restored) {
+void RestartMetrics::OnRestored(const void* pool, const cache::Restored& restored) {
   absl::MutexLock lock(&mu_);
-  awaiting_ = restored.kept;
+  awaiting_[pool] = restored.kept;
   computed_again_ += restored.again;
   lost_ += restored.ended;
 }
@@ -49,16 +49,16 @@ void RestartMetrics::OnLost(size_t sequences) {
   lost_ += sequences;
 }
 
-void RestartMetrics::OnMemoryBack(uint32_t workers) {
+void RestartMetrics::OnMemoryBack(const void* pool, uint32_t workers) {
   absl::MutexLock lock(&mu_);
-  continued_ += std::exchange(awaiting_, 0);
+  continued_ += std::exchange(awaiting_[pool], 0);
   workers_ += workers;
   memory_ = SteadyNow() - begun_;
 }
 
-void RestartMetrics::OnMemoryReplaced() {
+void RestartMetrics::OnMemoryReplaced(const void* pool) {
   absl::MutexLock lock(&mu_);
-  computed_again_ += std::exchange(awaiting_, 0);
+  computed_again_ += std::exchange(awaiting_[pool], 0);
   memory_ = SteadyNow() - begun_;
 }
 

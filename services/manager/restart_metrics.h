@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -27,19 +28,21 @@ class RestartMetrics : public prometheus::Collectable {
 
   // The manager answers.
   void OnServing();
-  // The journal was read. What becomes of the sequences that have contents is told later.
-  void OnRestored(const cache::Restored& restored);
+  // The journal of a pool was read, which `pool` tells apart. What becomes of the sequences that
+  // have contents is told later.
+  void OnRestored(const void* pool, const cache::Restored& restored);
   // The journal's pool cannot be continued.
   void OnLost(size_t sequences);
   // The pool's memory is back, from so many workers.
-  void OnMemoryBack(uint32_t workers);
+  void OnMemoryBack(const void* pool, uint32_t workers);
   // It does not come back.
-  void OnMemoryReplaced();
+  void OnMemoryReplaced(const void* pool);
 
  private:
   const SteadyTime begun_ = SteadyNow();
   mutable absl::Mutex mu_;
-  uint32_t awaiting_ ABSL_GUARDED_BY(mu_) = 0;  // sequences whose pages are not back yet
+  // Sequences whose pages are not back yet, by pool.
+  std::map<const void*, uint32_t> awaiting_ ABSL_GUARDED_BY(mu_);
   uint64_t continued_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t computed_again_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t lost_ ABSL_GUARDED_BY(mu_) = 0;

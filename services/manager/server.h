@@ -3,6 +3,7 @@
 #ifndef FOLIO_SERVICES_MANAGER_SERVER_H_
 #define FOLIO_SERVICES_MANAGER_SERVER_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include "services/access/gate.h"
 #include "services/base/clock.h"
 #include "services/base/steady_wait.h"
+#include "services/cache/id_source.h"
 #include "services/cache/tenant_quotas.h"
 #include "services/grpc/grpc_server.h"
 #include "services/grpc/health_server.h"
@@ -25,16 +27,14 @@
 #include "services/manager/event_log.h"
 #include "services/manager/event_metrics.h"
 #include "services/manager/export_socket.h"
-#include "services/manager/journal_report.h"
 #include "services/manager/kept_quotas.h"
 #include "services/manager/kv_manager_service.h"
-#include "services/manager/manager_journal.h"
 #include "services/manager/memory/page_memory.h"
 #include "services/manager/memory/pool_size.h"
-#include "services/manager/recovery.h"
+#include "services/manager/pool_folders.h"
+#include "services/manager/pool_share.h"
 #include "services/manager/restart_metrics.h"
-#include "services/manager/turn_watch.h"
-#include "services/manager/worker_registry.h"
+#include "services/manager/served_pools.h"
 #include "services/metrics/metrics_server.h"
 #include "services/policy/budget.h"
 #include "services/runtime/connection_flag.h"
@@ -57,8 +57,9 @@ struct ServerOptions {
   std::vector<ListenAddress> health_listen;  // where grpc.health.v1 is served, and nothing else
   InheritedSockets* inherited = nullptr;     // borrowed during Start; may be null
   const PageSource* pages = nullptr;         // borrowed
-  PoolSize pool_size;
+  PoolSize pool_size;  // of all pools together, as the swap memory in the rules
   PoolRules rules;
+  std::vector<PoolShare> pools;  // none: one pool with everything, whose name is told nowhere
   absl::Duration kill_fenced_after = absl::ZeroDuration();  // 0: never
   const Clock* clock = nullptr;                             // borrowed, for leases
   policy::BudgetRules budgets;
@@ -67,12 +68,13 @@ struct ServerOptions {
   int max_connections = kDefaultMaxConnections;  // on all addresses of `listen` together
 };
 
-// Health is SERVING unless the server drains, or the loop that ends leases makes no turn for a
-// lease (at least a second). A thread that keeps the registry's lock stops that loop. Thread-safe.
+// Health is SERVING unless the server drains, or the loop that ends leases of some pool makes no
+// turn for a lease (at least a second). A thread that keeps the registry's lock stops that loop.
+// Thread-safe.
 class Server {
  public:
   // The server answers when this returns. The errors are those of GrpcServer::Start,
-  // ExportSocket::Start, CertificateFiles::Open, StateDirectory::Open and Recover.
+  // ExportSocket::Start, CertificateFiles::Open and ServedPool::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // Cancels running calls and removes the socket files.
   ~Server();
@@ -88,19 +90,20 @@ class Server {
   std::vector<ListenAddress> admin_addresses() const;  // empty if Admin is on `listen`
   std::vector<ListenAddress> health_addresses() const { return health_->addresses(); }
   std::vector<ListenAddress> metrics_addresses() const;
-  const WorkerRegistry& registry() const { return registry_; }
+  // That of the first pool.
+  const WorkerRegistry& registry() const { return pools_->all().front()->registry(); }
   // Random for each server, 32 hexadecimal digits.
   const std::string& boot_id() const { return boot_id_; }
 
  private:
-  // `recovered` has only the ids without a journal.
-  Server(const ServerOptions& options, std::unique_ptr<ManagerJournal> journal,
-         Recovered* recovered, std::shared_ptr<RestartMetrics> restart);
+  explicit Server(const ServerOptions& options);
+  absl::Status OpenPools(const ServerOptions& options);
+  RegistryOptions RegistryFor(const ServerOptions& options, const PoolShare& share);
   // Starts the gRPC servers.
   absl::Status Serve(const ServerOptions& options, InheritedSockets& inherited);
-  uint32_t SequencesToAwait() const;
-  void ExpiryLoop(absl::Duration period);
-  // The loop that ends leases stands still, or continues.
+  absl::Status ServeMetrics(const ServerOptions& options);
+  void StartLoops(const ServerOptions& options);
+  // A loop that ends leases stands still, or continues.
   void OnExpiry(bool continues);
   void TellHealth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mu_);
 
@@ -108,15 +111,17 @@ class Server {
   const std::shared_ptr<RestartMetrics> restart_;
   EventMetrics events_;
   EventLog event_log_;
-  const std::unique_ptr<ManagerJournal> journal_;        // null without a state directory
-  const std::shared_ptr<JournalReport> journal_report_;  // null without a journal
   cache::TenantQuotas quotas_;
-  KeptQuotas kept_quotas_;
-  AccessQuotas access_quotas_;  // used by Start, and then by the thread that ends leases
+  // These two and the services are set by OpenPools.
+  std::unique_ptr<KeptQuotas> kept_quotas_;
+  std::unique_ptr<AccessQuotas> access_quotas_;  // used by Start, and then by the upkeep
   access::Gate gate_;
-  WorkerRegistry registry_;
-  KvManagerService kv_manager_;
-  AdminService admin_;
+  cache::IdSource ids_;
+  const std::shared_ptr<Drains> drains_ = std::make_shared<Drains>();
+  PoolFolders folders_;
+  std::unique_ptr<ServedPools> pools_;
+  std::unique_ptr<KvManagerService> kv_manager_;
+  std::unique_ptr<AdminService> admin_;
   ConnectionLimit connections_;
   // Operators get through when workers, or strangers, have all connections.
   ConnectionLimit admin_connections_;
@@ -126,11 +131,10 @@ class Server {
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<metrics::MetricsServer> metrics_;  // null without metrics_listen
   SteadyNotification stop_;
-  std::thread expiry_;
-  TurnWatch expiry_watch_;
+  std::thread upkeep_;  // of sessions without a hello, and of quotas
   absl::Mutex health_mu_;
   bool draining_ ABSL_GUARDED_BY(health_mu_) = false;
-  bool expires_ ABSL_GUARDED_BY(health_mu_) = true;  // the loop makes its turns
+  size_t stuck_ ABSL_GUARDED_BY(health_mu_) = 0;  // loops that make no turns
 };
 
 }  // namespace folio::manager

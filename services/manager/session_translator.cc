@@ -94,12 +94,12 @@ void LogClosed(const CloseSequence& close, WorkerId worker) {
 
 SessionTranslator::SessionTranslator(cache::Coordinator& coordinator, WorkerId worker,
                                      const CacheRules& rules,
-                                     std::function<absl::Status()> may_open, EventLog* event_log)
+                                     std::function<absl::Status()> may_open, PoolEvents event_log)
     : coordinator_(coordinator),
       worker_(worker),
       rules_(rules),
       may_open_(std::move(may_open)),
-      event_log_(event_log) {}
+      event_log_(std::move(event_log)) {}
 
 absl::StatusOr<SessionReply> SessionTranslator::Translate(const SessionRequest& request) {
   if (last_step_.has_value() && request.step <= *last_step_) {
@@ -214,7 +214,7 @@ ClaimResult SessionTranslator::Claim(const ClaimSequence& claim) {
 }
 
 void SessionTranslator::RecordOpened(const OpenSequence& open, const cache::Opened& opened) {
-  if (event_log_ == nullptr) return;
+  if (!event_log_.kept()) return;
   Record({.kind = EventKind::kSequenceOpened,
           .sequence = opened.sequence,
           .label = open.label,
@@ -258,9 +258,9 @@ void SessionTranslator::RecordClaim(const ClaimSequence& claim,
 }
 
 void SessionTranslator::Record(Event event) {
-  if (event_log_ == nullptr) return;
+  if (!event_log_.kept()) return;
   event.worker = worker_;
-  event_log_->Append(std::move(event));
+  event_log_.Append(std::move(event));
 }
 
 }  // namespace folio::manager

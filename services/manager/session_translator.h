@@ -19,7 +19,7 @@
 #include "services/base/session_types.h"
 #include "services/cache/coordinator.h"
 #include "services/manager/cache_options.h"
-#include "services/manager/event_log.h"
+#include "services/manager/pool_events.h"
 
 namespace folio::manager {
 
@@ -28,10 +28,9 @@ class SessionTranslator {
  public:
   // `coordinator` is borrowed, `worker` was added to it, and `rules` fit its geometry. `may_open`,
   // if given, is asked before each open and claim; an error that it returns is the answer.
-  // `event_log` is borrowed and may be null. It gets an event for what becomes of each sequence.
+  // `event_log` gets an event for what becomes of each sequence.
   SessionTranslator(cache::Coordinator& coordinator, WorkerId worker, const CacheRules& rules,
-                    std::function<absl::Status()> may_open = nullptr,
-                    EventLog* event_log = nullptr);
+                    std::function<absl::Status()> may_open = nullptr, PoolEvents event_log = {});
 
   // Renews the worker's lease and carries out the request. A failure of one sequence is part of the
   // reply and leaves that sequence as it was. An error ends the session, and then no part of the
@@ -62,7 +61,7 @@ class SessionTranslator {
   const WorkerId worker_;
   const CacheRules rules_;
   const std::function<absl::Status()> may_open_;
-  EventLog* const event_log_;
+  const PoolEvents event_log_;
   std::optional<uint64_t> last_step_;
   std::string waiting_;  // resume token and label of the request whose wait was recorded last
 };

@@ -13,8 +13,7 @@ void SessionTranslator::NoteEnded(const std::vector<SequenceId>& orphans) {
   constexpr const char* kWhy = "others need its pages";
   for (const SequenceId id : orphans) {
     log::Info("orphan ended", {{"sequence", id}, {"why", kWhy}});
-    if (event_log_ == nullptr) continue;
-    event_log_->Append({.kind = EventKind::kOrphanEnded, .sequence = id, .text = kWhy});
+    event_log_.Append({.kind = EventKind::kOrphanEnded, .sequence = id, .text = kWhy});
   }
 }
 

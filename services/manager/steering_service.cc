@@ -38,26 +38,6 @@ absl::StatusOr<std::string> SteeringService::MayOrder(const Request& request,
   return std::move(caller->name);
 }
 
-template <typename Request>
-absl::StatusOr<SteeringService::OrderForPool> SteeringService::PoolFor(
-    const Request& request, const grpc::ServerContext& context) const {
-  auto caller = MayOrder(request, context);
-  if (!caller.ok()) return caller.status();
-  std::shared_ptr<const Pool> pool = registry_->pool();
-  if (pool != nullptr) return OrderForPool{*std::move(caller), std::move(pool)};
-  return absl::NotFoundError(
-      absl::StrCat("sequence ", request.sequence_id(), " is not open: no worker has attached"));
-}
-
-absl::StatusOr<WorkerReport> SteeringService::FindWorker(const std::string& worker_id) const {
-  const std::optional<WorkerId> id = ParseWorkerName(worker_id);
-  for (WorkerReport& report : registry_->Workers()) {
-    if (id.has_value() && report.id == *id) return std::move(report);
-  }
-  return absl::NotFoundError(
-      absl::StrCat("worker_id: there is no worker \"", worker_id, "\"; ListWorkers has them"));
-}
-
 void SteeringService::Note(Event event, const char* what, const Order& order) const {
   std::string target = event.worker.has_value() ? WorkerName(*event.worker) : "all workers";
   if (event.sequence.has_value()) target = absl::StrCat("sequence ", event.sequence->value());
@@ -66,71 +46,85 @@ void SteeringService::Note(Event event, const char* what, const Order& order) co
                       {"peer", order.context.peer()},
                       {"caller", order.caller}});
   if (!order.reason.empty()) event.text = order.reason;
-  if (event_log_ != nullptr) event_log_->Append(std::move(event));
+  order.events.Append(std::move(event));
 }
 
 grpc::Status SteeringService::CloseSequence(grpc::ServerContext* context,
                                             const v1::CloseSequenceRequest* request,
                                             v1::CloseSequenceResponse* response) {
-  const auto order = PoolFor(*request, *context);
-  if (!order.ok()) return ToGrpcStatus(order.status());
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const SequenceId id(request->sequence_id());
   std::string why = "an operator has ended the sequence";
   if (!request->reason().empty()) absl::StrAppend(&why, ": ", request->reason());
-  const auto worker = cache::Steering(order->pool->coordinator()).Close(id, std::move(why));
-  if (!worker.ok()) return ToGrpcStatus(worker.status());
-  Note({.kind = EventKind::kCloseOrdered, .worker = *worker, .sequence = id},
-       "an operator ends a sequence", {request->reason(), order->caller, *context});
-  return grpc::Status::OK;
+  const auto worker = pools_->OfSequence(id, [&](const ServedPool& served, const Pool& pool) {
+    auto closed = cache::Steering(pool.coordinator()).Close(id, why);
+    if (!closed.ok()) return closed;
+    Note({.kind = EventKind::kCloseOrdered, .worker = *closed, .sequence = id},
+         "an operator ends a sequence", {request->reason(), *caller, *context, served.events()});
+    return closed;
+  });
+  return ToGrpcStatus(worker.status());
 }
 
 grpc::Status SteeringService::ParkSequence(grpc::ServerContext* context,
                                            const v1::ParkSequenceRequest* request,
                                            v1::ParkSequenceResponse* response) {
-  const auto order = PoolFor(*request, *context);
-  if (!order.ok()) return ToGrpcStatus(order.status());
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const SequenceId id(request->sequence_id());
-  const auto worker = cache::Steering(order->pool->coordinator()).Park(id);
-  if (!worker.ok()) return ToGrpcStatus(worker.status());
-  Note({.kind = EventKind::kParkOrdered, .worker = *worker, .sequence = id},
-       "an operator parks a sequence", {request->reason(), order->caller, *context});
-  return grpc::Status::OK;
+  const auto worker = pools_->OfSequence(id, [&](const ServedPool& served, const Pool& pool) {
+    auto parked = cache::Steering(pool.coordinator()).Park(id);
+    if (!parked.ok()) return parked;
+    Note({.kind = EventKind::kParkOrdered, .worker = *parked, .sequence = id},
+         "an operator parks a sequence", {request->reason(), *caller, *context, served.events()});
+    return parked;
+  });
+  return ToGrpcStatus(worker.status());
 }
 
 grpc::Status SteeringService::PinSequence(grpc::ServerContext* context,
                                           const v1::PinSequenceRequest* request,
                                           v1::PinSequenceResponse* response) {
-  const auto order = PoolFor(*request, *context);
-  if (!order.ok()) return ToGrpcStatus(order.status());
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const SequenceId id(request->sequence_id());
-  cache::Steering steering(order->pool->coordinator());
-  const auto worker = request->undo() ? steering.Unpin(id) : steering.Pin(id);
-  if (!worker.ok()) return ToGrpcStatus(worker.status());
-  const EventKind kind =
-      request->undo() ? EventKind::kSequenceUnpinned : EventKind::kSequencePinned;
-  Note({.kind = kind, .worker = *worker, .sequence = id},
-       request->undo() ? "an operator unpins a sequence" : "an operator pins a sequence",
-       {request->reason(), order->caller, *context});
-  return grpc::Status::OK;
+  const bool undo = request->undo();
+  const auto worker = pools_->OfSequence(id, [&](const ServedPool& served, const Pool& pool) {
+    cache::Steering steering(pool.coordinator());
+    auto pinned = undo ? steering.Unpin(id) : steering.Pin(id);
+    if (!pinned.ok()) return pinned;
+    const EventKind kind = undo ? EventKind::kSequenceUnpinned : EventKind::kSequencePinned;
+    Note({.kind = kind, .worker = *pinned, .sequence = id},
+         undo ? "an operator unpins a sequence" : "an operator pins a sequence",
+         {request->reason(), *caller, *context, served.events()});
+    return pinned;
+  });
+  return ToGrpcStatus(worker.status());
 }
 
 grpc::Status SteeringService::LowerBudget(grpc::ServerContext* context,
                                           const v1::LowerBudgetRequest* request,
                                           v1::LowerBudgetResponse* response) {
-  const auto order = PoolFor(*request, *context);
-  if (!order.ok()) return ToGrpcStatus(order.status());
+  const auto caller = MayOrder(*request, *context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const SequenceId id(request->sequence_id());
-  const auto lowered = cache::Steering(order->pool->coordinator())
-                           .LowerBudget(id, TokenCount(request->budget_tokens()));
-  if (!lowered.ok()) return ToGrpcStatus(lowered.status());
-  *response->mutable_cache() = CacheConfigToProto(lowered->cache);
-  response->set_pages_over_budget(lowered->over.value());
-  Note({.kind = EventKind::kBudgetLowered,
-        .worker = lowered->worker,
-        .sequence = id,
-        .pages = lowered->over,
-        .tokens = lowered->cache.budget},
-       "an operator lowers the budget of a sequence", {request->reason(), order->caller, *context});
+  const TokenCount budget(request->budget_tokens());
+  const auto done = pools_->OfSequence(id, [&](const ServedPool& served, const Pool& pool) {
+    auto lowered = cache::Steering(pool.coordinator()).LowerBudget(id, budget);
+    if (!lowered.ok()) return lowered;
+    Note({.kind = EventKind::kBudgetLowered,
+          .worker = lowered->worker,
+          .sequence = id,
+          .pages = lowered->over,
+          .tokens = lowered->cache.budget},
+         "an operator lowers the budget of a sequence",
+         {request->reason(), *caller, *context, served.events()});
+    return lowered;
+  });
+  if (!done.ok()) return ToGrpcStatus(done.status());
+  *response->mutable_cache() = CacheConfigToProto(done->cache);
+  response->set_pages_over_budget(done->over.value());
   return grpc::Status::OK;
 }
 
@@ -157,7 +151,7 @@ grpc::Status SteeringService::SetQuota(grpc::ServerContext* context,
                                             {"caller", *caller}});
   Event event = {.kind = EventKind::kQuotaSet, .label = request->tenant(), .text = set};
   if (!request->reason().empty()) absl::StrAppend(&*event.text, ": ", request->reason());
-  if (event_log_ != nullptr) event_log_->Append(std::move(event));
+  events_.Append(std::move(event));
   return grpc::Status::OK;
 }
 
@@ -166,22 +160,26 @@ grpc::Status SteeringService::Drain(grpc::ServerContext* context, const v1::Drai
   const auto caller = MayOrder(*request, *context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
   Event event = {.kind = request->undo() ? EventKind::kDrainUndone : EventKind::kDrainOrdered};
+  PoolEvents events = events_;
   if (request->worker_id().empty()) {
-    registry_->drains().Order(!request->undo());
+    pools_->drains().Order(!request->undo());
+    response->set_sequences(pools_->RunningSequences());
   } else {
-    const auto worker = FindWorker(request->worker_id());
+    const auto worker = pools_->FindWorker(request->worker_id());
     if (!worker.ok()) return ToGrpcStatus(worker.status());
-    if (worker->fenced) {
+    if (worker->report.fenced) {
       return ToGrpcStatus(absl::FailedPreconditionError(absl::StrCat(
           "worker_id: ", request->worker_id(), " is fenced, so it gets no sequences in any case")));
     }
-    registry_->drains().Order(worker->id, !request->undo());
-    event.worker = worker->id;
-    event.worker_name = worker->name;
+    const WorkerRegistry& registry = worker->home->registry();
+    registry.drains().Order(worker->report.id, !request->undo());
+    event.worker = worker->report.id;
+    event.worker_name = worker->report.name;
+    events = worker->home->events();
+    response->set_sequences(registry.RunningSequences(event.worker));
   }
-  response->set_sequences(registry_->RunningSequences(event.worker));
   Note(std::move(event), request->undo() ? "an operator ends a drain" : "an operator drains",
-       {request->reason(), *caller, *context});
+       {request->reason(), *caller, *context, events});
   return grpc::Status::OK;
 }
 
@@ -195,16 +193,17 @@ grpc::Status SteeringService::ReleaseQuarantine(grpc::ServerContext* context,
         "process_has_ended: must be true, because a process that still runs would damage the "
         "sequences that get its pages; make sure that it has ended"));
   }
-  const auto worker = FindWorker(request->worker_id());
+  const auto worker = pools_->FindWorker(request->worker_id());
   if (!worker.ok()) return ToGrpcStatus(worker.status());
-  const auto freed = registry_->ReleaseQuarantine(worker->id);
+  const auto freed = worker->home->registry().ReleaseQuarantine(worker->report.id);
   if (!freed.ok()) return ToGrpcStatus(freed.status());
   response->set_freed_pages(freed->value());
   Note({.kind = EventKind::kQuarantineReleased,
-        .worker = worker->id,
-        .worker_name = worker->name,
+        .worker = worker->report.id,
+        .worker_name = worker->report.name,
         .freed_pages = *freed},
-       "an operator releases the quarantine of a worker", {request->reason(), *caller, *context});
+       "an operator releases the quarantine of a worker",
+       {request->reason(), *caller, *context, worker->home->events()});
   return grpc::Status::OK;
 }
 

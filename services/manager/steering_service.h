@@ -8,7 +8,6 @@
 
 #include <google/protobuf/message.h>
 
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,21 +16,16 @@
 #include "services/access/gate.h"
 #include "services/manager/event_log.h"
 #include "services/manager/kept_quotas.h"
-#include "services/manager/pool.h"
-#include "services/manager/worker_registry.h"
+#include "services/manager/served_pools.h"
 
 namespace folio::manager {
 
 class SteeringService : public v1::Admin::Service {
  public:
   // Borrows all. Without `enabled` all calls are refused.
-  SteeringService(WorkerRegistry* registry, EventLog* event_log, KeptQuotas* quotas,
-                  access::Gate* gate, bool enabled)
-      : registry_(registry),
-        event_log_(event_log),
-        quotas_(quotas),
-        gate_(gate),
-        enabled_(enabled) {}
+  SteeringService(ServedPools* pools, EventLog* event_log, KeptQuotas* quotas, access::Gate* gate,
+                  bool enabled)
+      : pools_(pools), events_(event_log), quotas_(quotas), gate_(gate), enabled_(enabled) {}
 
   grpc::Status CloseSequence(grpc::ServerContext* context, const v1::CloseSequenceRequest* request,
                              v1::CloseSequenceResponse* response) override;
@@ -63,27 +57,18 @@ class SteeringService : public v1::Admin::Service {
     const std::string& reason;
     const std::string& caller;
     const grpc::ServerContext& context;
-  };
-  struct OrderForPool {
-    std::string caller;
-    std::shared_ptr<const Pool> pool;
+    const PoolEvents& events;  // of its pool, or of the manager
   };
   // The caller's name. UNAUTHENTICATED, PERMISSION_DENIED or INVALID_ARGUMENT, as all these calls
   // have them.
   template <typename Request>
   absl::StatusOr<std::string> MayOrder(const Request& request,
                                        const grpc::ServerContext& context) const;
-  // The same, and the pool. NOT_FOUND: there is none, so the sequence is not open.
-  template <typename Request>
-  absl::StatusOr<OrderForPool> PoolFor(const Request& request,
-                                       const grpc::ServerContext& context) const;
-  // The worker of this name, as the registry reports it. NOT_FOUND names the field.
-  absl::StatusOr<WorkerReport> FindWorker(const std::string& worker_id) const;
   // Leaves the event and the line.
   void Note(Event event, const char* what, const Order& order) const;
 
-  WorkerRegistry* const registry_;
-  EventLog* const event_log_;
+  ServedPools* const pools_;
+  const PoolEvents events_;  // of no pool
   KeptQuotas* const quotas_;
   access::Gate* const gate_;
   const bool enabled_;

@@ -34,13 +34,16 @@ ExportGrant MakeGrant(const std::shared_ptr<const Pool>& pool, Rank rank, bool m
 
 WorkerRegistry::WorkerRegistry(Options options)
     : options_(std::move(options)),
+      drains_(options_.drains == nullptr ? std::make_shared<Drains>() : options_.drains),
       pool_({.pages = options_.pages,
              .size = options_.pool_size,
+             .beside = options_.beside,
              .rules = options_.rules,
              .users = {.clock = options_.clock,
                        .observer = options_.events,
                        .quotas = options_.quotas,
-                       .journal = options_.journal},
+                       .journal = options_.journal,
+                       .ids = options_.ids},
              .last_ids =
                  options_.recovered == nullptr ? cache::LastIds() : options_.recovered->last_ids}),
       watch_([this](WorkerProcess process) { ProcessEnded(process); }) {
@@ -77,7 +80,7 @@ void WorkerRegistry::ForgetAttachments() {
                                           {"name", worker.name},
                                           {"why", "a worker of another model attaches"}});
     Current().ConfirmExited(id);
-    drains_.Forget(id);
+    drains_->Forget(id);
   }
   workers_.clear();
 }
@@ -108,7 +111,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   absl::MutexLock lock(&mu_);
   // It is over also if this attachment is refused.
   if (request.has_previous_session()) EndPrevious(request.previous_session());
-  if (drains_.ending()) {
+  if (drains_->ending()) {
     return absl::UnavailableError("the manager is draining; attach to the next one");
   }
   if (request.protocol_version() != kProtocolVersion) {
@@ -163,7 +166,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
 }
 
 absl::StatusOr<ExportGrant> WorkerRegistry::RedeemExportToken(absl::string_view token,
-                                                              ExportPeer peer) {
+                                                              ExportPeer&& peer) {
   absl::MutexLock lock(&mu_);
   for (auto& [id, worker] : workers_) {
     for (uint32_t rank = 0; rank < worker.ranks.size(); ++rank) {
@@ -252,7 +255,7 @@ std::vector<WorkerReport> WorkerRegistry::Workers() const {
     report.ranks = worker.ranks;
     for (RankProcess& rank : report.ranks) rank.export_token.clear();
     report.fenced = worker.fenced;
-    report.draining = drains_.ordered(id);
+    report.draining = drains_->ordered(id);
     if (!worker.fenced) continue;
     report.why_fenced = worker.why_fenced;
     report.fenced_for = now - worker.fenced_at;

@@ -59,9 +59,9 @@ class WorkerRegistry {
                                             const std::string& peer = "");
 
   // Uses up an export token for the peer. NOT_FOUND if the token is wrong or used, or if its worker
-  // has been fenced. The error of `peer.pidfd` if there is one and the worker has not
-  // promised to keep its connection; the token is then used up as well.
-  absl::StatusOr<ExportGrant> RedeemExportToken(absl::string_view token, ExportPeer peer);
+  // has been fenced, and the peer then stays as it is. The error of `peer.pidfd` if there is one
+  // and the worker has not promised to keep its connection; the token is then used up as well.
+  absl::StatusOr<ExportGrant> RedeemExportToken(absl::string_view token, ExportPeer&& peer);
 
   // Uses up the session token. `cancel` ends the stream from another thread and is not called after
   // EndSession returns. FAILED_PRECONDITION if a rank has not fetched its descriptors.
@@ -80,8 +80,7 @@ class WorkerRegistry {
   absl::StatusOr<PageCount> ReleaseQuarantine(WorkerId worker);
 
   // The drains. While the manager ends, Attach refuses too.
-  Drains& drains() { return drains_; }
-  const Drains& drains() const { return drains_; }
+  Drains& drains() const { return *drains_; }
 
   // Null until the first Attach. A pool that another one has replaced has no workers.
   std::shared_ptr<const Pool> pool() const { return pool_.current(); }
@@ -110,9 +109,7 @@ class WorkerRegistry {
   cache::Coordinator& Current() const { return pool_.current()->coordinator(); }  // needs a pool
   void Fence(WorkerId id, AttachedWorker& worker, absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Record(Event event) const {
-    if (options_.event_log != nullptr) options_.event_log->Append(std::move(event));
-  }
+  void Record(Event event) const { options_.event_log.Append(std::move(event)); }
   // Notes that the coordinator has fenced the worker.
   void NoteFenced(WorkerId id, AttachedWorker& worker, absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -134,7 +131,7 @@ class WorkerRegistry {
   void ProcessEnded(WorkerProcess process);
 
   const Options options_;
-  Drains drains_;
+  const std::shared_ptr<Drains> drains_;
   NodePool pool_;
   mutable absl::Mutex mu_;
   std::map<WorkerId, AttachedWorker> workers_ ABSL_GUARDED_BY(mu_);

@@ -102,7 +102,7 @@ void WorkerRegistry::Forget(WorkerId id, PageCount blocked, PageCount freed) {
           .pages = blocked,
           .freed_pages = freed});
   workers_.erase(it);
-  drains_.Forget(id);
+  drains_->Forget(id);
   if (options_.journal != nullptr) options_.journal->OnWorkerGone(id);
 }
 

@@ -88,7 +88,7 @@ void WorkerRegistry::Restore(Recovered recovered) {
     log::Error("the journal is damaged, so all sequences are computed again", {{"where", damage}});
   }
   if (!recovered.pool.has_value()) return;
-  auto pool = pool_.Expect(*recovered.pool, recovered.last_ids);
+  auto pool = pool_.Expect(*recovered.pool);
   if (!pool.ok()) {
     log::Error("the journal's pool cannot be continued, its sequences are lost",
                {{"reason", pool.status()}, {"sequences", recovered.cache.sequences.size()}});
@@ -127,7 +127,7 @@ void WorkerRegistry::Restore(Recovered recovered) {
              {"ended", restored.ended},
              {"torn_bytes", recovered.torn_bytes}});
   Record(RestartEvent(restored, workers_.size()));
-  if (options_.restart != nullptr) options_.restart->OnRestored(restored);
+  if (options_.restart != nullptr) options_.restart->OnRestored(this, restored);
   if (!restored.has_contents) ReplaceMemory("nothing of what the pages held can be believed");
   if (awaited_ != nullptr && workers_.empty()) ReplaceMemory("all workers that had it have ended");
 }
@@ -167,7 +167,8 @@ absl::Status WorkerRegistry::Bring(Rank rank, std::vector<UniqueFd> brought) {
             {{"after", options_.clock->Now() - awaited_since_}, {"decisions_owed", owed}});
   const auto brought_it = [](const auto& one) { return one.second.brings_pool; };
   const auto workers = std::count_if(workers_.begin(), workers_.end(), brought_it);
-  if (options_.restart != nullptr) options_.restart->OnMemoryBack(static_cast<uint32_t>(workers));
+  if (options_.restart != nullptr)
+    options_.restart->OnMemoryBack(this, static_cast<uint32_t>(workers));
   awaited_.reset();
   return absl::OkStatus();
 }
@@ -187,7 +188,7 @@ void WorkerRegistry::ReplaceMemory(absl::string_view why) {
     options_.journal->OnPool(saved);
   }
   const uint32_t sequences = cache::Restoration(pool->coordinator()).LoseContents(lost);
-  if (options_.restart != nullptr) options_.restart->OnMemoryReplaced();
+  if (options_.restart != nullptr) options_.restart->OnMemoryReplaced(this);
   // Their processes may live on, and have only the old memory mapped.
   for (const WorkerId id : lost) {
     watch_.Unwatch(id);

@@ -15,6 +15,8 @@
 
 ABSL_FLAG(std::string, manager, folio::DefaultManagerAddress(),
           "gRPC address of the manager on this node, unix:/path, or host:port without encryption");
+ABSL_FLAG(std::string, pool, "",
+          "the pool of the manager to join, one of its --pools; if empty, its only one");
 ABSL_FLAG(std::vector<std::string>, listen, {folio::DefaultWorkerAddress()},
           "gRPC addresses, unix:/path or host:port; several with commas or by giving it again");
 
@@ -41,6 +43,7 @@ absl::Status ReadAddressFlags(WorkerFlags* flags) {
   auto address = ParseListenAddress(manager);
   if (!address.ok()) return BadFlag("manager", manager, address.status().message());
   flags->serving.manager = address->ToString();
+  flags->serving.pool = absl::GetFlag(FLAGS_pool);
   return absl::OkStatus();
 }
 

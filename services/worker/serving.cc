@@ -50,7 +50,7 @@ Serving::~Serving() {
 }
 
 absl::Status Serving::Attach(const std::function<bool()>& stop) {
-  Attacher attacher{.name = options_.worker_name, .held = &held_};
+  Attacher attacher{.name = options_.worker_name, .pool = options_.pool, .held = &held_};
   if (group_ != nullptr) attacher.drop = [this] { return DropHeldPools(*group_->host); };
   if (attachment_ != nullptr) {
     attacher.previous = attachment_->session();

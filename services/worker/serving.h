@@ -29,6 +29,7 @@ namespace folio::worker {
 
 struct ServingOptions {
   std::string manager;  // gRPC address
+  std::string pool;     // of the manager, by its name; empty for its only one
   std::string worker_name;
   absl::Duration attach_timeout;
   TokenBudget token_budget;

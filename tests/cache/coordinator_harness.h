@@ -66,6 +66,7 @@ class Harness {
     options.clock = &clock;
     options.quotas = &quotas;
     options.journal = &journal;
+    options.ids = &ids;
     coordinator = std::make_unique<Coordinator>(options);
   }
 
@@ -81,7 +82,6 @@ class Harness {
   Restored Restart(const std::vector<WorkerId>& workers, bool has_contents = true) {
     SavedCache saved = journal.Take(workers);
     saved.has_contents = has_contents;
-    options.last_ids = inspector().pool().last_ids;
     coordinator = std::make_unique<Coordinator>(options);
     return Restoration(*coordinator).Restore(std::move(saved));
   }
@@ -94,6 +94,7 @@ class Harness {
   ManualClock clock;
   TenantQuotas quotas{&clock};
   MirrorJournal journal;
+  IdSource ids;
   CoordinatorOptions options;
   std::unique_ptr<Coordinator> coordinator;
 };

@@ -100,7 +100,6 @@ TEST_F(RestartTest, ADecisionThatWasOwedIsMade) {
   // Killed between the commit and the decision.
   saved.sequences[0].plan.reset();
   saved.sequences[0].last_plan = PlanEpoch(sequence.plan->epoch.value() - 1);
-  harness_.options.last_ids = Pool().last_ids;
   harness_.coordinator = std::make_unique<Coordinator>(harness_.options);
   Restoration restoration(*harness_.coordinator);
   EXPECT_EQ(restoration.Restore(std::move(saved)).kept, 1U);
@@ -154,7 +153,6 @@ TEST_F(RestartTest, APageOfTwoSequencesMakesTheContentsUnbelievable) {
   SavedCache saved = harness_.journal.Take({worker_});
   ASSERT_EQ(saved.sequences.size(), 2U);
   saved.sequences[1].layers = saved.sequences[0].layers;
-  harness_.options.last_ids = Pool().last_ids;
   harness_.coordinator = std::make_unique<Coordinator>(harness_.options);
   const Restored restored = Restoration(*harness_.coordinator).Restore(std::move(saved));
   EXPECT_FALSE(restored.has_contents);

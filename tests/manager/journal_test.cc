@@ -52,7 +52,8 @@ TEST_F(JournalTest, EveryBeginningOfAFileIsAStateThatExisted) {
     }
     cache::CoordinatorOptions options = harness_.options;
     options.journal = nullptr;
-    options.last_ids = recovered.last_ids;
+    cache::IdSource ids(recovered.last_ids);
+    options.ids = &ids;
     Coordinator next(options);
     const cache::Restored restored = cache::Restoration(next).Restore(std::move(recovered.cache));
     EXPECT_TRUE(restored.has_contents) << size;

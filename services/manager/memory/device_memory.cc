@@ -159,8 +159,8 @@ absl::StatusOr<uint64_t> DeviceMemory::PagesThatFit(const PoolSize& size,
   if (!size.is_share()) return PagesIn(size.bytes, all_page_bytes);
   uint64_t fitting = UINT32_MAX;
   for (size_t i = 0; i < gpus_.size(); ++i) {
-    const double free = static_cast<double>(StateOf(gpus_[i]).free_bytes.value_or(0));
-    const auto share = static_cast<uint64_t>(free * size.share);
+    const uint64_t share =
+        size.ShareOf(gpus_[i].device(), StateOf(gpus_[i]).free_bytes.value_or(0));
     fitting =
         std::min(fitting, PagesIn(share - std::min(share, loads[i].rounding), loads[i].page_bytes));
   }

@@ -99,8 +99,7 @@ absl::StatusOr<uint64_t> HostMemory::PagesThatFit(const PoolSize& size,
   }
   const MachineMemory memory = ReadMachineMemory();
   const uint64_t bytes =
-      size.is_share() ? static_cast<uint64_t>(static_cast<double>(memory.available) * size.share)
-                      : size.bytes;
+      size.is_share() ? size.ShareOf(PagePlace().device, memory.available) : size.bytes;
   return PagesThatFillHugePages(PagesIn(bytes, page_bytes), common, least, memory);
 }
 

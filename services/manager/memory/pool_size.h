@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -14,8 +15,17 @@ namespace folio::manager {
 struct PoolSize {
   uint64_t bytes = 0;  // of all ranks together, or 0 if `share` is given
   double share = 0;    // of the memory that is free when the pool is created, in (0, 1]
+  // Bytes that other pools of the manager have, by device ("cpu", "cuda:0"). They count as free for
+  // a share, so that it does not matter which pool is created first.
+  std::map<std::string, uint64_t> beside = {};
 
   bool is_share() const { return bytes == 0; }
+  // The bytes of a share on a device that has so many free.
+  uint64_t ShareOf(const std::string& device, uint64_t free) const {
+    const auto others = beside.find(device);
+    const uint64_t all = free + (others == beside.end() ? 0 : others->second);
+    return std::min(free, static_cast<uint64_t>(static_cast<double>(all) * share));
+  }
 };
 
 // How many pages of `page_bytes` fit in `bytes`, at most as many as ids can name.

@@ -120,6 +120,7 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
   v1::AttachRequest request;
   request.set_protocol_version(kProtocolVersion);
   request.set_worker_name(attacher.name);
+  request.set_pool(attacher.pool);
   if (attacher.previous.has_value()) {
     request.mutable_previous_session()->set_worker_id(attacher.previous->worker_id);
     request.mutable_previous_session()->set_session_token(attacher.previous->session_token);
@@ -148,6 +149,10 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     if (!dropped.ok()) return dropped;
   }
   if (!status.ok()) return status;
+  if (!attacher.pool.empty() && response.pool_name() != attacher.pool) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--pool=", attacher.pool, ": the manager knows no names of pools; use a newer one"));
+  }
   return Fetch(response, user, &held);
 }
 

@@ -37,6 +37,7 @@ struct HeldPool {
 // Attacher is the worker that attaches.
 struct Attacher {
   std::string name;
+  std::string pool = "";  // of the manager, by its name; empty for its only one
   // The session that it had before, if none of its processes has that session's pages mapped any
   // more. The manager then takes the pages back at once, and lets the worker claim its sequences.
   std::optional<SessionOptions> previous = std::nullopt;

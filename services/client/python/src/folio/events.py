@@ -51,6 +51,7 @@ class Event:
     code: str | None
     text: str | None
     workers: int | None
+    pool: str | None = None
 
     @property
     def time(self) -> datetime.datetime:

@@ -81,6 +81,8 @@ class Worker:
     fence: Fence | None
     draining: bool
     """An operator has it get no new sequences."""
+    pool: str = ""
+    """The name of its pool."""
 
 
 @of("RankMemory")
@@ -129,6 +131,8 @@ class Pool:
     total_swap_slots: int
     used_swap_slots: int
     """Slots of the swap memory, each of a page, and those of them in use."""
+    name: str = ""
+    """As the manager's `--pools` has it, and "default" without that flag."""
 
 
 @of("Sequence")
@@ -163,6 +167,8 @@ class SequenceInfo:
     """It is not parked."""
     closing: bool
     """An operator has ended it, and its worker has yet to give its pages back."""
+    pool: str = ""
+    """The name of the pool that its pages are in."""
 
 
 @of("Quota")
@@ -189,6 +195,8 @@ class Tenant:
     waiting: int
     needed_pages: int
     quota: Quota
+    pool: str = ""
+    """The numbers are those of this pool."""
 
 
 @of("PageRun")
