@@ -46,6 +46,21 @@ string(REPLACE cargo rustc own_rustc ${own_rustc})
 set(own_rustc ${cargo_folder}/${own_rustc})
 if(EXISTS ${own_rustc})
   list(APPEND FOLIO_CARGO_ENVIRONMENT RUSTC=${own_rustc})
+else()
+  set(own_rustc rustc)
+endif()
+
+# Flags for rustc, for the crates and not for programs that run during their build. These have no flags if the target
+# is named, also if it is this machine's.
+set(FOLIO_RUST_FLAGS "" CACHE STRING "Flags for rustc")
+set(FOLIO_CARGO_TARGET)
+set(FOLIO_CARGO_RELEASE ${FOLIO_CARGO_DIR}/release)
+if(FOLIO_RUST_FLAGS)
+  execute_process(COMMAND ${own_rustc} -vV OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "host: ([^\n]+)" said "${said}")
+  set(FOLIO_CARGO_TARGET --target ${CMAKE_MATCH_1})
+  set(FOLIO_CARGO_RELEASE ${FOLIO_CARGO_DIR}/${CMAKE_MATCH_1}/release)
+  list(APPEND FOLIO_CARGO_ENVIRONMENT "RUSTFLAGS=${FOLIO_RUST_FLAGS}")
 endif()
 
 # folio_crate(NAME FOLDER folder LIBRARY library SOURCES sources COMMENT comment)
@@ -60,8 +75,8 @@ function(folio_crate name)
   add_custom_command(
     OUTPUT ${archive}
     COMMAND ${CMAKE_COMMAND} -E env ${FOLIO_CARGO_ENVIRONMENT}
-            ${FOLIO_CARGO} build --release --locked --manifest-path ${crate_FOLDER}/Cargo.toml
-    COMMAND ${CMAKE_COMMAND} -E copy ${FOLIO_CARGO_DIR}/release/lib${crate_LIBRARY}.a ${archive}
+            ${FOLIO_CARGO} build --release --locked ${FOLIO_CARGO_TARGET} --manifest-path ${crate_FOLDER}/Cargo.toml
+    COMMAND ${CMAKE_COMMAND} -E copy ${FOLIO_CARGO_RELEASE}/lib${crate_LIBRARY}.a ${archive}
     DEPENDS ${crate_FOLDER}/Cargo.toml ${crate_FOLDER}/Cargo.lock ${crate_SOURCES} ${boundary}/Cargo.toml
             ${boundary}/src/lib.rs
     COMMENT "cargo: ${crate_COMMENT}"

@@ -1,7 +1,9 @@
 #include "services/model/source/gguf_file.h"
+#include "services/model/source/model_source.h"
 #include "tests/fuzz/parsers/memory_file.h"
 
-// Each byte of each tensor is read, so that one outside of the file is found.
+// Each byte of each tensor is read, so that one outside of the file is found. Then the file is
+// opened as a model.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const folio::fuzz::MemoryFile input(data, size);
   const auto mapped = folio::model::MappedFile::Open(input.path());
@@ -14,5 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)seen;
     }
   }
+  (void)folio::model::OpenModel(input.path());
   return 0;
 }

@@ -28,15 +28,18 @@ struct Shared {
 
 const NAME: &str = "chat_template";
 
+/// Limits that a fuzzer reaches in milliseconds, because a rendering that passes one keeps its memory.
+const SMALL: bool = cfg!(folio_fuzz);
+
 /// The number of instructions that one rendering may take. It is enough for thousands of messages and
 /// stops nested loops that would never end.
-const FUEL: u64 = 20_000_000;
+const FUEL: u64 = if SMALL { 100_000 } else { 20_000_000 };
 
 /// Templates hold a few copies of the messages and a few blocks for each value in them. The rest is for honest
 /// templates that do more.
-const BYTES: usize = 64 << 20;
+const BYTES: usize = if SMALL { 2 << 20 } else { 64 << 20 };
 const BYTES_EACH: usize = 64; // more for each byte of the messages or of the template
-const BLOCKS: usize = 250_000;
+const BLOCKS: usize = if SMALL { 20_000 } else { 250_000 };
 const BYTES_OF_A_BLOCK: usize = 16; // one more block for so many bytes
 /// Values that are nested as deep as the blocks allow are dropped by as many nested calls.
 const STACK_BYTES: usize = 16 << 20;

@@ -1,0 +1,41 @@
+#include "services/model/tokenizer/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tests/fuzz/parsers/byte_source.h"
+#include "tests/fuzz/parsers/encode_text.h"
+
+// The tables of a tokenizer in a GGUF file. Four bytes are its settings. Lines follow: tokens, each
+// with its type in front, up to an empty line, merges up to another one, and a text.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static constexpr const char* kPre[] = {"gpt-2",     "default", "smollm",
+                                         "llama-bpe", "qwen2",   "other"};
+  folio::fuzz::ByteSource input({reinterpret_cast<const char*>(data), size});
+  folio::model::GgufTokenizer gguf;
+  gguf.model = "gpt2";
+  gguf.pre = kPre[input.Below(std::size(kPre))];
+  const uint8_t has = input.Byte();
+  const uint8_t bos = input.Byte();
+  const uint8_t eos = input.Byte();
+  if ((has & 1) != 0) gguf.bos_id = bos;
+  if ((has & 2) != 0) gguf.eos_id = eos;
+  if ((has & 4) != 0) gguf.eot_id = bos ^ eos;
+  if ((has & 8) != 0) gguf.add_bos = (has & 16) != 0;
+  if ((has & 32) != 0) gguf.chat_template = "{{ messages[0].content }}";
+  for (;;) {
+    const absl::string_view line = input.TakeUntil('\n');
+    if (line.empty()) break;
+    if ((has & 64) != 0) gguf.token_types.push_back(line[0] - '0');
+    gguf.tokens.emplace_back(line.substr(1));
+  }
+  for (;;) {
+    const absl::string_view line = input.TakeUntil('\n');
+    if (line.empty()) break;
+    gguf.merges.emplace_back(line);
+  }
+  const auto spec = folio::model::TokenizerFromGguf(gguf);
+  if (!spec.ok()) return 0;
+  folio::fuzz::EncodeText(*spec, static_cast<uint32_t>(gguf.tokens.size()), input.rest());
+  return 0;
+}
