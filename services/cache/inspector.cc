@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/cache/budgets.h"
-#include "services/cache/sequence_checks.h"
+#include "services/cache/sequence_invariants.h"
 
 namespace folio::cache {
 namespace {

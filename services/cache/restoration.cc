@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "services/cache/decision.h"
 #include "services/cache/page_needs.h"
+#include "services/cache/sequence_invariants.h"
 
 namespace folio::cache {
 namespace {
@@ -115,17 +116,30 @@ void Restoration::RestoreOne(SavedSequence saved, bool has_contents, SteadyTime 
     ++restored.ended;
     return;
   }
+  sequence->Orphan(now, c.pool_, gone);
+  if (!Believe(*sequence)) {
+    sequence->GiveUpPages(c.pool_, gone);
+    sequence->ForgetContents();
+    sequence->TellAll();
+  }
   const bool contents = !record.parked || record.swap.use == SwapUse::kOut;
   ++(contents ? restored.kept : restored.again);
-  if (!record.parked) {
-    const PageCount promised(static_cast<uint32_t>(PageNeeds(record).Promised()));
-    auto reservation = c.pool_.Reserve(promised);
-    if (!reservation.has_value()) reservation = c.pool_.Reserve(PageCount(0));
-    sequence->reservation_ = *std::move(reservation);
-  }
-  sequence->Orphan(now, c.pool_, gone);
   if (gone) sequence->MakeClaimable(now, c.pool_);
   c.sequences_.emplace(record.id, std::move(sequence));
+}
+
+bool Restoration::Believe(Sequence& sequence) {
+  Coordinator& c = coordinator_;
+  c.mu_.AssertHeld();
+  const SequenceRecord& record = sequence.record();
+  if (!CheckContents(record).ok()) return false;
+  if (record.parked) return true;
+  const uint64_t promised = PageNeeds(record).Promised();
+  if (promised > c.pool_.total().value()) return false;
+  auto reservation = c.pool_.Reserve(PageCount(static_cast<uint32_t>(promised)));
+  if (!reservation.has_value()) return false;
+  sequence.reservation_ = *std::move(reservation);
+  return true;
 }
 
 uint32_t Restoration::Decide() {

@@ -52,7 +52,8 @@ class Restoration {
   explicit Restoration(Coordinator& coordinator) : coordinator_(coordinator) {}
 
   // Once, before any other call of the coordinator. If two sequences have one page, which only a
-  // broken journal says, nothing of the contents is believed.
+  // broken journal says, nothing of the contents is believed. A sequence whose own record does not
+  // fit together is computed again.
   Restored Restore(SavedCache saved);
   // Makes the decisions that the old manager had begun or owed. The score board must be there.
   // Returns how many they were. No sequence may be claimed before.
@@ -67,6 +68,8 @@ class Restoration {
  private:
   // Takes the pages of all, if they and the slots are each named once.
   bool Adopt(const SavedCache& saved);
+  // Whether the sequence is one that a manager can have had. It then has what it is promised.
+  bool Believe(Sequence& sequence);
   void RestoreOne(SavedSequence saved, bool has_contents, SteadyTime now, Restored& restored);
 
   Coordinator& coordinator_;

@@ -1,14 +1,10 @@
-// CheckCommit decides whether a worker may commit, and CheckSequence tells whether a sequence is
-// consistent. Both read the record and change nothing. The coordinator's lock guards the record.
+// CheckCommit decides whether a worker may commit. It reads the record and changes nothing. The
+// coordinator's lock guards the record.
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
 #define FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
 
-#include <vector>
-
 #include "absl/status/status.h"
 #include "services/cache/coordinator_types.h"
-#include "services/cache/page_pool.h"
-#include "services/cache/sequence.h"
 #include "services/cache/sequence_record.h"
 
 namespace folio::cache {
@@ -19,10 +15,6 @@ absl::Status CheckCommit(const SequenceRecord& record, const CommitTokens& reque
 // Whether the commit is right and makes nothing due, no page, plan or answer to a shortage. If not,
 // CheckCommit may still be content with it.
 bool IsQuiet(const SequenceRecord& record, const CommitTokens& request);
-
-// INTERNAL names the first broken invariant. Marks each page that the sequence holds in `seen`, by
-// page id, so that a page held twice is found across sequences.
-absl::Status CheckSequence(const Sequence& sequence, const PagePool& pool, std::vector<bool>& seen);
 
 }  // namespace folio::cache
 

@@ -42,6 +42,10 @@ absl::Status ReadRequest(const state::JournalSequence& message, const CacheGeome
   if (prompt <= 0 || prompt > message.tokens_size()) {
     return Wrong(message, "it has fewer tokens than its prompt");
   }
+  if (uint64_t{message.prompt_tokens()} + message.max_new_tokens() > UINT32_MAX ||
+      message.logical_length() > static_cast<uint32_t>(message.tokens_size())) {
+    return Wrong(message, "it is longer than its tokens or than any sequence");
+  }
   cache::OpenRequest& request = saved->request;
   request.worker = WorkerId(message.worker());
   for (int i = 0; i < message.tokens_size(); ++i) {
@@ -111,6 +115,10 @@ absl::Status ReadContents(const state::JournalSequence& message, const CacheGeom
     std::vector<PositionRange> positions;
     for (int i = 0; i < layer.runs_size(); i += 2) {
       positions.push_back({Position(layer.runs(i)), Position(layer.runs(i + 1))});
+    }
+    // Later tokens follow these, and without pages a table is as large as they say.
+    if (!positions.empty() && positions.back().end.value() > message.logical_length()) {
+      return Wrong(message, "a position lies behind its length");
     }
     auto table = cache::MakeTable(geometry.page_tokens, pages, positions, swapped && pages.empty());
     if (!table.ok()) return Wrong(message, table.status().message());

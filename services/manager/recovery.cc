@@ -91,8 +91,13 @@ absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::s
 
 absl::Status Reader::ReadPool(const state::JournalPool& pool) {
   if (absl::Status status = wire::CheckLayout(pool.layout()); !status.ok()) return status;
-  // The head of a new file repeats the pool.
-  if (out_.pool.has_value() && out_.pool->pool_id() != pool.pool_id()) {
+  // The head of a new file repeats the pool. Sequences that it keeps are of its layout.
+  const bool another = out_.pool.has_value() && out_.pool->pool_id() != pool.pool_id();
+  const bool keeps = !another || pool.replaces_memory();
+  if (out_.pool.has_value() && keeps && !(wire::GeometryOf(pool.layout()) == geometry_)) {
+    return absl::InternalError("the pool has another layout than before");
+  }
+  if (another) {
     workers_.clear();
     quarantines_.clear();
     out_.cache.quarantines.clear();

@@ -160,6 +160,39 @@ TEST_F(RestartTest, APageOfTwoSequencesMakesTheContentsUnbelievable) {
   EXPECT_EQ(Pool().free, Pool().total);
 }
 
+// Only a broken journal says such things. The sequence has its tokens, and they are computed again.
+TEST_F(RestartTest, ARecordThatDoesNotFitTogetherIsComputedAgain) {
+  const std::vector<void (*)(SavedSequence&)> damages = {
+      [](SavedSequence& saved) { saved.logical_length = TokenCount(4); },
+      [](SavedSequence& saved) { saved.sampled.clear(); },
+      [](SavedSequence& saved) { saved.parked = true; },
+      [](SavedSequence& saved) { saved.swap = SwapUse::kIn; },
+      [](SavedSequence& saved) { saved.request.max_new_tokens = TokenCount(0); },
+      [](SavedSequence& saved) { saved.layers[1] = BlockTable(4); },
+      [](SavedSequence& saved) {
+        saved.shrinking = Shrinking({64, 64}, true);
+      },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    SCOPED_TRACE(i);
+    WorkerSequence sequence = Open();
+    ASSERT_TRUE(sequence.Commit(10).ok());
+    ASSERT_TRUE(sequence.Commit(1).ok());
+    SavedCache saved = harness_.journal.Take({worker_});
+    damages[i](saved.sequences.at(0));
+    harness_.options.last_ids = Pool().last_ids;
+    harness_.coordinator = std::make_unique<Coordinator>(harness_.options);
+    const Restored restored = Restoration(*harness_.coordinator).Restore(std::move(saved));
+    EXPECT_EQ(restored.again, 1U);
+    EXPECT_EQ(harness_.inspector().CheckInvariants(), absl::OkStatus());
+    harness_.coordinator->ConfirmExited(worker_);
+    EXPECT_EQ(Pool().free, Pool().total);
+    harness_.clock.Advance(absl::Seconds(31));
+    harness_.coordinator->EndExpiredOrphans();
+    worker_ = harness_.coordinator->AddWorker("next");
+  }
+}
+
 TEST_F(RestartTest, ChangesThatDoNotFitAreErrors) {
   WorkerSequence sequence = OpenWithPlan();
   const SavedSequence saved = harness_.journal.sequences().at(sequence.id);

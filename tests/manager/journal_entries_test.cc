@@ -1,4 +1,6 @@
 // The entries of a journal: their frames, and the settings of sequences in them.
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <variant>
 #include <vector>
@@ -84,6 +86,61 @@ TEST_P(PolicyInJournal, ComesBack) {
 
 INSTANTIATE_TEST_SUITE_P(All, PolicyInJournal,
                          ::testing::Range(size_t{0}, std::variant_size_v<policy::PolicySpec>));
+
+class SequenceInJournal : public JournalTest {
+ protected:
+  // One that decodes, as the journal has it.
+  state::JournalSequence Message() {
+    cache::WorkerSequence sequence = Open(8, Full());
+    EXPECT_TRUE(sequence.Commit(8).ok());
+    state::JournalSequence message;
+    ToMessage(harness_.journal.sequences().begin()->second, &message);
+    EXPECT_TRUE(FromMessage(message, harness_.geometry).ok());
+    return message;
+  }
+};
+
+TEST_F(SequenceInJournal, NumbersThatNoManagerWritesAreErrors) {
+  const state::JournalSequence good = Message();
+  const std::vector<void (*)(state::JournalSequence&)> damages = {
+      [](state::JournalSequence& message) { message.set_logical_length(10); },
+      [](state::JournalSequence& message) { message.set_max_new_tokens(0xFFFFFFFF); },
+      [](state::JournalSequence& message) { message.mutable_layers(1)->set_runs(1, 9); },
+      [](state::JournalSequence& message) {  // would be tables for all positions
+        message.set_swap(static_cast<uint32_t>(cache::SwapUse::kOut));
+        for (auto& layer : *message.mutable_layers()) {
+          layer.clear_pages();
+          layer.set_runs(1, 0xFFFFFFFF);
+        }
+      },
+  };
+  for (size_t i = 0; i < damages.size(); ++i) {
+    state::JournalSequence message = good;
+    damages[i](message);
+    EXPECT_EQ(FromMessage(message, harness_.geometry).status().code(), absl::StatusCode::kInternal)
+        << i;
+  }
+}
+
+TEST_F(SequenceInJournal, IsNotReadIntoAPoolOfAnotherLayout) {
+  state::JournalPool pool = PoolMessage();
+  pool.mutable_layout()->set_num_layers(3);
+  for (const bool replaces : {false, true}) {
+    Begin();
+    Live();
+    if (replaces) pool.set_pool_id("other memory");
+    pool.set_replaces_memory(replaces);
+    journal_->OnPool(pool);
+    journal_->files().Flush();
+    const Recovered recovered = Read();
+    ASSERT_EQ(recovered.damage.size(), 1U);
+    EXPECT_NE(recovered.damage[0].find("the pool has another layout than before"),
+              std::string::npos)
+        << recovered.damage[0];
+    EXPECT_FALSE(recovered.cache.has_contents);
+    for (const auto& file : Files()) std::filesystem::remove(file);
+  }
+}
 
 }  // namespace
 }  // namespace folio::manager
