@@ -66,6 +66,7 @@ bool Resumption::TakeStarted(const folio::v1::Started& started, bool first) {
   seed_ = started.seed();
   resume_.set_sequence_id(started.sequence_id());
   resume_.set_resume_token(started.resume_token());
+  if (first) fingerprint_ = started.model_fingerprint();
   return first;
 }
 
@@ -78,8 +79,14 @@ bool Resumption::Follows(const absl::Status& status, bool cancelled) {
     asked_ = false;
   }
   const bool gone = begun_ && !replaying_ && asked_ && IsGone(status);
-  const bool again = loss && (!begun_ || replaying_ || !resume_.resume_token().empty());
-  const bool may_replay = gone && keeps_request_ && replays_ < kMaxReplays;
+  // A replay that meets another model looks for a worker of its own.
+  const bool other_model = replaying_ && absl::IsFailedPrecondition(status);
+  const bool again =
+      (loss && (!begun_ || replaying_ || !resume_.resume_token().empty())) || other_model;
+  // A worker cuts a client that does not read with CANCELLED, and what it closed is not computed
+  // for that client again.
+  const bool may_replay =
+      gone && absl::IsUnavailable(*lost_) && keeps_request_ && replays_ < kMaxReplays;
   if ((!may_replay && !again) || !HasTime()) return false;
   if (may_replay) {
     replaying_ = true;
@@ -110,6 +117,7 @@ folio::v1::GenerateRequest Resumption::NextRequest() {
     next = request_;
     next.mutable_sampling()->set_seed(seed_);
     *next.mutable_replay()->mutable_received_tokens() = resume_.received_tokens();
+    next.mutable_replay()->set_model_fingerprint(fingerprint_);
   } else {
     *next.mutable_resume() = resume_;
   }

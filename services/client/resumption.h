@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -64,6 +65,7 @@ class Resumption {
   folio::v1::GenerateRequest request_;  // cleared once the generation has begun, unless it is kept
   folio::v1::Resume resume_;            // as of the last event
   uint64_t seed_ = 0;
+  std::string fingerprint_;  // of the model that began
   uint32_t prefilled_ = 0;
   bool begun_ = false;  // an event has come that is not about waiting for room
   bool finished_ = false;

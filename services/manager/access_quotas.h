@@ -14,8 +14,8 @@
 namespace folio::manager {
 
 // An operator's SetQuota overrides the file until the file changes, or the manager starts with a
-// file that limits the tenant. Quotas of tenants that the file
-// has never defined stay as they are. Not thread-safe.
+// file that limits the tenant. Quotas of tenants that the file has never defined stay as they are.
+// Not thread-safe.
 class AccessQuotas {
  public:
   // Borrows `quotas`. Without a list it does nothing.

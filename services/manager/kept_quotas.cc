@@ -1,15 +1,11 @@
 #include "services/manager/kept_quotas.h"
 
-#include <utility>
-
 namespace folio::manager {
 
-KeptQuotas::KeptQuotas(cache::TenantQuotas* quotas, std::vector<ManagerJournal*> journals,
-                       const cache::QuotasByTenant& before)
-    : quotas_(quotas), journals_(std::move(journals)) {
-  // There is room for them, because they were set before.
+void KeptQuotas::Restore(const cache::QuotasByTenant& before) {
+  absl::MutexLock lock(&mu_);
   for (const auto& [tenant, quota] : before) {
-    (void)quotas_->Set(tenant, quota);
+    if (quotas_->Of(tenant).limits() || !quotas_->Set(tenant, quota).ok()) continue;
     if (journals_.size() > 1) Keep(tenant, quota);  // one of them may be new
   }
 }

@@ -4,6 +4,7 @@
 #define FOLIO_SERVICES_MANAGER_KEPT_QUOTAS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,10 +18,13 @@ namespace folio::manager {
 // Thread-safe.
 class KeptQuotas {
  public:
-  // Borrows all. Without journals nothing is kept. Sets `before`, which the journals of the manager
-  // before this one have.
-  KeptQuotas(cache::TenantQuotas* quotas, std::vector<ManagerJournal*> journals,
-             const cache::QuotasByTenant& before = {});
+  // Borrows all. Without journals nothing is kept.
+  KeptQuotas(cache::TenantQuotas* quotas, std::vector<ManagerJournal*> journals)
+      : quotas_(quotas), journals_(std::move(journals)) {}
+
+  // Sets what the journals of the manager before this one have, except for tenants that have a
+  // quota already. So those of a file come first, and get their place among the most.
+  void Restore(const cache::QuotasByTenant& before);
 
   // The errors are those of TenantQuotas::Set. The journals have it when this returns.
   absl::Status SetByOperator(const std::string& tenant, const cache::Quota& quota);

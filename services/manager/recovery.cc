@@ -1,12 +1,15 @@
 #include "services/manager/recovery.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/base/random_bytes.h"
 #include "services/manager/journal/frames.h"
 #include "services/manager/journal_messages.h"
 #include "services/manager/named_pages.h"
@@ -58,12 +61,18 @@ class Reader {
   uint64_t unread_ids_ = 0;  // at least as many as entries that were not read have given
 };
 
-// What a header that cannot be read may say of the ids before it.
-constexpr uint64_t kIdsBeforeAHeader = uint64_t{1} << 40;
+// More than what a header that cannot be read may say of the ids before it. Two such headers, one
+// after another, bring the ids to different places.
+uint64_t IdsBeforeAHeader() {
+  const std::string bytes = RandomBytes(sizeof(uint32_t));
+  uint32_t random = 0;
+  std::memcpy(&random, bytes.data(), sizeof(random));
+  return (uint64_t{1} << 40) + (uint64_t{random} << 16);
+}
 
 void Reader::NoteUnreadable(std::string why) {
   damage_.push_back(std::move(why));
-  unread_ids_ += kIdsBeforeAHeader;
+  unread_ids_ += IdsBeforeAHeader();
 }
 
 absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::string& name) {
@@ -221,14 +230,14 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
     }
     if (read.ok()) continue;
     damage_.push_back(absl::StrCat(name, " at byte ", at, ": ", read.message()));
-    unread_ids_ += begun ? bytes.size() - at : kIdsBeforeAHeader;  // none is as short as a byte
+    unread_ids_ += begun ? bytes.size() - at : IdsBeforeAHeader();  // none is as short as a byte
     return absl::OkStatus();
   }
   const size_t unread = bytes.size() - frames.offset();
   if (frames.end() == FrameReader::End::kTorn) out_.torn_bytes += unread;
   if (frames.end() == FrameReader::End::kDamaged) {
     damage_.push_back(absl::StrCat(name, " at byte ", frames.offset(), ": wrong checksum"));
-    if (!begun) unread_ids_ += kIdsBeforeAHeader;
+    if (!begun) unread_ids_ += IdsBeforeAHeader();
   }
   unread_ids_ += unread;
   return absl::OkStatus();

@@ -80,7 +80,7 @@ absl::Status Server::OpenPools(const ServerOptions& options) {
   }
   ids_.SkipIfUnused(options.before_first_sequence);
   pools_ = std::make_unique<ServedPools>(std::move(pools), &event_log_);
-  kept_quotas_ = std::make_unique<KeptQuotas>(&quotas_, pools_->journals(), pools_->QuotasBefore());
+  kept_quotas_ = std::make_unique<KeptQuotas>(&quotas_, pools_->journals());
   access_quotas_ = std::make_unique<AccessQuotas>(options.access, kept_quotas_.get());
   kv_manager_ =
       std::make_unique<KvManagerService>(pools_.get(), options.budgets, options.clock, &gate_);
@@ -173,6 +173,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(options));
   if (absl::Status status = server->OpenPools(options); !status.ok()) return status;
   server->access_quotas_->Apply();
+  server->kept_quotas_->Restore(server->pools_->QuotasBefore());
   InheritedSockets none;
   InheritedSockets& inherited = options.inherited == nullptr ? none : *options.inherited;
   auto export_socket = ExportSocket::Start(options.export_socket, inherited, server->pools_.get());

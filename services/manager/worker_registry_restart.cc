@@ -41,7 +41,7 @@ void WarnOfSize(const folio::state::v1::JournalPool& saved, const RegistryOption
                 {"host_swap_bytes", FormatByteSize({wanted_swap})},
                 {"fix",
                  "end the manager, remove the files in its --state_dir and start it again; "
-                 "its sequences end with that"}});
+                 "its sequences and the quotas of operators end with that"}});
 }
 
 Event RestartEvent(const cache::Restored& restored, size_t workers) {

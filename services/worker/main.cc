@@ -161,11 +161,11 @@ int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worke
           folio::TerminationSignals& signals) {
   folio::worker::RequestQueue queue(flags.max_queue);
   Serving serving(flags.serving, &model, &queue, group);
-  const folio::worker::ModelLimits limits = {
-      .tokenizer = &model.tokenizer(),
-      .vocab = model.config().vocab,
-      .context = model.config().context,
-      .special_tokens_in_chat = flags.special_tokens_in_chat};
+  const folio::worker::ModelLimits limits = {.tokenizer = &model.tokenizer(),
+                                             .vocab = model.config().vocab,
+                                             .context = model.config().context,
+                                             .special_tokens_in_chat = flags.special_tokens_in_chat,
+                                             .fingerprint = model.layout().fingerprint()};
   const auto access_log = flags.access_log ? folio::worker::WriteAccessLine : nullptr;
   const auto tracer = folio::tracing::Tracer::Start(flags.traces, "folio-worker");
   folio::worker::InferenceService service(limits, model.description(), &queue,

@@ -159,6 +159,6 @@ def test_no_request_fails(long_model, drain):
                 load.goes_on()
             replace_worker(node, serve, "third", "second")
             load.goes_on()
-        assert (load.replays > 0) == (drain == "0s"), load.replays
+        assert load.replays > 0 or drain != "0s"
         node.assert_all_free()
         node.assert_alive()

@@ -38,8 +38,8 @@ class SequenceTables {
   // Returns the lowest free slot, with empty tables. Ranks that make the same edits in the same
   // order therefore number their slots alike.
   SequenceSlot Acquire(ScoreKind score);
-  // Appends pages to each layer's table; pages[layer]. With `clear` other tenants' K and V may be in
-  // them, and the sequence's next step clears them first.
+  // Appends pages to each layer's table; pages[layer]. With `clear` other tenants' K and V may be
+  // in them, and the sequence's next step clears them first.
   void Extend(SequenceSlot slot, const LayerPageLists& pages, bool clear = false);
   // Makes a fresh slot's tables those of a sequence that another worker left; layers[layer]. K, V
   // and scores are in the pages. `clear` is for the pages that have no token yet.

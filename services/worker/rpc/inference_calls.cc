@@ -38,8 +38,10 @@ void PendingRequest::Cancel(CloseReason why) {
 
 GenerateCall::GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue,
                            SlowClients* slow_clients, WriteStarter* writes,
-                           const RequestRecorder& recorder, AccessEntry access)
+                           const RequestRecorder& recorder, AccessEntry access,
+                           const std::string& fingerprint)
     : deadline_(SteadyDeadline(context->raw_deadline())),
+      fingerprint_(fingerprint),
       recorder_(recorder),
       access_(std::move(access)),
       pending_(queue),
@@ -59,6 +61,7 @@ void GenerateCall::OnEvent(Event event) {
   recorder_.OnEvent(event);
   access_.OnEvent(event);
   v1::GenerateResponse message = ToProto(std::move(event));
+  if (message.has_started()) message.mutable_started()->set_model_fingerprint(fingerprint_);
   {
     absl::MutexLock lock(&mutex_);
     if (broken_) return;

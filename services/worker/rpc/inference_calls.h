@@ -66,9 +66,10 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
                            public ResultSink,
                            private WritingCall {
  public:
-  // Borrows context, queue, slow clients and write starter.
+  // Borrows context, queue, slow clients, write starter and the model's fingerprint.
   GenerateCall(grpc::CallbackServerContext* context, RequestQueue* queue, SlowClients* slow_clients,
-               WriteStarter* writes, const RequestRecorder& recorder, AccessEntry access);
+               WriteStarter* writes, const RequestRecorder& recorder, AccessEntry access,
+               const std::string& fingerprint);
 
   // Tells `note` how the call ends if it does not end well. Before Begin.
   void OnRefusal(RefusalNote note) { refused_ = std::move(note); }
@@ -91,6 +92,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<folio::v1::GenerateRe
   void WatchClient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SteadyTime deadline_;
+  const std::string& fingerprint_;  // of the model
   // Both are used by the step loop, or before it has the request, and `access_` after gRPC's end.
   RequestRecorder recorder_;
   AccessEntry access_;

@@ -181,7 +181,7 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
        .resumed_tokens = static_cast<uint32_t>(request->resume().received_tokens_size() +
                                                request->replay().received_tokens_size())});
   auto* call = new GenerateCall(context, queue_, &slow_clients_, &write_starter_, recorder,
-                                std::move(access));
+                                std::move(access), limits_.fingerprint);
   BeginLater(call, context, request, &CheckGenerate, std::move(caller));
   return call;
 }

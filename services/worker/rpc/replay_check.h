@@ -9,9 +9,10 @@
 
 namespace folio::worker {
 
-// Fills in `replayed` of a request that is otherwise checked. INVALID_ARGUMENT if the tokens cannot
-// be the first ones of its answer, or if the seed of the first time is missing. A message without
-// such tokens is OK. Thread-safe.
+// Fills in `replayed` of a request that is otherwise checked. FAILED_PRECONDITION if the answer was
+// begun with another model. INVALID_ARGUMENT if the tokens cannot be the first ones of it, or if
+// the seed of the first time is missing. RESOURCE_EXHAUSTED if their format takes longer than the
+// step loop allows. A message without such tokens is OK. Thread-safe.
 absl::Status CheckReplay(const folio::v1::GenerateRequest& request, const ModelLimits& limits,
                          SequenceRequest* checked);
 

@@ -26,6 +26,7 @@ struct ModelLimits {
   // Whether special tokens that are written in the messages of a chat are recognised. Otherwise
   // they are ordinary text, and no message can forge a turn.
   bool special_tokens_in_chat = false;
+  std::string fingerprint = {};  // see ModelLayout
 };
 
 inline constexpr int kMaxChatMessages = 1024;

@@ -10,7 +10,7 @@ import grpc
 from folio.errors import Cancelled, FolioError, from_rpc, make_error
 from folio.messages import read
 from folio.results import Chunk, Completion, Eviction, Finished, Started
-from folio.server import Deadline, Retries, Server, Workers, is_gone, is_loss, never_connected
+from folio.server import Deadline, Retries, Server, Workers, is_gone, is_loss, is_unavailable, never_connected
 from folio.v1 import inference_pb2
 
 # Seconds between two attempts to resume, and at first and at most between two attempts to begin.
@@ -35,7 +35,8 @@ class Progress:
     _error: FolioError | None = None
 
     def __init__(self, workers: Workers, request: Any, timeout: float | None) -> None:
-        self._workers, self._at, self._request, self._first_request = workers, 0, request, request
+        self._workers, self._at, self._request = workers, 0, request
+        self._first_request = request if workers.replay else None
         self._server: Server = workers.servers[0]
         # The error that lost the worker, until something new comes, and until when another one is looked for.
         self._lost: grpc.RpcError | None = None
@@ -126,7 +127,9 @@ class Progress:
         that is gone again."""
         if self.started is None or not self.started.resume_token:
             return None
-        if self._replaying or (self._lost is not None and is_gone(error) and self._may_replay()):
+        # A worker cuts a client that does not read with CANCELLED, and what it closed is not computed for that client again.
+        died = self._lost is not None and is_unavailable(self._lost)
+        if self._replaying or (died and is_gone(error) and self._may_replay()):
             return self._pause_to_replay(error)
         if not self._may_ask(error, RESUME_PAUSE):
             return None
@@ -140,7 +143,7 @@ class Progress:
         return RESUME_PAUSE
 
     def _may_replay(self) -> bool:
-        return self._workers.replay and self._replays < MAX_REPLAYS
+        return self._first_request is not None and self._replays < MAX_REPLAYS
 
     def _pause_to_replay(self, error: grpc.RpcError) -> float | None:
         """As `_pause_after`. The next attempt sends the first request again, with the tokens that have come. It goes to the
@@ -159,12 +162,15 @@ class Progress:
         assert self.started is not None
         self._request.sampling.seed = self.started.seed
         self._request.replay.received_tokens.extend(self._received())
+        self._request.replay.model_fingerprint = self.started.model_fingerprint
         pause, self._next_pause = self._next_pause, min(2 * self._next_pause, LONGEST_PAUSE)
         return pause
 
     def _may_ask(self, error: grpc.RpcError, pause: float) -> bool:
         """Whether there is time to ask another worker after this error and a pause."""
-        if not is_loss(error):
+        # A replay that meets another model looks for a worker of its own.
+        other_model = self._replaying and error.code() is grpc.StatusCode.FAILED_PRECONDITION
+        if not is_loss(error) and not other_model:
             return False
         if self._lost is None:
             self._lost, self._until = error, Deadline(self._workers.resume)

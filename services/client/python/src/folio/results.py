@@ -113,6 +113,8 @@ class Started:
     """A client that has this and `sequence_id` may continue the sequence when its worker is lost."""
     replayed_tokens: int = 0
     """The tokens that were computed again, of an answer whose sequence was gone."""
+    model_fingerprint: str = ""
+    """Tells models apart, by their configuration and weights."""
 
 
 @of("Usage")
