@@ -36,6 +36,9 @@ constexpr std::array<Setting, 10> kSettings = {{{"worker", &NamedContext::worker
                                                 {"token", &NamedContext::token},
                                                 {"token_file", &NamedContext::token_file}}};
 
+// Contexts need three levels. Code that walks a value may call itself for each.
+constexpr int kMostLevels = 16;
+
 absl::Status Wrong(const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat("the configuration ", ContextFile::Path(), " is wrong: ", what));
@@ -107,7 +110,15 @@ absl::StatusOr<ContextFile> ContextFile::Read() {
   if (!file || !(text << file.rdbuf())) {
     return absl::PermissionDeniedError(absl::StrCat("the configuration ", path, " cannot be read"));
   }
-  const Json json = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  bool deep = false;
+  const auto watch = [&deep](int level, Json::parse_event_t event, Json&) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    deep |= opens && level >= kMostLevels;
+    return !deep;  // so that no value is kept from there on
+  };
+  const Json json = Json::parse(text.str(), watch, /*allow_exceptions=*/false);
+  if (deep) return Wrong(absl::StrCat("it is nested deeper than ", kMostLevels, " levels"));
   if (json.is_discarded() || !json.is_object()) return Wrong("it is not an object in JSON");
   for (const auto& [key, value] : json.items()) {
     if (key == "current" && value.is_string()) {

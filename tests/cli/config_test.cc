@@ -153,5 +153,16 @@ TEST_F(Config, WrongUse) {
   EXPECT_EQ(Folioctl({"config", "pools"}).code, 2);
 }
 
+TEST_F(Config, AFileThatIsNestedTooDeeplyIsRefused) {
+  ASSERT_EQ(Folioctl({"config", "set-context", "a", "--manager", "unix:/a"}).code, 0);
+  for (const size_t levels : {16U, 17U, 200'000U}) {
+    std::ofstream(path_) << R"({"contexts": )" << std::string(levels - 1, '[')
+                         << std::string(levels - 1, ']') << "}";
+    const std::string error = Folioctl({"pools"}).err;
+    EXPECT_EQ(error.find("nested deeper than 16 levels") != std::string::npos, levels > 16)
+        << levels << ": " << error;
+  }
+}
+
 }  // namespace
 }  // namespace folio::cli
