@@ -39,8 +39,6 @@ class Reader {
   absl::Status ReadChange(const state::JournalChange& message);
   absl::Status ReadQuota(const state::JournalQuota& message);
   void ReadWhole();
-  void MoveQuarantines();
-  void DropUnfinishedQuarantines();
 
   const absl::string_view machine_boot_;
   Recovered out_;
@@ -94,7 +92,7 @@ absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::s
   sequences_here_.clear();
   workers_here_.clear();
   quotas_here_.clear();
-  MoveQuarantines();
+  MoveQuarantines(std::exchange(quarantines_, {}), &out_.cache.quarantines);
   return absl::OkStatus();
 }
 
@@ -243,39 +241,9 @@ absl::Status Reader::ReadFile(const std::string& name, absl::string_view bytes) 
   return absl::OkStatus();
 }
 
-// A manager may have died after it wrote that a sequence's pages are in quarantine, and before it
-// wrote that the sequence has them no more. As the sequence's, they wait for the same worker.
-void Reader::DropUnfinishedQuarantines() {
-  for (cache::SavedQuarantine& one : out_.cache.quarantines) {
-    NamedPages named;
-    for (const auto& [id, sequence] : sequences_) {
-      if (sequence.request.worker != one.owner) continue;
-      for (const cache::BlockTable& table : sequence.layers) named.Add(table.pages());
-      named.Add(sequence.slots);
-    }
-    named.TakeFrom(one);
-  }
-}
-
-// Those of the file before. The next one names those that are left again, and may be cut off before
-// it has named all.
-void Reader::MoveQuarantines() {
-  NamedPages named;
-  for (const cache::SavedQuarantine& known : out_.cache.quarantines) {
-    named.Add(known.pages);
-    named.Add(known.slots);
-  }
-  for (cache::SavedQuarantine& one : std::exchange(quarantines_, {})) {
-    named.TakeFrom(one);
-    named.Add(one.pages);
-    named.Add(one.slots);
-    out_.cache.quarantines.push_back(std::move(one));
-  }
-}
-
 Recovered Reader::Take() {
-  MoveQuarantines();
-  DropUnfinishedQuarantines();
+  MoveQuarantines(std::exchange(quarantines_, {}), &out_.cache.quarantines);
+  DropUnfinishedQuarantines(sequences_, &out_.cache.quarantines);
   if (begun_ && !complete_) {
     damage_.emplace_back("a write had failed, and the journal ends before all was told again");
   }
