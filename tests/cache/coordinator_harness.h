@@ -77,8 +77,7 @@ class Harness {
     for (uint32_t head = 0; head < geometry.num_kv_heads; ++head) board[row + head] = score;
   }
 
-  // A next manager takes over from one that was killed. `workers` may still run, and the pages have
-  // their contents or lost them.
+  // A next manager takes over. `workers` may still run. The pages have their contents or lost them.
   Restored Restart(const std::vector<WorkerId>& workers, bool has_contents = true) {
     SavedCache saved = journal.Take(workers);
     saved.has_contents = has_contents;

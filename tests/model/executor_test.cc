@@ -4,7 +4,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/model/clear_script.h"
 #include "tests/model/executor_harness.h"
 #include "tests/model/swap_script.h"
 
@@ -73,11 +72,6 @@ TEST_P(ExecutorTest, SwappedPagesAreTheSame) {
     ExecutorHarness harness(GetParam());
     EXPECT_EQ(PlaySwap(harness.executor(), harness.pool(), harness.pool().view(), score), "");
   }
-}
-
-TEST_P(ExecutorTest, PagesOfOtherTenantsAreCleared) {
-  ExecutorHarness harness(GetParam());
-  EXPECT_EQ(PlayClearing(harness.executor(), harness.pool()), "");
 }
 
 TEST_P(ExecutorTest, TargetIsTakenInsteadOfASample) {

@@ -5,7 +5,7 @@ target_link_libraries(folio_executor_harness PUBLIC folio_model)
 folio_test(family_test family_test.cc LIBS folio_executor_harness folio_testing_model)
 folio_test(sampler_test logit_edits_test.cc sampler_test.cc LIBS folio_model)
 folio_test(rope_test rope_test.cc LIBS folio_model)
-folio_test(executor_test executor_test.cc executor_damage_test.cc LIBS folio_executor_harness)
+folio_test(executor_test executor_test.cc executor_clear_test.cc executor_damage_test.cc LIBS folio_executor_harness)
 folio_test(executor_score_test executor_score_test.cc executor_unrotated_test.cc LIBS folio_executor_harness)
 folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_harness)
 

@@ -116,44 +116,6 @@ TEST(CheckGenerate, RefusesWhatTextFormatCannotSay) {
               HasSubstr("input.chat.messages has 1025 entries"));
 }
 
-TEST(CheckGenerate, TakesTheTokensOfAReplay) {
-  const std::string tokens = absl::StrCat("replay { received_tokens: [", IdOf("a"), "] }");
-  for (const char* format : {"", "format { regex: 'a+' } "}) {
-    const auto request = CheckGenerate(
-        Parse<v1::GenerateRequest>(absl::StrCat(kText, kSeed, format, tokens)), TinyLimits());
-    ASSERT_TRUE(request.ok()) << request.status();
-    ASSERT_EQ(request->replayed.size(), 1U);
-    EXPECT_EQ(request->ForcedToken(0), request->replayed[0]);
-    EXPECT_EQ(request->ForcedToken(1), std::nullopt);
-    EXPECT_EQ(request->max_new_tokens, kDefaultMaxTokens);
-  }
-  // Before min_tokens have come a stop token ends nothing, and behind them it is the last one.
-  for (const char* more : {"min_tokens: 2 ", "min_tokens: 2 format { regex: 'b+' } "}) {
-    const std::string text =
-        absl::StrCat(kText, kSeed, more, "stop_token_ids: ", IdOf("b"),
-                     " replay { received_tokens: [", IdOf("b"), ", ", IdOf("b"), "] }");
-    const auto request = CheckGenerate(Parse<v1::GenerateRequest>(text), TinyLimits());
-    EXPECT_TRUE(request.ok()) << more << request.status();
-  }
-  // Nothing had come, so any seed will do.
-  EXPECT_TRUE(CheckGenerate(Parse<v1::GenerateRequest>(kText + "replay {}"), TinyLimits()).ok());
-}
-
-TEST(CheckGenerate, TakesNoTokensOfAnotherModel) {
-  ModelLimits limits = TinyLimits();
-  limits.fingerprint = "mine";
-  const auto check = [&](const char* model) {
-    return CheckGenerate(Parse<v1::GenerateRequest>(
-                             absl::StrCat(kText, kSeed, "replay { model_fingerprint: '", model,
-                                          "' received_tokens: [", IdOf("a"), "] }")),
-                         limits)
-        .status();
-  };
-  EXPECT_TRUE(check("mine").ok());
-  EXPECT_TRUE(check("").ok()) << "an old client does not know it";
-  EXPECT_TRUE(absl::IsFailedPrecondition(check("another"))) << check("another");
-}
-
 // Protocol buffers allow millions of ids, which are then counted and nothing else.
 TEST(CheckGenerate, CountsTokensFirst) {
   v1::GenerateRequest request;

@@ -93,8 +93,7 @@ class ManagerSession {
   template <typename Result>
   void OnFull(const Result& result);
   void OnUnparked(UnparkResult result);
-  // The protocol's prefill_ahead_tokens: a chunk in each step that may be under way, and one while
-  // the manager's answer travels.
+  // prefill_ahead_tokens: a chunk for each step under way, and one while the answer travels.
   TokenCount prefill_ahead() const;
   SequenceList::iterator FindTag(uint64_t tag);
   void OnClaimResult(ClaimResult result);
