@@ -75,15 +75,15 @@ class PagePool {
   // Free and not promised.
   PageCount available() const { return free() - reserved_; }
 
-  PageClearing& clearing() { return clearing_; }
-
   // INTERNAL unless every page is in exactly one state and the counts agree. O(pages).
   absl::Status CheckInvariants() const;
 
  private:
   friend class PageCensus;
+  friend class Parking;
   friend class PageReservation;
   friend class Restoration;
+  friend class Sequence;
   struct Entry {
     Generation generation;
     PageState state = PageState::kFree;

@@ -51,7 +51,7 @@ Attention Parking::Attend(WorkerId worker) {
       .others_wait = c.line_.waits(now),
       .progress = lease == c.leases_.all().end() ? std::nullopt : lease->second.progress};
   Attention attention = c.preemption_.Attend(worker, circumstances);
-  attention.clear_pages = c.pool_.clearing().needed();
+  attention.clear_pages = c.pool_.clearing_.needed();
   c.observer_.OnOrphansEnded(static_cast<uint32_t>(attention.ended.size()));
   return attention;
 }

@@ -51,7 +51,7 @@ LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
   }
   record_.quiet_tokens = PageNeeds(record_).QuietTokens();
   ResizeToPromise();
-  if (!granted.empty()) pool.clearing().OnPagesFor(record_.tenant);
+  if (!granted.empty()) pool.clearing_.OnPagesFor(record_.tenant);
   if (!granted.empty() && told_) Tell({.granted = granted});
   return granted;
 }

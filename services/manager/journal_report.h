@@ -15,7 +15,7 @@
 
 namespace folio::manager {
 
-// Of all journals of a manager together. Thread-safe.
+// All journals of a manager together. Thread-safe.
 class JournalMetrics : public prometheus::Collectable {
  public:
   // Borrows them. There is at least one.

@@ -53,14 +53,14 @@ absl::StatusOr<PoolExport> PoolExport::Create(const PageSource& source,
   return made;
 }
 
-std::map<std::string, uint64_t> PoolExport::taken() const {
+std::map<std::string, uint64_t> TakenBy(const PoolExport& memory) {
   std::map<std::string, uint64_t> taken;
-  for (size_t rank = 0; rank < places_.size(); ++rank) {
-    const PagePlace& place = places_[rank];
+  for (size_t rank = 0; rank < memory.places_.size(); ++rank) {
+    const PagePlace& place = memory.places_[rank];
     struct stat file = {};
     if (!place.device_uuid.empty()) {
       taken[place.device] += place.bytes;
-    } else if (!awaited_ && fstat(pools_[rank]->fd(), &file) == 0) {
+    } else if (!memory.awaited_ && fstat(memory.pools_[rank]->fd(), &file) == 0) {
       taken[place.device] += static_cast<uint64_t>(file.st_blocks) * kBlockBytes;
     }
   }

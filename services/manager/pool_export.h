@@ -48,9 +48,6 @@ class PoolExport {
   size_t swap_bytes() const { return swap_bytes_; }  // of all ranks
   size_t pool_bytes() const { return pool_bytes_; }  // the pages of all ranks
   size_t score_board_bytes() const { return board_.bytes(); }
-  // The bytes that the pages take now, by device. Memory of the host counts once it was written,
-  // and not if it was awaited, because it may come while this is asked.
-  std::map<std::string, uint64_t> taken() const;
   // The least of all ranks' page memory.
   HugePages huge_pages() const;
 
@@ -60,6 +57,7 @@ class PoolExport {
 
  private:
   friend class AwaitedMemory;
+  friend std::map<std::string, uint64_t> TakenBy(const PoolExport& memory);
   PoolExport() = default;
 
   std::vector<std::unique_ptr<PageMemory>> pools_;  // by rank; null until it was brought
@@ -70,6 +68,10 @@ class PoolExport {
   size_t pool_bytes_ = 0;
   size_t swap_bytes_ = 0;
 };
+
+// The bytes that the pages take now, by device. Memory of the host counts once it was written, and
+// not if it was awaited, because it may come while this is asked.
+std::map<std::string, uint64_t> TakenBy(const PoolExport& memory);
 
 }  // namespace folio::manager
 

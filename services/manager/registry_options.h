@@ -32,18 +32,18 @@ struct RegistryOptions {
   std::string export_socket;                    // where workers fetch descriptors
   const Clock* clock = nullptr;                 // borrowed
   EventMetrics* events = nullptr;               // borrowed; may be null
-  PoolEvents event_log;                         // with the name of the pool, if it has one
+  PoolEvents event_log = {};                    // with the name of the pool, if it has one
   RestartMetrics* restart = nullptr;            // borrowed; may be null
   const cache::TenantQuotas* quotas = nullptr;  // borrowed; may be null
   ManagerJournal* journal = nullptr;            // borrowed; may be null
   cache::IdSource* ids = nullptr;               // borrowed; may be null
   // Shared by the pools of a manager. Null: the registry has drains of its own.
-  std::shared_ptr<Drains> drains;
+  std::shared_ptr<Drains> drains = {};
   // Bytes that other pools have, by device, see PoolSize::beside. May be empty.
-  std::function<std::map<std::string, uint64_t>()> beside;
+  std::function<std::map<std::string, uint64_t>()> beside = {};
   // As the journal of the manager before this one has it. Borrowed by the constructor.
   Recovered* recovered = nullptr;
-  std::string boot_id;  // of this start of the manager
+  std::string boot_id = {};  // of this start of the manager
 };
 
 }  // namespace folio::manager

@@ -28,8 +28,8 @@ class RestartMetrics : public prometheus::Collectable {
 
   // The manager answers.
   void OnServing();
-  // The journal of a pool was read, which `pool` tells apart. What becomes of the sequences that
-  // have contents is told later.
+  // The journal of a pool was read, which `pool` tells apart. It is told later
+  // how the sequences that have contents fare.
   void OnRestored(const void* pool, const cache::Restored& restored);
   // The journal's pool cannot be continued.
   void OnLost(size_t sequences);

@@ -36,9 +36,9 @@ ABSL_FLAG(absl::Duration, orphan_grace, absl::Seconds(15),
           "moment when another worker may continue it; from 0 to 24h, such as 15s");
 ABSL_FLAG(
     std::string, clear_pages, "between_tenants",
-    "when workers overwrite pages with zeros before they use them. between_tenants: as soon as "
-    "sequences of a second tenant have used the pool, so that none can come upon the keys and "
-    "values of another; always; never");
+    "when workers overwrite pages with zeros before they use them: always, never, or "
+    "between_tenants. The last is as soon as sequences of a second tenant have used the pool, so "
+    "that none can come upon the keys and values of another");
 
 namespace folio::manager {
 

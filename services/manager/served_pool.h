@@ -53,9 +53,6 @@ class ServedPool {
   const PoolEvents& events() const { return events_; }
   WorkerRegistry& registry() { return registry_; }
   const WorkerRegistry& registry() const { return registry_; }
-  ManagerJournal* journal() const { return journal_.get(); }  // null without a state directory
-  // Those that operators of the managers before this one have set.
-  const cache::QuotasByTenant& quotas_before() const { return quotas_before_; }
   // A reply to a worker leaves after this, so that a worker knows no more than the next manager.
   void Flush();
   // Sequences that a manager waits for before it ends: those that run, or with a journal those that
@@ -63,6 +60,7 @@ class ServedPool {
   uint32_t SequencesToAwait() const;
 
  private:
+  friend class ServedPools;
   // `recovered` is null without a journal.
   ServedPool(PoolName name, RegistryOptions registry, std::unique_ptr<ManagerJournal> journal,
              Recovered* recovered);
@@ -70,9 +68,9 @@ class ServedPool {
 
   const PoolName name_;
   const PoolEvents events_;
-  const std::unique_ptr<ManagerJournal> journal_;
-  std::optional<JournalReport> journal_report_;  // with a journal
-  const cache::QuotasByTenant quotas_before_;
+  const std::unique_ptr<ManagerJournal> journal_;  // null without a state directory
+  std::optional<JournalReport> journal_report_;    // with a journal
+  const cache::QuotasByTenant quotas_before_;      // that operators had set
   WorkerRegistry registry_;
   std::optional<TurnWatch> watch_;
   SteadyNotification stop_;

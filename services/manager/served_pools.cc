@@ -35,7 +35,7 @@ std::map<std::string, uint64_t> ServedPools::Beside(const std::string& name) con
     if (served->name() == name) continue;
     const std::shared_ptr<const Pool> pool = served->registry().pool();
     if (pool == nullptr) continue;
-    for (const auto& [device, bytes] : pool->memory().taken()) taken[device] += bytes;
+    for (const auto& [device, bytes] : TakenBy(pool->memory())) taken[device] += bytes;
   }
   return taken;
 }
@@ -128,7 +128,7 @@ uint32_t ServedPools::SequencesToAwait() const {
 std::vector<ManagerJournal*> ServedPools::journals() const {
   std::vector<ManagerJournal*> journals;
   for (const auto& served : pools_) {
-    if (served->journal() != nullptr) journals.push_back(served->journal());
+    if (served->journal_ != nullptr) journals.push_back(served->journal_.get());
   }
   return journals;
 }
@@ -136,7 +136,7 @@ std::vector<ManagerJournal*> ServedPools::journals() const {
 cache::QuotasByTenant ServedPools::QuotasBefore() const {
   cache::QuotasByTenant quotas;
   for (const auto& served : pools_) {
-    for (const auto& [tenant, quota] : served->quotas_before()) quotas[tenant] = quota;
+    for (const auto& [tenant, quota] : served->quotas_before_) quotas[tenant] = quota;
   }
   return quotas;
 }

@@ -44,7 +44,7 @@ class ServedPools {
 
   // The pool of this name, or all for an empty one. NOT_FOUND lists the names.
   absl::StatusOr<std::vector<ServedPool*>> Named(const std::string& name) const;
-  // The bytes that all other pools take, as PoolExport::taken.
+  // The bytes that all other pools take, as TakenBy says.
   std::map<std::string, uint64_t> Beside(const std::string& name) const;
 
   // As the functions of WorkerRegistry. With several pools a worker must name one.
@@ -78,12 +78,12 @@ class ServedPools {
   uint32_t RunningSequences() const;
   uint32_t SequencesToAwait() const;
 
-  // Those of all pools, none without a state directory.
-  std::vector<ManagerJournal*> journals() const;
-  // What the journals of the managers before this one say, which is the same in each.
-  cache::QuotasByTenant QuotasBefore() const;
-
  private:
+  friend class Server;
+  // One for each pool, or an empty list without a state directory.
+  std::vector<ManagerJournal*> journals() const;
+  // The quotas that operators of the managers before this one set, of which each journal tells.
+  cache::QuotasByTenant QuotasBefore() const;
   // The pool that a worker asks for. NOT_FOUND and INVALID_ARGUMENT list the names.
   absl::StatusOr<ServedPool*> Joined(const v1::AttachRequest& request) const;
   std::string Names() const;

@@ -180,7 +180,6 @@ TEST_F(RestartTest, ARecordThatDoesNotFitTogetherIsComputedAgain) {
     ASSERT_TRUE(sequence.Commit(1).ok());
     SavedCache saved = harness_.journal.Take({worker_});
     damages[i](saved.sequences.at(0));
-    harness_.options.last_ids = Pool().last_ids;
     harness_.coordinator = std::make_unique<Coordinator>(harness_.options);
     const Restored restored = Restoration(*harness_.coordinator).Restore(std::move(saved));
     EXPECT_EQ(restored.again, 1U);

@@ -66,10 +66,10 @@ class BlockTables {
   // lower it, so that only what has changed since must be sent to the device.
   void SetMirrored(LayerIndex layer);
 
+ private:
+  friend class StepRows;
   // Appends the pages that are to be cleared before a step writes them to `pages`, once.
   void TakeUncleared(std::vector<uint32_t>& pages);
-
- private:
   bool keeps_positions() const { return score_ == ScoreKind::kUnrotatedDifference; }
 
   CacheGeometry geometry_;
