@@ -151,7 +151,10 @@ TEST_F(ServedPoolsTest, TokensAndIdsFindTheirPool) {
   EXPECT_EQ(pools_->FindWorker(WorkerName(embed.begun.worker))->home, embed.home);
   EXPECT_EQ(pools_->FindWorker("w9").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(pools_->RunningSequences(), 3U);
-  EXPECT_EQ(pools_->RedeemExportToken("unknown", {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(pools_->RedeemExportToken("unknown", {.pidfd = UniqueFd(), .connection = UniqueFd()})
+                .status()
+                .code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_F(ServedPoolsTest, WhatHappensInOnePoolLeavesTheOtherAlone) {
