@@ -83,7 +83,7 @@ def test_two_models_at_a_time(models):
         metrics = Metrics(node.manager)
         for name, pool in by_name(node).items():
             pages = [
-                metrics("folio:pool_pages", model_name=pool.layout.model, pool=name, state=state)
+                metrics("folio:pool_pages", pool=name, state=state)
                 for state in ("free", "held", "quarantined")
             ]
             assert sum(pages) == pool.total_pages

@@ -140,7 +140,7 @@ def test_the_access_file_counts_before_the_quotas_of_operators(tmp_path):
             node.start_manager()
             node.manager.says("folio-manager started")
             assert {one.tenant: one.quota.sequences for one in client.tenants()} == left
-            node.access.write_text(lines())
+            node.text = lines()  # for the next one
 
 
 def test_new_sizes_are_not_ignored_in_silence(tiny_model):
@@ -155,7 +155,7 @@ def test_new_sizes_are_not_ignored_in_silence(tiny_model):
         node.start_manager()
         node.manager.says("the pool's memory is back")
         (line,) = [line for line in node.manager.words().splitlines() if "the pool keeps the size that it had" in line]
-        assert "kept_pool_bytes=64MiB pool_bytes=96MiB kept_host_swap_bytes=0 host_swap_bytes=8MiB" in line
+        assert "kept_pool_bytes=64MiB pool_bytes=96MiB kept_host_swap_bytes=0B host_swap_bytes=8MiB" in line
         assert "remove the files in its --state_dir" in line and node.pool().pool_bytes <= 64 << 20
         # What the line says to do gives it the new size. The worker lives on.
         kill_and_forget(node)
