@@ -38,6 +38,8 @@ TEST(EventMessages, EveryFieldHasItsPlace) {
                        .policy = "full",
                        .code = absl::StatusCode::kPermissionDenied,
                        .text = "text",
+                       .workers = 16,
+                       .pool = "pool",
                        .number = 1,
                        .time_us = 2};
   v1::Event out;
