@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<ServedPool>> ServedPool::Open(PoolName name,
                                                              const std::string& state_dir,
                                                              const RegistryOptions& registry) {
   if (state_dir.empty()) {
-    return std::unique_ptr<ServedPool>(new ServedPool(std::move(name), registry, nullptr, nullptr));
+    return std::unique_ptr<ServedPool>(
+        new ServedPool(std::move(name), registry, nullptr, registry.recovered));
   }
   auto directory = StateDirectory::Open(state_dir);
   if (!directory.ok()) return directory.status();

@@ -32,8 +32,9 @@ struct PoolName {
 // Thread-safe, except for Start and End.
 class ServedPool {
  public:
-  // With a `state_dir` it continues from the journal there. `registry` names neither a journal nor
-  // what was recovered. The errors are those of StateDirectory::Open and Recover.
+  // With a `state_dir` it continues from the journal there, else from what `registry` says was
+  // recovered, if anything. `registry` names no journal. The errors are those of
+  // StateDirectory::Open and Recover.
   static absl::StatusOr<std::unique_ptr<ServedPool>> Open(PoolName name,
                                                           const std::string& state_dir,
                                                           const RegistryOptions& registry);

@@ -19,6 +19,7 @@
 
 #include "services/base/protocol.h"
 #include "services/manager/memory/host_memory.h"
+#include "services/manager/served_pools.h"
 #include "services/runtime/logging.h"
 #include "services/wire/layout.h"
 #include "tests/fuzz/parsers/byte_source.h"
@@ -93,9 +94,13 @@ class Manager {
     registry.export_socket = socket_;
     registry.clock = &clock_;
     registry.recovered = awaits ? &before_ : nullptr;
-    registry_.emplace(std::move(registry));
+    auto pool = manager::ServedPool::Open({}, "", registry);
+    if (!pool.ok()) Fail(pool.status().ToString());
+    std::vector<std::unique_ptr<manager::ServedPool>> pools;
+    pools.push_back(*std::move(pool));
+    pools_.emplace(std::move(pools), manager::PoolEvents());
     InheritedSockets none;
-    auto serving = manager::ExportSocket::Start(socket_, none, &*registry_);
+    auto serving = manager::ExportSocket::Start(socket_, none, &*pools_);
     if (!serving.ok()) Fail(serving.status().ToString());
     serving_ = *std::move(serving);
     v1::AttachRequest request;
@@ -108,7 +113,7 @@ class Manager {
       request.mutable_previous_session()->set_worker_id("w1");
       request.mutable_previous_session()->set_session_token("session");
     }
-    auto attached = registry_->Attach(request);
+    auto attached = pools_->Attach(request, "");
     if (!attached.ok()) Fail(attached.status().ToString());
     token_ = attached->export_token();
   }
@@ -122,7 +127,7 @@ class Manager {
   const manager::HostMemory pages_;
   const RealClock clock_;
   manager::Recovered before_;
-  std::optional<manager::WorkerRegistry> registry_;
+  std::optional<manager::ServedPools> pools_;
   std::unique_ptr<manager::ExportSocket> serving_;  // ends first
   std::string token_;
 };
