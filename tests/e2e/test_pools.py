@@ -159,7 +159,8 @@ def test_a_killed_worker_leaves_the_other_pool_alone(models):
         stubs = {pool: join(node, models, pool) for pool in MODELS}
         expected = whole(stubs["chat"], asking(3000)).tokens
         embed, chat = Stream(), Stream()
-        embed.follow(stubs["embed"].Generate(LONG, timeout=120), stop=lambda stream: len(stream.tokens) >= 5)
+        held = stubs["embed"].Generate(LONG, timeout=120)  # or the call ends with the object
+        embed.follow(held, stop=lambda stream: len(stream.tokens) >= 5)
         call = stubs["chat"].Generate(asking(3000), timeout=120)
         chat.follow(call, stop=lambda stream: len(stream.tokens) >= 5)
         kill(node, "embed")

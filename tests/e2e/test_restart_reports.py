@@ -160,5 +160,6 @@ def test_new_sizes_are_not_ignored_in_silence(tiny_model):
         # What the line says to do gives it the new size. The worker lives on.
         kill_and_forget(node)
         node.start_manager()
+        node.manager.says("folio-manager started")
         wait_until(lambda: node.pools() and node.pool().pool_bytes > 64 << 20, PATIENCE, "the pool has the new size")
         assert node.pool().total_swap_slots > 0

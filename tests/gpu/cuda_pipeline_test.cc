@@ -10,7 +10,6 @@
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
 #include "tests/gpu/dialogue.h"
-#include "tests/model/clear_script.h"
 #include "tests/model/swap_script.h"
 
 namespace folio::model::testing {
@@ -56,12 +55,43 @@ TEST(CudaExecutorTest, SwappedPagesAreTheSame) {
   }
 }
 
+// tests/model/clear_script.h has more cases for pages in memory of the host.
 TEST(CudaExecutorTest, PagesOfOtherTenantsAreCleared) {
+  constexpr uint32_t kPrompt = 5;
   const RandomModel model(GpuConfig(), 21);
-  for (const bool graphs : {false, true}) {
-    CudaHarness harness(model, Options(graphs));
+  for (const bool clear : {true, false}) {
+    CudaHarness harness(model, Options(true));
     ASSERT_TRUE(harness.made().ok());
-    EXPECT_EQ(PlayClearing(harness.executor(), harness.pool()), "");
+    const LayerPageLists pages = harness.pool().Take(2);
+    for (const PageList& layer : pages) {
+      for (const PageRef& page : layer) harness.Damage(page.page);
+    }
+    Executor& executor = harness.executor();
+    const SequenceSlot slot = executor.tables().Acquire(kernels::ScoreKind::kNone);
+    executor.tables().Extend(slot, pages, clear);
+    StepSegment prompt;
+    prompt.slot = slot;
+    prompt.prompt = true;
+    for (uint32_t at = 0; at < kPrompt; ++at) prompt.tokens.emplace_back(at + 3);
+    ASSERT_TRUE(executor.Collect(executor.Enqueue({{prompt}})).status.ok());
+    const std::vector<kernels::bf16> memory = harness.Pages();
+    const CacheGeometry& geometry = harness.board().geometry;
+    const size_t row = geometry.head_dim;
+    size_t cleared = 0, left = 0;
+    for (const PageList& layer : pages) {
+      for (uint32_t slot_of = kPrompt; slot_of < 2 * geometry.page_tokens; ++slot_of) {
+        const uint32_t page = layer[slot_of / geometry.page_tokens].page.value();
+        for (uint32_t head = 0; head < 2 * geometry.num_kv_heads; ++head) {
+          const size_t at =
+              ((size_t{page} * 2 * geometry.num_kv_heads + head) * geometry.page_tokens +
+               slot_of % geometry.page_tokens) *
+              row;
+          for (size_t i = at; i < at + row; ++i) ++(memory[i].bits == 0 ? cleared : left);
+        }
+      }
+    }
+    EXPECT_EQ(clear ? left : cleared, 0U);
+    EXPECT_GT(clear ? cleared : left, 0U);
   }
 }
 

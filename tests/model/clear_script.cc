@@ -53,7 +53,8 @@ class Clearing {
           const std::byte* at = page + (head * geometry_.page_tokens + token) * row;
           if (std::all_of(at, at + row, [&](std::byte one) { return one == value; })) continue;
           return absl::StrCat("layer ", layer, ", block ", block, ", head ", head, ", token ",
-                              token, " is not all ", static_cast<int>(value));
+                              token, " has ", static_cast<int>(*at), " and not ",
+                              static_cast<int>(value));
         }
       }
     }
