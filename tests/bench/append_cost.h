@@ -1,5 +1,5 @@
-// ScoringMicros and ClearingMicros time what is done for each token beside K and V themselves. That
-// is its scores, and the clearing of the pages that it is written to.
+// ScoringMicros times the scores that are written with each token, alone. ClearingMicros times the
+// clearing of the pages that a token is written to.
 #ifndef FOLIO_TESTS_BENCH_APPEND_COST_H_
 #define FOLIO_TESTS_BENCH_APPEND_COST_H_
 
