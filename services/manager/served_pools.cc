@@ -84,6 +84,7 @@ absl::StatusOr<ExportGrant> ServedPools::RedeemExportToken(absl::string_view tok
   absl::StatusOr<ExportGrant> grant;
   for (const auto& served : pools_) {
     // The peer stays as it is where the token is unknown.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     grant = served->registry().RedeemExportToken(token, std::move(peer));
     if (!absl::IsNotFound(grant.status())) break;
   }

@@ -143,7 +143,7 @@ TEST_F(ReplayTest, NotForEver) {
   EXPECT_EQ(other_.generate_requests().size(), 8U);
 }
 
-class Listener : public StreamListener {
+class ReplayListener : public StreamListener {
  public:
   void OnEvent(const folio::v1::GenerateResponse& event, SteadyTime) override {
     text += event.chunk().text();
@@ -160,7 +160,7 @@ class Listener : public StreamListener {
 };
 
 TEST_F(ReplayTest, StreamsDoTheSame) {
-  Listener good, old;
+  ReplayListener good, old;
   {
     auto streams = Streams::Connect({lost_.address(), other_.address()});
     ASSERT_TRUE(streams.ok());

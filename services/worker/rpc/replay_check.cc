@@ -46,7 +46,7 @@ absl::Status CheckForm(const std::vector<TokenId>& tokens, const SequenceRequest
   if (!state.ok()) return state.status();
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (EndsAnswer(tokens, i, request, limits)) return absl::OkStatus();
-    const absl::Status accepted = (*state)->Accept(tokens[i]);
+    absl::Status accepted = (*state)->Accept(tokens[i]);
     if (absl::IsInvalidArgument(accepted)) {
       return InvalidArgument(kField, "[", i, "] is ", tokens[i].value(),
                              ", which the format does not allow there");
