@@ -5,6 +5,7 @@ import time
 
 import folio
 import grpc
+from access import refusal
 from folio_chaos.bounds import REQUEST
 from folio_chaos.callers import HOSTILE, HOSTILE_REQUESTS, shows
 from folio_chaos.cases import WORDS, slow_request
@@ -83,16 +84,11 @@ class HostileTenant(Fault):
 
     def refused(self, what, code, call, words=""):
         """Notes an answer to a call that should have been refused with the code and words."""
-        try:
-            answer = call()
-            if hasattr(answer, "__next__"):
-                for _ in answer:
-                    pass
-        except grpc.RpcError as error:
-            if error.code() is not code or words not in error.details():
-                self.world.fail(f"{what} ended with {error.code()}: {error.details()}, not with {code}: {words}")
-        else:
+        got, details = refusal(call)
+        if got is grpc.StatusCode.OK:
             self.world.fail(f"{what} was answered")
+        elif got is not code or words not in details:
+            self.world.fail(f"{what} ended with {got}: {details}, not with {code}: {words}")
 
     def generate(self, metadata=None, **fields):
         request = inference_pb2.GenerateRequest(ignore_eos=True, **{"input": tokens([3, 4, 5]), "max_tokens": 2, **fields})
