@@ -5,6 +5,8 @@
 #include <sys/random.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "services/base/check.h"
@@ -16,6 +18,13 @@ inline std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
   FOLIO_CHECK(getrandom(bytes.data(), count, 0) == static_cast<ssize_t>(count));
   return bytes;
+}
+
+// The same as a number. Any thread.
+inline uint32_t RandomWord() {
+  uint32_t word = 0;
+  std::memcpy(&word, RandomBytes(sizeof(word)).data(), sizeof(word));
+  return word;
 }
 
 }  // namespace folio

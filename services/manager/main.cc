@@ -1,7 +1,6 @@
 // The program folio-manager owns the pages of a node's KV cache.
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,10 +35,7 @@ constexpr uint64_t kIdsOfAStart = 1'000'000;
 
 // Another one for each start, so that an id from before a manager's end names no other sequence.
 folio::SequenceId BeforeFirstSequence() {
-  const std::string bytes = folio::RandomBytes(sizeof(uint32_t));
-  uint32_t random = 0;
-  std::memcpy(&random, bytes.data(), sizeof(random));
-  return folio::SequenceId(random % kIdsOfAStart * kIdsOfAStart);
+  return folio::SequenceId(folio::RandomWord() % kIdsOfAStart * kIdsOfAStart);
 }
 
 constexpr absl::string_view kUsage =

@@ -1,7 +1,6 @@
 #include "services/manager/recovery.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
@@ -61,12 +60,7 @@ class Reader {
 
 // More than what a header that cannot be read may say of the ids before it. Two such headers, one
 // after another, bring the ids to different places.
-uint64_t IdsBeforeAHeader() {
-  const std::string bytes = RandomBytes(sizeof(uint32_t));
-  uint32_t random = 0;
-  std::memcpy(&random, bytes.data(), sizeof(random));
-  return (uint64_t{1} << 40) + (uint64_t{random} << 16);
-}
+uint64_t IdsBeforeAHeader() { return (uint64_t{1} << 40) + (uint64_t{RandomWord()} << 16); }
 
 void Reader::NoteUnreadable(std::string why) {
   damage_.push_back(std::move(why));
