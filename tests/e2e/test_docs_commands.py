@@ -218,8 +218,10 @@ def test_daemons_take_the_flags_that_the_page_shows(tmp_path, command):
         with Node(manager_flags=flags) as node:
             node.assert_alive()
     else:
-        with Node() as node:
-            node.start_worker(flags=flags)
+        pools = [flag.removeprefix("--pool=") for flag in flags if flag.startswith("--pool=")]
+        with Node(manager_flags=[f"--pools={name}:50%" for name in pools]) as node:
+            # The node's own address stands for the one of the page.
+            node.start_worker(flags=[flag for flag in flags if not flag.startswith("--listen=unix:")])
             node.assert_alive()
 
 
