@@ -1,4 +1,4 @@
-// Encode writes floats in the storage formats of services/model/source/dequantize.h, with the
+// Encode writes floats in the storage formats of services/model/source/block_formats.h, with the
 // plain rounding of each.
 #ifndef FOLIO_TESTS_TESTING_QUANTIZE_H_
 #define FOLIO_TESTS_TESTING_QUANTIZE_H_
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "services/model/source/dequantize.h"
+#include "services/model/source/block_formats.h"
 
 namespace folio::testing {
 

@@ -1,6 +1,5 @@
 #include "services/model/source/dequantize.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -9,29 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "services/base/check.h"
 
-static_assert(std::endian::native == std::endian::little, "model files are little-endian");
-
 namespace folio::model {
 namespace {
-
-template <typename T>
-T Load(const std::byte* in) {
-  T value;
-  std::memcpy(&value, in, sizeof value);
-  return value;
-}
-
-float LoadHalf(const std::byte* in) { return HalfToFloat(Load<uint16_t>(in)); }
-
-// The nibbles of one block, low ones first: out[i] = scale * (q - zero) + offset.
-void DequantizeNibbles(const std::byte* in, float scale, int zero, float offset, float* out) {
-  constexpr size_t kHalf = kQuantBlock / 2;
-  for (size_t i = 0; i < kHalf; ++i) {
-    const int pair = std::to_integer<int>(in[i]);
-    out[i] = scale * static_cast<float>((pair & 0xf) - zero) + offset;
-    out[i + kHalf] = scale * static_cast<float>((pair >> 4) - zero) + offset;
-  }
-}
 
 absl::Status NotFinite(const StoredTensor& tensor, size_t row, size_t column) {
   const std::string place = tensor.shape.size() == 1
@@ -49,100 +27,8 @@ bool IsFinite(kernels::bf16 value) { return (value.bits & 0x7f80u) != 0x7f80u; }
 
 }  // namespace
 
-size_t BlockValues(StorageType type) {
-  switch (type) {
-    case StorageType::kF32:
-    case StorageType::kF16:
-    case StorageType::kBF16:
-    case StorageType::kE4M3:
-      return 1;
-    case StorageType::kQ8_0:
-    case StorageType::kQ4_0:
-    case StorageType::kQ4_1:
-      return kQuantBlock;
-    case StorageType::kOther:
-      break;
-  }
-  FOLIO_CHECK(type != StorageType::kOther);
-  return 0;
-}
-
-size_t BlockBytes(StorageType type) {
-  switch (type) {
-    case StorageType::kF32:
-      return 4;
-    case StorageType::kF16:
-    case StorageType::kBF16:
-      return 2;
-    case StorageType::kE4M3:
-      return 1;
-    case StorageType::kQ8_0:
-      return 2 + kQuantBlock;
-    case StorageType::kQ4_0:
-      return 2 + kQuantBlock / 2;
-    case StorageType::kQ4_1:
-      return 4 + kQuantBlock / 2;
-    case StorageType::kOther:
-      break;
-  }
-  FOLIO_CHECK(type != StorageType::kOther);
-  return 0;
-}
-
 std::string ShapeText(absl::Span<const uint64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 0) {  // zero and subnormal: mantissa * 2^-24
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
-  }
-  const uint32_t wide = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
-}
-
-void DequantizeRow(StorageType type, const std::byte* in, size_t count, float* out) {
-  FOLIO_CHECK(type != StorageType::kOther && count % BlockValues(type) == 0);
-  switch (type) {
-    case StorageType::kF32:
-      std::memcpy(out, in, count * sizeof(float));
-      return;
-    case StorageType::kF16:
-      for (size_t i = 0; i < count; ++i) out[i] = LoadHalf(in + 2 * i);
-      return;
-    case StorageType::kBF16:
-      for (size_t i = 0; i < count; ++i) {
-        out[i] = std::bit_cast<float>(uint32_t{Load<uint16_t>(in + 2 * i)} << 16);
-      }
-      return;
-    case StorageType::kE4M3:
-      for (size_t i = 0; i < count; ++i) out[i] = Load<kernels::e4m3>(in + i).ToFloat();
-      return;
-    case StorageType::kQ8_0:
-      for (size_t b = 0; b < count / kQuantBlock; ++b, in += BlockBytes(type)) {
-        const float scale = LoadHalf(in);
-        for (size_t i = 0; i < kQuantBlock; ++i) {
-          *out++ = scale * static_cast<float>(std::to_integer<int8_t>(in[2 + i]));
-        }
-      }
-      return;
-    case StorageType::kQ4_0:
-      for (size_t b = 0; b < count / kQuantBlock; ++b, in += BlockBytes(type)) {
-        DequantizeNibbles(in + 2, LoadHalf(in), 8, 0, out + b * kQuantBlock);
-      }
-      return;
-    case StorageType::kQ4_1:
-      for (size_t b = 0; b < count / kQuantBlock; ++b, in += BlockBytes(type)) {
-        DequantizeNibbles(in + 4, LoadHalf(in), 0, LoadHalf(in + 2), out + b * kQuantBlock);
-      }
-      return;
-    case StorageType::kOther:
-      return;
-  }
 }
 
 StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count) {

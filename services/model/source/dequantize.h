@@ -1,12 +1,5 @@
-// DequantizeRow turns stored weights into floats. It knows the number formats of GGUF and
-// safetensors. Its functions are pure and may be called from any thread.
-//
-// Block formats (ggml): 32 values share a half-precision scale d, and in Q4_1 an offset m.
-//   Q8_0  d, 32 signed bytes q             value = d * q
-//   Q4_0  d, 16 bytes of two nibbles q     value = d * (q - 8)
-//   Q4_1  d, m, 16 bytes of two nibbles q  value = d * q + m
-// Low nibbles are values 0..15, high nibbles 16..31. Every product is exact in float32, so the
-// order of operations cannot change a result.
+// ReadBf16 and its siblings read a tensor of a file as the numbers that kernels take. Its functions
+// are pure and may be called from any thread.
 #ifndef FOLIO_SERVICES_MODEL_SOURCE_DEQUANTIZE_H_
 #define FOLIO_SERVICES_MODEL_SOURCE_DEQUANTIZE_H_
 
@@ -19,17 +12,9 @@
 #include "absl/types/span.h"
 #include "kernels/e4m3.h"
 #include "kernels/views.h"
+#include "services/model/source/block_formats.h"
 
 namespace folio::model {
-
-// kOther is a format that this code cannot read. A tensor that is not needed may have it.
-enum class StorageType { kF32, kF16, kBF16, kE4M3, kQ8_0, kQ4_0, kQ4_1, kOther };
-
-inline constexpr size_t kQuantBlock = 32;  // values in a block of the Q formats
-
-// Values per block (1 for plain floats) and bytes per block. Not for kOther.
-size_t BlockValues(StorageType type);
-size_t BlockBytes(StorageType type);
 
 // A row-major matrix in E4M3. A number is its code times the scale of its row.
 struct ScaledMatrix {
@@ -54,12 +39,6 @@ StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count);
 
 // "[300, 64]"
 std::string ShapeText(absl::Span<const uint64_t> shape);
-
-float HalfToFloat(uint16_t half);
-
-// `count` values, a multiple of BlockValues(type); `in` needs no alignment. Those of kE4M3 are
-// without their row's scale.
-void DequantizeRow(StorageType type, const std::byte* in, size_t count, float* out);
 
 // The row of the stored tensor that holds row `row` in Hugging Face's order, when each head's rows
 // were stored interleaved for rotary embedding: there (head, pair, half), here (head, half, pair).

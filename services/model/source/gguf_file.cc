@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "services/model/source/gguf_tensor_types.h"
 
 namespace folio::model {
 namespace {
@@ -18,32 +19,10 @@ constexpr uint32_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1u << 16;
 constexpr uint32_t kMaxDimensions = 4;
 
-struct TypeName {
-  uint32_t code;
-  absl::string_view name;
-  StorageType type;
-};
-
-// ggml's tensor types by their code in the file.
-constexpr std::array kTensorTypes = {
-    TypeName{0, "F32", StorageType::kF32},     TypeName{1, "F16", StorageType::kF16},
-    TypeName{2, "Q4_0", StorageType::kQ4_0},   TypeName{3, "Q4_1", StorageType::kQ4_1},
-    TypeName{6, "Q5_0", StorageType::kOther},  TypeName{7, "Q5_1", StorageType::kOther},
-    TypeName{8, "Q8_0", StorageType::kQ8_0},   TypeName{9, "Q8_1", StorageType::kOther},
-    TypeName{10, "Q2_K", StorageType::kOther}, TypeName{11, "Q3_K", StorageType::kOther},
-    TypeName{12, "Q4_K", StorageType::kOther}, TypeName{13, "Q5_K", StorageType::kOther},
-    TypeName{14, "Q6_K", StorageType::kOther}, TypeName{15, "Q8_K", StorageType::kOther},
-    TypeName{28, "F64", StorageType::kOther},  TypeName{30, "BF16", StorageType::kBF16},
-};
-
 void SetType(uint32_t code, StoredTensor& tensor) {
-  for (const TypeName& known : kTensorTypes) {
-    if (known.code != code) continue;
-    tensor.type = known.type;
-    tensor.type_name = std::string(known.name);
-    return;
-  }
-  tensor.type_name = absl::StrCat("type ", code);
+  const GgufTensorType* known = FindTensorType(code);
+  if (known != nullptr) tensor.type = known->type;
+  tensor.type_name = known != nullptr ? std::string(known->name) : absl::StrCat("type ", code);
 }
 
 // The bytes that the tensor takes, or nothing when its shape is impossible.
