@@ -60,6 +60,10 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithBiases) {
   ExpectWhatTheCpuSays(OfFamily("qwen2", GpuConfig()));
 }
 
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithHeadNorms) {
+  ExpectWhatTheCpuSays(OfFamily("qwen3", GpuConfig()));
+}
+
 // Both products that end in a residual are computed in parts where a chunk of a prompt has enough
 // rows.
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysInParts) {

@@ -146,6 +146,44 @@ TEST_P(GpuRowsTest, ABiasIsAddedToEachRow) {
   }
 }
 
+// Values, and what is between rows, stay.
+TEST_P(GpuRowsTest, HeadsOfQueriesAndKeysAreNormalised) {
+  const uint32_t rows = 3;
+  const float eps = 1e-5f;
+  for (const uint32_t head_dim : {2u, 7u, 64u, 80u, 128u, 256u}) {
+    const AttentionShape shape{7, 3, head_dim};
+    const uint32_t cols = (shape.heads + 2 * shape.kv_heads) * head_dim;
+    const uint32_t stride = cols + (head_dim % 4 == 0 ? 8 : 3);
+    std::vector<float> x = RandomFloats(random_, rows * stride, 3.0f);
+    std::fill_n(x.begin(), head_dim, 0.0f);
+    const std::vector<float> query = RandomFloats(random_, head_dim);
+    const std::vector<float> key = RandomFloats(random_, head_dim);
+    const OnDevice<float> values(x);
+    const OnDevice<float> of_query(query);
+    const OnDevice<float> of_key(key);
+    const absl::Status status =
+        NormHeads(nullptr, {values.data(), DataType::kFloat32, rows, cols, stride}, shape,
+                  {of_query.data(), of_key.data(), eps});
+    ASSERT_TRUE(status.ok()) << status;
+    const std::vector<float> got = values.Read();
+    for (uint32_t row = 0; row < rows; ++row) {
+      for (uint32_t head = 0; head < shape.heads + shape.kv_heads; ++head) {
+        float* at = x.data() + row * stride + head * head_dim;
+        double squares = 0;
+        for (uint32_t i = 0; i < head_dim; ++i) squares += double{at[i]} * at[i];
+        const double scale = 1 / std::sqrt(squares / head_dim + eps);
+        const std::vector<float>& weight = head < shape.heads ? query : key;
+        for (uint32_t i = 0; i < head_dim; ++i) {
+          at[i] = static_cast<float>(at[i] * scale * weight[i]);
+        }
+      }
+    }
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], x[i], std::fabs(x[i]) * 1e-5) << i << " with heads of " << head_dim;
+    }
+  }
+}
+
 TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
   const uint32_t rows = 4;
   for (const uint32_t cols : kCols) {
@@ -187,6 +225,8 @@ TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
   const Tensor floats = Dense(some.data(), DataType::kFloat32, 1, 8);
   EXPECT_EQ(SwiGlu(nullptr, floats, floats).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AddBias(nullptr, Dense(some.data(), type(), 1, 8), some.data()).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(NormHeads(nullptr, floats, {1, 1, 2}, {some.data(), some.data(), 1}).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(RoundingLoss(nullptr, floats, some.data(), 1, Dense(some.data(), type(), 1, 4),
                          Dense(some.data(), type(), 1, 8))

@@ -95,15 +95,25 @@ TEST_P(ForwardTest, MatchesNaiveWithBiases) {
   ExpectNaive(config);
 }
 
-// A row gets its bias wherever it is in a batch.
-TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBitsWithBiases) {
-  ExecutorHarness harness(GetParam(), OfFamily("qwen2"), 3);
-  const Tokens prompt = RandomTokens(150, 101, 3);
-  const Tokens fed = RandomTokens(5, 101, 4);
-  const Logprobs whole = harness.RunAlone(harness.Open(160), prompt, fed);
-  for (const uint32_t chunk : {1, 17, 149}) {
-    EXPECT_EQ(harness.RunAlone(harness.Open(160), prompt, fed, chunk), whole)
-        << "chunks of " << chunk;
+TEST_P(ForwardTest, MatchesNaiveWithHeadNorms) {
+  ExpectNaive(OfFamily("qwen3"));
+  ModelConfig config = OfFamily("qwen3");
+  config.norm_eps = 0.5f;
+  config.heads = config.kv_heads = 3;
+  ExpectNaive(config);
+}
+
+// A row gets its bias, and its heads their norms, wherever it is in a batch.
+TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBitsInEachFamily) {
+  for (const char* family : {"qwen2", "qwen3"}) {
+    ExecutorHarness harness(GetParam(), OfFamily(family), 3);
+    const Tokens prompt = RandomTokens(150, 101, 3);
+    const Tokens fed = RandomTokens(5, 101, 4);
+    const Logprobs whole = harness.RunAlone(harness.Open(160), prompt, fed);
+    for (const uint32_t chunk : {1, 17, 149}) {
+      EXPECT_EQ(harness.RunAlone(harness.Open(160), prompt, fed, chunk), whole)
+          << family << " in chunks of " << chunk;
+    }
   }
 }
 

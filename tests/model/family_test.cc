@@ -35,7 +35,7 @@ TEST(Families, AreToldApart) {
     EXPECT_EQ(FindFamily(family->name), family);
   }
   EXPECT_EQ(FindFamily("gpt"), nullptr);
-  EXPECT_EQ(KnownArchitectures(Format::kGguf), "llama, qwen2");
+  EXPECT_EQ(KnownArchitectures(Format::kGguf), "llama, qwen2, qwen3");
 }
 
 TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
@@ -55,11 +55,14 @@ TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
     for (const Role role : kQkvBiasRoles) {
       EXPECT_EQ(roles.contains(role), family->features.has(Feature::kQkvBias)) << family->name;
     }
+    for (const Role role : {Role::kQueryNorm, Role::kKeyNorm}) {
+      EXPECT_EQ(roles.contains(role), family->features.has(Feature::kHeadNorms)) << family->name;
+    }
   }
 }
 
 TEST(Families, CountParameters) {
-  for (const char* name : {"llama", "mistral", "qwen2"}) {
+  for (const char* name : {"llama", "mistral", "qwen2", "qwen3"}) {
     for (const bool tied : {true, false}) {
       const TinyModel model({.tied = tied, .family = name});
       uint64_t count = 0;
@@ -84,9 +87,8 @@ TEST(CheckFeatures, NamesWhatIsNotComputed) {
 }
 
 TEST(CheckFeatures, IsAskedBeforeWeightsAreLoaded) {
-  for (const Feature feature :
-       {Feature::kHeadNorms, Feature::kPostNorms, Feature::kGelu, Feature::kScaledEmbedding,
-        Feature::kLocalLayers, Feature::kPartialRotation}) {
+  for (const Feature feature : {Feature::kPostNorms, Feature::kGelu, Feature::kScaledEmbedding,
+                                Feature::kLocalLayers, Feature::kPartialRotation}) {
     ModelConfig config = testing::TinyConfig();
     config.features = {feature};
     const testing::RandomModel model(config, 1);

@@ -69,11 +69,26 @@ NaiveModel::NaiveModel(const ModelSource& source)
                        {},
                        {},
                        {},
+                       {},
+                       {},
                        {}});
-    if (!config_.features.has(Feature::kQkvBias)) continue;
-    layers_.back().q_bias = ReadVector(source, Role::kQueryBias, l);
-    layers_.back().k_bias = ReadVector(source, Role::kKeyBias, l);
-    layers_.back().v_bias = ReadVector(source, Role::kValueBias, l);
+    if (config_.features.has(Feature::kQkvBias)) {
+      layers_.back().q_bias = ReadVector(source, Role::kQueryBias, l);
+      layers_.back().k_bias = ReadVector(source, Role::kKeyBias, l);
+      layers_.back().v_bias = ReadVector(source, Role::kValueBias, l);
+    }
+    if (config_.features.has(Feature::kHeadNorms)) {
+      layers_.back().q_norm = ReadVector(source, Role::kQueryNorm, l);
+      layers_.back().k_norm = ReadVector(source, Role::kKeyNorm, l);
+    }
+  }
+}
+
+void NaiveModel::NormHeads(const Numbers& weight, Numbers& heads) const {
+  if (weight.empty()) return;
+  for (auto first = heads.begin(); first != heads.end(); first += config_.head_dim) {
+    const Numbers normed = Norm({first, first + config_.head_dim}, weight, config_.norm_eps);
+    std::copy(normed.begin(), normed.end(), first);
   }
 }
 
@@ -152,6 +167,8 @@ Numbers NaiveModel::Feed(uint32_t token) {
     Add(q, layer.q_bias);
     Add(k, layer.k_bias);
     Add(v, layer.v_bias);
+    NormHeads(layer.q_norm, q);
+    NormHeads(layer.k_norm, k);
     Rotate(q);
     Rotate(k);
     layer.cache.push_back({Stored(k), Stored(v), q});

@@ -34,12 +34,14 @@ class NaiveModel {
   struct Layer {
     Numbers attention_norm, ffn_norm, q, k, v, out, gate, up, down;
     Numbers q_bias, k_bias, v_bias;  // empty without biases
+    Numbers q_norm, k_norm;          // [head_dim], empty without norms of heads
     std::vector<Entry> cache;
   };
 
   // The shares of one query head among the first `seen` entries.
   Numbers Shares(const Layer& layer, const Numbers& q, size_t head, size_t seen) const;
   Numbers Attend(const Layer& layer, const Numbers& q) const;
+  void NormHeads(const Numbers& weight, Numbers& heads) const;
   void Rotate(Numbers& heads) const;
 
   ModelConfig config_;

@@ -66,7 +66,7 @@ RandomModel::RandomModel(ModelConfig config, uint64_t seed) : config_(std::move(
     const size_t cols = SizeOf(info.cols, config_);
     if (info.vector()) {
       // Norms are near one, biases near zero and large enough to be seen.
-      const bool norm = info.rows == Extent::kHidden;
+      const bool norm = info.rows == Extent::kHidden || info.rows == Extent::kHeadDim;
       std::uniform_real_distribution<float> uniform(norm ? 0.5f : -1.0f, norm ? 1.5f : 1.0f);
       std::vector<float>& values = vectors_[{role, layer}];
       for (size_t i = 0; i < rows; ++i) values.push_back(uniform(random));

@@ -25,7 +25,7 @@ std::vector<GgufDamage> ConfigDamage() {
       {"NoArchitecture", Erase("general.architecture"), kInvalidArgument,
        "general.architecture: missing"},
       {"OtherArchitecture", String("general.architecture", "gemma3"), kUnimplemented,
-       "general.architecture gemma3 is not supported (known are llama, qwen2)"},
+       "general.architecture gemma3 is not supported (known are llama, qwen2, qwen3)"},
       {"Split", Uint("split.count", 4), kUnimplemented, "split.count: 4 is not supported"},
       {"Experts", Uint("llama.expert_count", 8), kUnimplemented, "llama.expert_count: 8"},
       {"RopeType", String("llama.rope.scaling.type", "yarn"), kUnimplemented,

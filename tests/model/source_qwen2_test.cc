@@ -80,8 +80,8 @@ std::vector<GgufDamage> GgufDamages() {
               t.extents = {32, 1};
             }),
        kInvalidArgument, "blk.1.attn_k.bias: shape [1, 32], expected [32]"},
-      {"BiasOfAnUnknownType", Bias(key, [](auto& t) { t.type = 12; }), kUnimplemented,
-       "blk.1.attn_k.bias: type Q4_K is not supported"},
+      {"BiasOfAnUnknownType", Bias(key, [](auto& t) { t.type = 16; }), kUnimplemented,
+       "blk.1.attn_k.bias: type IQ2_XXS is not supported"},
       {"NanInBias", Bias(key, [](auto& t) { t.bytes.replace(4, 4, "\xff\xff\xff\x7f"); }),
        kDataLoss, "blk.1.attn_k.bias: a value is NaN"},
       {"BiasOfTheOutput",
@@ -119,7 +119,7 @@ std::vector<HfDamage> HfDamages() {
       config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
       config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
-             "Qwen2ForCausalLM, MistralForCausalLM)"),
+             "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM)"),
       InImage(
           "NoBias", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_proj.bias"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_proj.bias: missing"),

@@ -35,6 +35,10 @@ inline absl::Status ReadAll(const ModelSource& source,
     for (const Role role : kMatrixRoles) status.Update(matrix(role, layer));
     status.Update(vector(Role::kAttentionNorm, layer));
     status.Update(vector(Role::kFfnNorm, layer));
+    if (source.config().features.has(Feature::kHeadNorms)) {
+      status.Update(vector(Role::kQueryNorm, layer));
+      status.Update(vector(Role::kKeyNorm, layer));
+    }
     if (!source.config().features.has(Feature::kQkvBias)) continue;
     for (const Role role : kQkvBiasRoles) status.Update(vector(role, layer));
   }

@@ -88,6 +88,11 @@ INSTANTIATE_TEST_SUITE_P(Biases, TpExecutorTest,
                                            Case{"FourThatShareHeads", kThreads, 4, 6, 2, false,
                                                 "plain", "qwen2"}),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(HeadNorms, TpExecutorTest,
+                         ::testing::Values(Case{"Two", kThreads, 2, 6, 2, true, "plain", "qwen3"},
+                                           Case{"FourThatShareHeads", kThreads, 4, 6, 2, false,
+                                                "plain", "qwen3"}),
+                         [](const auto& info) { return info.param.name; });
 
 // A sequence whose pages are damaged on one rank ends alone, and the group continues.
 TEST(TpExecutorDamage, OneSequenceFailsAndTheGroupContinues) {

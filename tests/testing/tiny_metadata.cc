@@ -18,14 +18,21 @@ std::string GgufArchitecture(const std::string& family) {
 
 std::string HfArchitecture(const std::string& family) {
   if (family == "mistral") return "MistralForCausalLM";
-  return family == "qwen2" ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
+  if (family == "qwen2") return "Qwen2ForCausalLM";
+  return family == "qwen3" ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
 }
 
-void AddFamilyFields(const std::string& family, json& config) {
+void AddFamilyFields(const TinyOptions& options, json& config) {
+  const std::string& family = options.family;
   if (family == "qwen2") {
     config["use_sliding_window"] = false;
     config["sliding_window"] = 32;
     config["max_window_layers"] = 1;
+  } else if (family == "qwen3") {
+    config["attention_bias"] = false;
+    config["use_sliding_window"] = false;
+    config["sliding_window"] = nullptr;
+    config["max_window_layers"] = options.layers;
   } else if (family == "mistral") {
     config["sliding_window"] = nullptr;
   } else {
@@ -54,7 +61,7 @@ void SetTinyMetadata(const TinyOptions& options, GgufImage& image) {
   image.SetUint(key("rope.dimension_count"), options.head_dim);
   image.SetUint(key("vocab_size"), kTinyVocab);
   image.SetString("tokenizer.ggml.model", "gpt2");
-  image.SetString("tokenizer.ggml.pre", options.family == "qwen2" ? "qwen2" : "smollm");
+  image.SetString("tokenizer.ggml.pre", options.family.starts_with("qwen") ? "qwen2" : "smollm");
   image.SetStrings("tokenizer.ggml.tokens", TinyTokens());
   image.SetInts("tokenizer.ggml.token_type", TinyTokenTypes());
   image.SetStrings("tokenizer.ggml.merges", TinyMerges());
@@ -82,7 +89,7 @@ json TinyHfConfig(const TinyOptions& options) {
                  {"tie_word_embeddings", options.tied},
                  {"vocab_size", kTinyVocab},
                  {"eos_token_id", kTinyImEnd}};
-  AddFamilyFields(options.family, config);
+  AddFamilyFields(options, config);
   if (options.rope_scaling) {
     config["rope_scaling"] = {
         {"rope_type", "llama3"},

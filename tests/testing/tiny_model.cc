@@ -53,6 +53,8 @@ constexpr RoleNames kNames[] = {
     {Role::kQueryBias, "attn_q", "self_attn.q_proj", true},
     {Role::kKeyBias, "attn_k", "self_attn.k_proj", true},
     {Role::kValueBias, "attn_v", "self_attn.v_proj", true},
+    {Role::kQueryNorm, "attn_q_norm", "self_attn.q_norm"},
+    {Role::kKeyNorm, "attn_k_norm", "self_attn.k_norm"},
 };
 
 const RoleNames& NamesOf(Role role) {
@@ -140,10 +142,15 @@ TinyModel::TinyModel(const TinyOptions& options) : options_(options) {
     Add(Role::kGate, layer, {options.ffn, hidden}, state);
     Add(Role::kUp, layer, {options.ffn, hidden}, state);
     Add(Role::kDown, layer, {hidden, options.ffn}, state);
-    if (options.family != "qwen2") continue;
-    Add(Role::kQueryBias, layer, {queries}, state);
-    Add(Role::kKeyBias, layer, {keys}, state);
-    Add(Role::kValueBias, layer, {keys}, state);
+    if (options.family == "qwen2") {
+      Add(Role::kQueryBias, layer, {queries}, state);
+      Add(Role::kKeyBias, layer, {keys}, state);
+      Add(Role::kValueBias, layer, {keys}, state);
+    }
+    if (options.family == "qwen3") {
+      Add(Role::kQueryNorm, layer, {options.head_dim}, state);
+      Add(Role::kKeyNorm, layer, {options.head_dim}, state);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// TinyModel is a small seeded model of a family, llama or qwen2. A fixed generator draws the
+// TinyModel is a small seeded model of a family, such as llama. A fixed generator draws the
 // weights, which are bf16 numbers, so the F32, F16 and BF16 forms of both containers hold exactly
 // the same model. The Q forms are roundings of it. Equal options give equal bytes on every machine.
 #ifndef FOLIO_TESTS_TESTING_TINY_MODEL_H_

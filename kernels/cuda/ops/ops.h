@@ -45,6 +45,18 @@ absl::Status QuantizeRows(Stream stream, ConstTensor in, Tensor out);
 // Each row += bias. rows is [n, cols] float32, bias is [cols] float32.
 absl::Status AddBias(Stream stream, Tensor rows, const float* bias);
 
+// The weights of the norms of each head's query and key, float32 [head_dim] each.
+struct HeadNorms {
+  const float* query = nullptr;
+  const float* key = nullptr;
+  float eps = 0;
+};
+
+// Makes each head x of the queries and keys x / sqrt(mean(x^2) + eps) * weight, in place. qkv is
+// [rows, (heads + 2 kv_heads) * head_dim] float32, in which the values stay as they are.
+absl::Status NormHeads(Stream stream, Tensor qkv, const AttentionShape& shape,
+                       const HeadNorms& norms);
+
 // out = silu(gate) * up. gate_up is [rows, 2 n] with gate's columns first, float32 or out's type.
 // out is [rows, n] bf16 or fp16.
 absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/base/check.h"
+#include "services/model/cpu/row_passes.h"
 #include "services/model/executor/scoped_timer.h"
 
 namespace folio::model {
@@ -78,7 +79,8 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     ScopedTimer timer(times_.linear);
     ops_.Linear(threads_, split, normed_.View(rows), *w.qkv, qkv_.Floats(rows), false);
     if (layer == 0 && rounds()) AddRoundingLoss(split);
-    AddBias(w.qkv_bias, qkv_.Floats(rows));
+    AddBias(threads_, w.qkv_bias, qkv_.Floats(rows));
+    NormHeads(threads_, {w.query_norm, w.key_norm, eps}, shape_, qkv_.Floats(rows));
   }
   {
     ScopedTimer timer(times_.append_score);
@@ -163,20 +165,6 @@ void Transformer::AddRoundingLoss(const RowSplit& split) {
     }
   });
   ops_.Linear(threads_, split, loss_.View(rows), *w.qkv, qkv_.Floats(rows), true);
-}
-
-void Transformer::AddBias(const std::vector<float>& bias, const Matrix<float>& rows) {
-  constexpr uint32_t kRowBlock = 16;
-  if (bias.empty()) return;
-  FOLIO_CHECK(bias.size() == rows.cols);
-  const auto count = static_cast<uint32_t>(rows.rows);
-  threads_.ParallelFor(static_cast<int>((count + kRowBlock - 1) / kRowBlock), [&](int task, int) {
-    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
-    for (uint32_t r = first; r < std::min(count, first + kRowBlock); ++r) {
-      float* row = rows.row(r);
-      for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
-    }
-  });
 }
 
 absl::StatusOr<Matrix<const float>> Transformer::Logits(absl::Span<const uint32_t> rows) {

@@ -70,9 +70,6 @@ class Transformer {
   // without this the rounding would decide which of them are kept.
   void AddRoundingLoss(const kernels::RowSplit& split);
 
-  // Adds `bias` to each row; does nothing if it is empty.
-  void AddBias(const std::vector<float>& bias, const kernels::Matrix<float>& rows);
-
   std::shared_ptr<const ModelWeights> weights_;
   const kernels::cpu::CpuOps& ops_;
   kernels::ThreadPool& threads_;

@@ -12,7 +12,7 @@ using kernels::cpu::CpuOps;
 using kernels::cpu::PackedWeights;
 
 // The features that Transformer computes.
-constexpr Features kComputed = {Feature::kQkvBias};
+constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms};
 
 Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
   return {values.data(), values.size() / cols, cols, cols};
@@ -30,6 +30,10 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
   weights.ffn_norm = read.Vector(Role::kFfnNorm);
   weights.qkv = ops.Pack(View(read.Matrices(kQkvRoles), c.hidden));
   if (c.features.has(Feature::kQkvBias)) weights.qkv_bias = read.Vectors(kQkvBiasRoles);
+  if (c.features.has(Feature::kHeadNorms)) {
+    weights.query_norm = read.Vector(Role::kQueryNorm);
+    weights.key_norm = read.Vector(Role::kKeyNorm);
+  }
   weights.out = pack(Role::kAttentionOut);
   {
     const std::vector<bf16> gate = read.Matrix(Role::kGate);
@@ -61,8 +65,10 @@ size_t ModelWeights::bytes() const {
   size_t sum = embedding.size() * sizeof(bf16) + final_norm.size() * sizeof(float);
   if (output != nullptr) sum += output->bytes();
   for (const LayerWeights& layer : layers) {
-    sum += (layer.attention_norm.size() + layer.ffn_norm.size() + layer.qkv_bias.size()) *
-           sizeof(float);
+    for (const auto* vector : {&layer.attention_norm, &layer.ffn_norm, &layer.qkv_bias,
+                               &layer.query_norm, &layer.key_norm}) {
+      sum += vector->size() * sizeof(float);
+    }
     for (const auto* part : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
       sum += (*part)->bytes();
     }

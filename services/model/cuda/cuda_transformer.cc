@@ -150,6 +150,7 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
   const bool at_once = AppendsAtOnce(layer, step);
   return cuda::RunAll({
       [&] { return products_->Qkv(layer, hidden, qkv); },
+      [&] { return NormHeads(weights_.layers[layer], qkv); },
       [&] {
         if (at_once) return AppendAndAttend(step.parts.front().layers[layer], {qkv, rope_, slots});
         return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, slots, pool_, q_.Rows(step.rows));
@@ -159,6 +160,12 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
       [&] { return products_->AddAttended(layer, attended_.Rows(step.rows), hidden); },
       [&] { return products_->AddFeedForward(layer, hidden); },
   });
+}
+
+absl::Status CudaTransformer::NormHeads(const DeviceLayerWeights& weights, const Tensor& qkv) {
+  if (weights.query_norm == nullptr) return absl::OkStatus();
+  return cuda::NormHeads(stream_, qkv, shape_,
+                         {weights.query_norm, weights.key_norm, config().norm_eps});
 }
 
 // Windows read the rotated queries, which are then stored nowhere.

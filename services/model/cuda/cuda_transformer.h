@@ -91,6 +91,8 @@ class CudaTransformer {
 
   absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
                         const Plans& plans);
+  // Does nothing for a model without such norms.
+  absl::Status NormHeads(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& qkv);
   // Whether one kernel rotates and stores a layer's tokens and attends, which is so if all rows
   // decode.
   bool AppendsAtOnce(uint32_t layer, const StepInputs& step) const;

@@ -26,7 +26,7 @@ using kernels::cuda::OwnedStream;
 using kernels::cuda::PinnedBuffer;
 
 // The features that CudaTransformer computes.
-constexpr Features kComputed = {Feature::kQkvBias};
+constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms};
 
 // The pair that one product computes, in the order of its rows.
 constexpr Role kGateUpRoles[] = {Role::kGate, Role::kUp};
@@ -90,6 +90,10 @@ size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
     layer.attention_norm = places.Vector(Role::kAttentionNorm);
     layer.qkv = places.Matrices(kQkvRoles, &layer == &weights.layers.front() ? first_qkv : type);
     if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
+    if (c.features.has(Feature::kHeadNorms)) {
+      layer.query_norm = places.Vector(Role::kQueryNorm);
+      layer.key_norm = places.Vector(Role::kKeyNorm);
+    }
     layer.out = places.Matrix(Role::kAttentionOut, type);
     layer.ffn_norm = places.Vector(Role::kFfnNorm);
     layer.gate_up = places.Matrices(kGateUpRoles, type);
@@ -237,6 +241,10 @@ absl::Status LoadLayer(const DeviceLayerWeights& layer, Loader load) {
   load.Vector(Role::kFfnNorm, layer.ffn_norm);
   load.Matrices(kQkvRoles, layer.qkv);
   if (layer.qkv_bias != nullptr) load.Vectors(kQkvBiasRoles, layer.qkv_bias);
+  if (layer.query_norm != nullptr) {
+    load.Vector(Role::kQueryNorm, layer.query_norm);
+    load.Vector(Role::kKeyNorm, layer.key_norm);
+  }
   load.Matrix(Role::kAttentionOut, layer.out);
   load.Matrices(kGateUpRoles, layer.gate_up);
   load.Matrix(Role::kDown, layer.down);

@@ -23,10 +23,12 @@ struct DeviceLayerWeights {
   const float* attention_norm = nullptr;  // [hidden]
   kernels::cuda::ConstTensor qkv;         // [(heads + 2 kv_heads) * head_dim, hidden]
   const float* qkv_bias = nullptr;        // one for each row of qkv, or null
-  kernels::cuda::ConstTensor out;         // [hidden, heads * head_dim]
-  const float* ffn_norm = nullptr;        // [hidden]
-  kernels::cuda::ConstTensor gate_up;     // [2 ffn, hidden], the gate first
-  kernels::cuda::ConstTensor down;        // [hidden, ffn]
+  const float* query_norm = nullptr;      // [head_dim], or null, and so is key_norm
+  const float* key_norm = nullptr;
+  kernels::cuda::ConstTensor out;      // [hidden, heads * head_dim]
+  const float* ffn_norm = nullptr;     // [hidden]
+  kernels::cuda::ConstTensor gate_up;  // [2 ffn, hidden], the gate first
+  kernels::cuda::ConstTensor down;     // [hidden, ffn]
 };
 
 // Immutable once loaded. The memory it is made from outlives it.

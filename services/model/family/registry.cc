@@ -6,10 +6,11 @@ namespace folio::model {
 extern const Family kLlama;
 extern const Family kMistral;
 extern const Family kQwen2;
+extern const Family kQwen3;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral, &kQwen3};
 
 }  // namespace
 

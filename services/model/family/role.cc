@@ -26,6 +26,8 @@ constexpr RoleInfo kInfos[] = {
     {Role::kQueryBias, "the query bias", true, kQueries, kOne, true},
     {Role::kKeyBias, "the key bias", true, kKeys, kOne, true},
     {Role::kValueBias, "the value bias", true, kKeys, kOne, false},
+    {Role::kQueryNorm, "the query norm", true, kHeadDim, kOne, true},
+    {Role::kKeyNorm, "the key norm", true, kHeadDim, kOne, true},
 };
 
 constexpr bool InOrder() {
@@ -54,6 +56,8 @@ uint32_t SizeOf(Extent extent, const ModelConfig& config) {
       return config.kv_heads * config.head_dim;
     case kFfn:
       return config.ffn;
+    case kHeadDim:
+      return config.head_dim;
   }
   FOLIO_CHECK(false);
   return 0;

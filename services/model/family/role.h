@@ -27,8 +27,10 @@ enum class Role : uint8_t {
   kQueryBias,
   kKeyBias,
   kValueBias,
+  kQueryNorm,  // of each head, and so is kKeyNorm
+  kKeyNorm,
 };
-inline constexpr size_t kRoles = static_cast<size_t>(Role::kValueBias) + 1;
+inline constexpr size_t kRoles = static_cast<size_t>(Role::kKeyNorm) + 1;
 
 // An Extent is what a tensor's dimension counts. Tensor parallelism follows from it: heads, the
 // feed-forward network and the rows of the output matrix are cut, all else is on every rank.
@@ -40,6 +42,7 @@ enum class Extent : uint8_t {
   kQueries,  // heads * head_dim, cut by heads
   kKeys,     // kv_heads * head_dim, cut by KV heads
   kFfn,      // cut
+  kHeadDim,  // whole on every rank
 };
 
 // How many there are in `config`; a rank's own configuration gives the rank's part.

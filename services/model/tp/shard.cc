@@ -63,6 +63,7 @@ Range PartOf(Extent extent, const ModelConfig& config, const Shard& shard) {
     case Extent::kOne:
     case Extent::kHidden:
     case Extent::kVocab:
+    case Extent::kHeadDim:
       break;
   }
   return {0, SizeOf(extent, config)};

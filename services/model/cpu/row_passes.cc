@@ -1,0 +1,66 @@
+#include "services/model/cpu/row_passes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/functional/function_ref.h"
+#include "services/base/check.h"
+
+namespace folio::model {
+namespace {
+
+void ForEachRow(kernels::ThreadPool& threads, const kernels::Matrix<float>& rows,
+                absl::FunctionRef<void(float* row)> pass) {
+  constexpr uint32_t kRowBlock = 16;
+  const auto count = static_cast<uint32_t>(rows.rows);
+  threads.ParallelFor(static_cast<int>((count + kRowBlock - 1) / kRowBlock), [&](int task, int) {
+    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
+    for (uint32_t r = first; r < std::min(count, first + kRowBlock); ++r) pass(rows.row(r));
+  });
+}
+
+// Sums in lanes that compilers turn into vectors, in an order that no instruction set changes.
+float SumOfSquares(const float* x, size_t size) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> lanes = {};
+  size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
+  }
+  for (; i < size; ++i) lanes[i % kLanes] += x[i] * x[i];
+  float sum = 0;
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+void NormHead(absl::Span<const float> weight, float eps, float* x) {
+  const size_t size = weight.size();
+  const float scale = 1 / std::sqrt(SumOfSquares(x, size) / static_cast<float>(size) + eps);
+  for (size_t i = 0; i < size; ++i) x[i] *= scale * weight[i];
+}
+
+}  // namespace
+
+void AddBias(kernels::ThreadPool& threads, absl::Span<const float> bias,
+             const kernels::Matrix<float>& rows) {
+  if (bias.empty()) return;
+  FOLIO_CHECK(bias.size() == rows.cols);
+  ForEachRow(threads, rows, [&](float* row) {
+    for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
+  });
+}
+
+void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
+               const kernels::AttentionShape& shape, const kernels::Matrix<float>& rows) {
+  if (norms.query.empty()) return;
+  FOLIO_CHECK(norms.query.size() == shape.head_dim && norms.key.size() == shape.head_dim &&
+              rows.cols == size_t{shape.heads + 2 * shape.kv_heads} * shape.head_dim);
+  ForEachRow(threads, rows, [&](float* head) {
+    for (uint32_t i = 0; i < shape.heads + shape.kv_heads; ++i, head += shape.head_dim) {
+      NormHead(i < shape.heads ? norms.query : norms.key, norms.eps, head);
+    }
+  });
+}
+
+}  // namespace folio::model

@@ -1,0 +1,30 @@
+// These passes change rows of queries, keys and values in place, between the products and the
+// rotation. Each row's result depends on that row alone. They return when they are done.
+#ifndef FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
+#define FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
+
+#include "absl/types/span.h"
+#include "kernels/threads/thread_pool.h"
+#include "kernels/views.h"
+
+namespace folio::model {
+
+// Adds `bias`, [cols], to each of the rows, [rows, cols]. Nothing is added if it is empty.
+void AddBias(kernels::ThreadPool& threads, absl::Span<const float> bias,
+             const kernels::Matrix<float>& rows);
+
+// The weights of the norms of each head's query and key, [head_dim] each. Both are empty where the
+// model has none.
+struct HeadNorms {
+  absl::Span<const float> query, key;
+  float eps = 0;
+};
+
+// Makes each head x of the queries and keys x / sqrt(mean(x^2) + eps) * weight. Rows are
+// [heads + 2 kv_heads] x head_dim, in which the values stay as they are.
+void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
+               const kernels::AttentionShape& shape, const kernels::Matrix<float>& rows);
+
+}  // namespace folio::model
+
+#endif  // FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
