@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 import numpy as np
+from bf16 import to_bf16
 from gguf import GGUFReader
 from gguf.quants import dequantize
 
@@ -58,12 +59,6 @@ def to_half_split(weights, heads):
     """[heads, pairs, 2] rows (rotation of neighbours) to [heads, 2, pairs] (of halves)."""
     rows, columns = weights.shape
     return weights.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
-
-
-def to_bf16(values):
-    """Nearest, ties to even, as the bits of bf16."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
 
 
 def tensors(reader, fields):

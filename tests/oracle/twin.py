@@ -17,7 +17,8 @@ from gguf import GGUFReader
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "model"))
-from gguf_to_hf import metadata, tensors, to_bf16  # noqa: E402
+from bf16 import to_bf16  # noqa: E402
+from gguf_to_hf import metadata, tensors  # noqa: E402
 
 LAYERS, HEADS, KV_HEADS, DIM, HIDDEN, FFN = 30, 9, 3, 64, 576, 1536
 THETA, EPS = 100000.0, 1e-5

@@ -1,0 +1,79 @@
+"""The tiny models of family_models.py as GGUF files, with the names and orders of llama.cpp's converters.
+
+    family_gguf.py FAMILY FILE
+"""
+
+import pathlib
+import sys
+
+import gguf
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "model")]
+from bf16 import to_bf16  # noqa: E402
+from family_models import FAMILIES, MERGES, SPECIAL, configuration, vocabulary, weights  # noqa: E402
+
+GGUF_NAMES = {
+    "model.embed_tokens": "token_embd", "lm_head": "output", "model.norm": "output_norm", "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+
+
+def gguf_name(name):
+    stem, kind = name.rsplit(".", 1)
+    if stem.startswith("model.layers."):
+        _, _, layer, role = stem.split(".", 3)
+        return f"blk.{layer}.{GGUF_NAMES[role]}.{kind}"
+    return f"{GGUF_NAMES[stem]}.{kind}"
+
+
+def in_pairs(values, dim):
+    """Rows of each head from halves to pairs."""
+    heads = values.reshape(-1, 2, dim // 2, *values.shape[1:])
+    return np.ascontiguousarray(heads.swapaxes(1, 2)).reshape(values.shape)
+
+
+def write(family, path):
+    of, config = FAMILIES[family], configuration(family)
+    writer = gguf.GGUFWriter(path, of.gguf)
+    writer.add_name(f"tiny {family}")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    for key, value in of.fields.items():
+        (writer.add_float32 if isinstance(value, float) else writer.add_uint32)(f"{of.gguf}.{key}", value)
+    tokens = vocabulary()
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(of.pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.CONTROL if token in SPECIAL else gguf.TokenType.NORMAL for token in tokens])
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    for name, values in weights(family).items():
+        if of.pairs and (".q_proj." in name or ".k_proj." in name):
+            values = in_pairs(values, config["head_dim"])
+        if values.ndim == 1:
+            writer.add_tensor(gguf_name(name), values)
+        else:
+            writer.add_tensor(gguf_name(name), to_bf16(values), raw_dtype=gguf.GGMLQuantizationType.BF16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+if __name__ == "__main__":
+    write(*sys.argv[1:])

@@ -1,0 +1,152 @@
+"""Tiny seeded models of each family as Hugging Face directories; family_gguf.py makes GGUF files of them.
+
+The weights are numbers of bfloat16 that a fixed generator draws, so every machine and both formats have the same model.
+transformers reads the directory (make_families.py), and so does Folio (tests/e2e/test_family_oracle.py).
+
+    family_models.py FAMILY DIRECTORY
+"""
+
+import json
+import pathlib
+import sys
+from dataclasses import dataclass, field
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "model"))
+from bf16 import to_bf16  # noqa: E402
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+MERGES = ["\u0120 t", "h e", "\u0120t he"]  # U+0120 is a space
+
+
+@dataclass(frozen=True)
+class Family:
+    """A configuration as Hugging Face files have it, and how GGUF files differ from it."""
+
+    config: dict
+    gguf: str  # the architecture
+    pre: str = "smollm"  # the pre-tokenizer of the GGUF file
+    pairs: bool = False  # the rows of a head lie in pairs there
+    fields: dict = field(default_factory=dict)  # more fields there
+
+
+def sizes(layers=3, hidden=96, ffn=160, heads=6, kv_heads=2, head_dim=32, **others):
+    return {"num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": ffn, "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads, "head_dim": head_dim, "max_position_embeddings": 512, "hidden_act": "silu",
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False, "initializer_range": 0.02,
+            "bos_token_id": 1, "eos_token_id": 2, **others}  # fmt: skip
+
+
+FAMILIES = {
+    "llama": Family({"architectures": ["LlamaForCausalLM"], "model_type": "llama", **sizes()}, "llama", pairs=True),
+    "mistral": Family({"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": None,
+                       **sizes(head_dim=24, heads=4)}, "llama", pairs=True),
+    "qwen2": Family({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "use_sliding_window": False,
+                     **sizes(heads=3, kv_heads=1, head_dim=32, rope_theta=1e6, tie_word_embeddings=True)}, "qwen2", "qwen2"),
+    "qwen3": Family({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "use_sliding_window": False,
+                     "attention_bias": False, **sizes(heads=6, kv_heads=3, head_dim=40, rope_theta=1e6, rms_norm_eps=1e-6)},
+                    "qwen3", "qwen2"),
+}  # fmt: skip
+
+
+def byte_characters():
+    """The character that stands for each byte in byte-level vocabularies."""
+    shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    table = {byte: chr(byte) for byte in shown} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+    return [table[byte] for byte in range(256)]
+
+
+def vocabulary():
+    return SPECIAL + byte_characters() + [merge.replace(" ", "") for merge in MERGES]
+
+
+def tokenizer_json():
+    tokens = vocabulary()
+    added = [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+              "special": True} for i, text in enumerate(SPECIAL)]  # fmt: skip
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+            "pre_tokenizer": byte_level, "post_processor": None, "decoder": byte_level,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+                      "vocab": {token: i for i, token in enumerate(tokens)}, "merges": MERGES}}  # fmt: skip
+
+
+def shapes(config):
+    """Names and shapes of the tensors, in a fixed order."""
+    hidden, ffn, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    kind = config["model_type"]
+    yield "model.embed_tokens.weight", (config["vocab_size"], hidden)
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}."
+        yield at + "input_layernorm.weight", (hidden,)
+        for role, rows in (("q", queries), ("k", keys), ("v", keys)):
+            yield f"{at}self_attn.{role}_proj.weight", (rows, hidden)
+            if kind == "qwen2":
+                yield f"{at}self_attn.{role}_proj.bias", (rows,)
+        if kind == "qwen3":
+            yield at + "self_attn.q_norm.weight", (dim,)
+            yield at + "self_attn.k_norm.weight", (dim,)
+        yield at + "self_attn.o_proj.weight", (hidden, queries)
+        yield at + "post_attention_layernorm.weight", (hidden,)
+        yield at + "mlp.gate_proj.weight", (ffn, hidden)
+        yield at + "mlp.up_proj.weight", (ffn, hidden)
+        yield at + "mlp.down_proj.weight", (hidden, ffn)
+    yield "model.norm.weight", (hidden,)
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", (config["vocab_size"], hidden)
+
+
+def drawn(name, shape, random):
+    """Matrices keep the size of what they multiply, norms are near one. Sharp attention shows a token more or less."""
+    if name.endswith("norm.weight"):
+        values = 1 + 0.25 * random.standard_normal(shape)
+    elif name.endswith(".bias"):
+        values = 0.5 * random.standard_normal(shape)
+    else:
+        gain = 2 if ".q_proj." in name or ".k_proj." in name else 3 if "embed" in name or "lm_head" in name else 1
+        values = gain * random.standard_normal(shape) / np.sqrt(shape[-1])
+    return (to_bf16(values.astype(np.float32)).astype(np.uint32) << 16).view(np.float32)
+
+
+def weights(family):
+    config = configuration(family)
+    random = np.random.default_rng(list(family.encode()))
+    return {name: drawn(name, shape, random) for name, shape in shapes(config)}
+
+
+def configuration(family):
+    return {**FAMILIES[family].config, "vocab_size": len(vocabulary()), "torch_dtype": "bfloat16"}
+
+
+def write_safetensors(path, tensors):
+    """In BF16."""
+    header, at = {}, 0
+    for name, values in tensors.items():
+        size = 2 * values.size
+        header[name] = {"dtype": "BF16", "shape": list(values.shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for values in tensors.values():
+            file.write(to_bf16(values).tobytes())
+
+
+def write(family, directory):
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text(json.dumps(configuration(family)))
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
+    (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": SPECIAL[2]}))
+    write_safetensors(directory / "model.safetensors", weights(family))
+    return directory
+
+
+if __name__ == "__main__":
+    write(*sys.argv[1:])

@@ -1,0 +1,96 @@
+"""What transformers says of the tiny models of family_models.py, in float32: writes families.json.
+
+K and V are rounded to bfloat16 as the cache holds them. After a compaction the rest decodes over what PagedEviction keeps, which is
+computed here from the keys and values of transformers: the mean over KV heads of |V| / |K|, the highest stay.
+
+    make_families.py > families.json
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import family_models  # noqa: E402
+
+PROMPT, CONTINUATION = 150, 12
+PAGE, BUDGET = 16, 64
+
+
+class StoredCache(transformers.DynamicCache):
+    """Holds bfloat16 numbers."""
+
+    def update(self, keys, values, layer, *arguments, **options):
+        def stored(x):
+            return x.to(torch.bfloat16).to(x.dtype)
+
+        return super().update(stored(keys), stored(values), layer, *arguments, **options)
+
+
+def kept(keys, values):
+    """Positions that stay in a layer; both are [1, KV heads, tokens, dim]."""
+    norms = [x[0].double().norm(dim=-1) for x in (keys, values)]
+    score = (norms[1] / norms[0]).mean(0).numpy()
+    count = len(score)
+    free = np.arange(PAGE, count - PAGE)  # sinks and the latest tokens always stay
+    # Of equal scores the newer stays.
+    best = sorted(free, key=lambda token: (score[token], token))[-(BUDGET - 2 * PAGE) :]
+    edge = sorted(score[free])
+    assert edge[-(BUDGET - 2 * PAGE)] > edge[-(BUDGET - 2 * PAGE) - 1]
+    return sorted([*range(PAGE), *(int(token) for token in best), *range(count - PAGE, count)])
+
+
+def evict(cache):
+    """What each layer kept."""
+    choices = []
+    for layer in cache.layers:
+        choices.append(kept(layer.keys, layer.values))
+        layer.keys, layer.values = (x[:, :, choices[-1]] for x in (layer.keys, layer.values))
+    return choices
+
+
+@torch.no_grad()
+def decode(model, prompt, continuation, evicts):
+    """(log-probabilities of the continuation, what was kept)."""
+    cache = StoredCache(config=model.config)
+    logits = model(torch.tensor([prompt]), past_key_values=cache).logits[0, -1]
+    choices = evict(cache) if evicts else []
+    said = []
+    for at, token in enumerate(continuation):
+        said.append(round(float(logits.double().log_softmax(-1)[token]), 5))
+        position = torch.tensor([[len(prompt) + at]])
+        # Position and length differ after an eviction, and one query sees everything.
+        mask = torch.zeros(1, 1, 1, cache.get_seq_length() + 1)
+        logits = model(torch.tensor([[token]]), past_key_values=cache, position_ids=position, attention_mask=mask).logits[0, -1]
+    return said, choices
+
+
+def case(family, directory):
+    family_models.write(family, directory)
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager")
+    model.eval()
+    random = np.random.default_rng(20261128)
+    ids = random.integers(3, len(family_models.vocabulary()), PROMPT + CONTINUATION).tolist()
+    prompt, continuation = ids[:PROMPT], ids[PROMPT:]
+    full, _ = decode(model, prompt, continuation, evicts=False)
+    evicted, choices = decode(model, prompt, continuation, evicts=True)
+    return {"prompt": prompt, "continuation": continuation, "full": full, "evicted": evicted, "kept": choices}
+
+
+def main():
+    cases = {}
+    for family in family_models.FAMILIES:
+        with tempfile.TemporaryDirectory() as directory:
+            cases[family] = case(family, directory)
+    lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in cases.items()]
+    print("{\n" + ",\n".join(lines) + "\n}")
+
+
+if __name__ == "__main__":
+    main()
