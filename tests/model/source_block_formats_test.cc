@@ -98,7 +98,7 @@ TEST_P(BlockFormats, RowsAreInTheRightOrder) {
     ASSERT_EQ(read->size(), values.size());
     for (size_t i = 0; i < values.size(); ++i) {
       const size_t row = i / columns;
-      const size_t from = each.rotated ? InterleavedRow(row, kHeadDim) : row;
+      const size_t from = each.rotated ? RowOrder{kHeadDim, kHeadDim, true}.Stored(row) : row;
       const float value = values[from * columns + i % columns];
       ASSERT_EQ((*read)[i].bits, kernels::bf16::Round(value).bits) << each.name << " at " << i;
     }

@@ -96,20 +96,40 @@ TEST(DequantizeRow, Q4WithOffset) {
   }
 }
 
-TEST(InterleavedRow, BringsPairsBackToHalves) {
+std::vector<size_t> StoredRows(const RowOrder& order, size_t rows) {
+  std::vector<size_t> stored;
+  for (size_t row = 0; row < rows; ++row) stored.push_back(order.Stored(row));
+  return stored;
+}
+
+TEST(RowOrder, BringsPairsBackToHalves) {
   // Stored, of a head of 6: a0 b0 a1 b1 a2 b2. Wanted: a0 a1 a2 b0 b1 b2.
-  std::vector<size_t> rows;
-  for (size_t row = 0; row < 12; ++row) rows.push_back(InterleavedRow(row, 6));
-  EXPECT_THAT(rows, ::testing::ElementsAre(0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11));
+  EXPECT_THAT(StoredRows({6, 6, true}, 12),
+              ::testing::ElementsAre(0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11));
+}
+
+TEST(RowOrder, HalvesStay) {
+  EXPECT_THAT(StoredRows({6, 6, false}, 7), ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(StoredRows({}, 3), ::testing::ElementsAre(0, 1, 2));
+}
+
+// Rows behind the rotated ones become pairs of their own.
+TEST(RowOrder, PairsRowsThatAreNotRotated) {
+  // Stored, of a head of 8 with 4 rotated rows: a0 a1 b0 b1 r0 r1 r2 r3.
+  EXPECT_THAT(StoredRows({8, 4, false}, 16),
+              ::testing::ElementsAre(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  // a0 b0 a1 b1 r0 r1 r2 r3
+  EXPECT_THAT(StoredRows({8, 4, true}, 8), ::testing::ElementsAre(0, 2, 4, 5, 1, 3, 6, 7));
 }
 
 // The reason for the order: rotating neighbours (2i, 2i+1) of the stored rows must give the same as
 // rotating (i, i + half) of ours, so that query times key is the same number.
-TEST(InterleavedRow, KeepsTheRotatedPairsTogether) {
+TEST(RowOrder, KeepsTheRotatedPairsTogether) {
   constexpr size_t kDim = 64;
+  const RowOrder order = {kDim, kDim, true};
   for (size_t i = 0; i < kDim / 2; ++i) {
-    EXPECT_EQ(InterleavedRow(i, kDim), 2 * i);
-    EXPECT_EQ(InterleavedRow(i + kDim / 2, kDim), 2 * i + 1);
+    EXPECT_EQ(order.Stored(i), 2 * i);
+    EXPECT_EQ(order.Stored(i + kDim / 2), 2 * i + 1);
   }
 }
 
@@ -122,7 +142,7 @@ TEST(ReadBf16, RoundsToNearestEven) {
       "F32",
       {2, 2},
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values), sizeof values)};
-  const auto read = ReadBf16(tensor, 0);
+  const auto read = ReadBf16(tensor, {});
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ((*read)[0].ToFloat(), 1.0f);
   EXPECT_EQ((*read)[1].ToFloat(), 1.015625f);
@@ -141,7 +161,7 @@ TEST(ReadBf16, RefusesWhatIsNotFinite) {
         "F32",
         {2, 2},
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), sizeof values)};
-    const auto read = ReadBf16(tensor, 0);
+    const auto read = ReadBf16(tensor, {});
     EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(read.status().message(), HasSubstr("file: tensor weight: a value is NaN"));
     EXPECT_THAT(read.status().message(),

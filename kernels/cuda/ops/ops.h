@@ -57,6 +57,17 @@ struct HeadNorms {
 absl::Status NormHeads(Stream stream, Tensor qkv, const AttentionShape& shape,
                        const HeadNorms& norms);
 
+// Queries grow with their position.
+struct QueryScale {
+  float beta = 0;
+  uint32_t original_context = 1;
+};
+
+// Multiplies the queries of each row by 1 + beta * ln(1 + floor(position / original_context)), in
+// place. qkv is [slots.size, (heads + 2 kv_heads) * head_dim] float32, `slots` lie on the device.
+absl::Status ScaleQueries(Stream stream, Tensor qkv, const AttentionShape& shape,
+                          const QueryScale& scale, DeviceArray<AppendSlot> slots);
+
 // out = silu(gate) * up. gate_up is [rows, 2 n] with gate's columns first, float32 or out's type.
 // out is [rows, n] bf16 or fp16.
 absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out);

@@ -1,19 +1,21 @@
-// These kernels turn one row into one row: embedding, normalisation, biases and SwiGLU. One
-// normalises the heads within rows.
+// These kernels turn one row into one row: embedding, normalisation, biases and SwiGLU.
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/device/swiglu.cuh"
+#include "kernels/cuda/device/widths.cuh"
 #include "kernels/cuda/ops/ops.h"
 
 namespace folio::kernels::cuda {
 namespace {
 
+using device::AllDivisible;
 using device::BlockSum;
 using device::Load;
 using device::Pack;
 using device::StoreAll;
+using device::WithWidth;
 
 constexpr int kThreads = 256;
 
@@ -120,52 +122,6 @@ __global__ void __launch_bounds__(kThreads)
   StoreAll(value, row + i);
 }
 
-// A warp normalises one head. Packs keep the heads of usual sizes in registers of its lanes.
-template <int kWidth>
-__global__ void __launch_bounds__(kThreads)
-    NormHeadsKernel(float* qkv, size_t stride, uint32_t query_heads, uint32_t heads,
-                    uint32_t head_dim, HeadNorms norms) {
-  device::LetNextKernelStart();
-  device::WaitForEarlierKernels();
-  const uint32_t head = blockIdx.y * (kThreads / device::kWarp) + threadIdx.x / device::kWarp;
-  if (head >= heads) return;  // the whole warp
-  float* x = qkv + blockIdx.x * stride + head * head_dim;
-  const float* weight = head < query_heads ? norms.query : norms.key;
-  const uint32_t first = threadIdx.x % device::kWarp * kWidth;
-  float squares = 0;
-  for (uint32_t i = first; i < head_dim; i += device::kWarp * kWidth) {
-    float value[kWidth];
-    Load(x + i, value);
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) squares += value[j] * value[j];
-  }
-  const float mean = device::WarpSum(squares) / static_cast<float>(head_dim);
-  const float scale = 1.0f / sqrtf(mean + norms.eps);
-  for (uint32_t i = first; i < head_dim; i += device::kWarp * kWidth) {
-    float value[kWidth];
-    float factor[kWidth];
-    Load(x + i, value);
-    Load(weight + i, factor);
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) value[j] *= scale * factor[j];
-    StoreAll(value, x + i);
-  }
-}
-
-template <int kWidth>
-using Width = std::integral_constant<int, kWidth>;
-
-// Rows that are whole packs are moved in packs.
-template <int kWidth, typename Call>
-absl::Status WithWidth(bool packs, Call&& call) {
-  return packs ? call(Width<kWidth>()) : call(Width<1>());
-}
-
-template <typename... Numbers>
-bool AllDivisible(size_t by, Numbers... numbers) {
-  return ((numbers % by == 0) && ...);
-}
-
 }  // namespace
 
 absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
@@ -235,20 +191,6 @@ absl::Status AddBias(Stream stream, Tensor rows, const float* bias) {
     const dim3 grid(rows.rows, device::Blocks(rows.cols, kThreads * width));
     return device::LaunchOverlapping("AddBias", stream, grid, kThreads, AddBiasKernel<width>,
                                      static_cast<float*>(rows.data), rows.stride, bias, rows.cols);
-  });
-}
-
-absl::Status NormHeads(Stream stream, Tensor qkv, const AttentionShape& shape,
-                       const HeadNorms& norms) {
-  const uint32_t heads = shape.heads + shape.kv_heads;
-  if (qkv.type != DataType::kFloat32 || qkv.cols != (heads + shape.kv_heads) * shape.head_dim) {
-    return device::Unserved("rows must be float32 queries, keys and values to normalise heads");
-  }
-  return WithWidth<4>(AllDivisible(4, shape.head_dim, qkv.stride), [&](auto width) {
-    const dim3 grid(qkv.rows, device::Blocks(heads, kThreads / device::kWarp));
-    return device::LaunchOverlapping("NormHeads", stream, grid, kThreads, NormHeadsKernel<width>,
-                                     static_cast<float*>(qkv.data), qkv.stride, shape.heads, heads,
-                                     shape.head_dim, norms);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
+#include "services/model/family/model_config.h"
 
 namespace folio::model {
 
@@ -24,6 +25,12 @@ struct HeadNorms {
 // [heads + 2 kv_heads] x head_dim, in which the values stay as they are.
 void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
                const kernels::AttentionShape& shape, const kernels::Matrix<float>& rows);
+
+// Multiplies the queries of each row by 1 + beta * ln(1 + floor(position / original_context)).
+// slots[i].position is that of row i.
+void ScaleQueries(kernels::ThreadPool& threads, const QueryScale& scale,
+                  const kernels::AttentionShape& shape, absl::Span<const kernels::AppendSlot> slots,
+                  const kernels::Matrix<float>& rows);
 
 }  // namespace folio::model
 

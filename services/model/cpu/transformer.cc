@@ -81,6 +81,9 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     if (layer == 0 && rounds()) AddRoundingLoss(split);
     AddBias(threads_, w.qkv_bias, qkv_.Floats(rows));
     NormHeads(threads_, {w.query_norm, w.key_norm, eps}, shape_, qkv_.Floats(rows));
+    if (const auto& scale = config().query_scale; scale.has_value()) {
+      ScaleQueries(threads_, *scale, shape_, slots_, qkv_.Floats(rows));
+    }
   }
   {
     ScopedTimer timer(times_.append_score);

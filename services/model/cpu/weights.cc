@@ -12,7 +12,7 @@ using kernels::cpu::CpuOps;
 using kernels::cpu::PackedWeights;
 
 // The features that Transformer computes.
-constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms};
+constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms, Feature::kScaledQueries};
 
 Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
   return {values.data(), values.size() / cols, cols, cols};

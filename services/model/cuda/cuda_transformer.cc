@@ -151,6 +151,7 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
   return cuda::RunAll({
       [&] { return products_->Qkv(layer, hidden, qkv); },
       [&] { return NormHeads(weights_.layers[layer], qkv); },
+      [&] { return ScaleQueries(slots, qkv); },
       [&] {
         if (at_once) return AppendAndAttend(step.parts.front().layers[layer], {qkv, rope_, slots});
         return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, slots, pool_, q_.Rows(step.rows));
@@ -166,6 +167,13 @@ absl::Status CudaTransformer::NormHeads(const DeviceLayerWeights& weights, const
   if (weights.query_norm == nullptr) return absl::OkStatus();
   return cuda::NormHeads(stream_, qkv, shape_,
                          {weights.query_norm, weights.key_norm, config().norm_eps});
+}
+
+absl::Status CudaTransformer::ScaleQueries(const cuda::DeviceArray<kernels::AppendSlot>& slots,
+                                           const Tensor& qkv) {
+  const auto& scale = config().query_scale;
+  if (!scale.has_value()) return absl::OkStatus();
+  return cuda::ScaleQueries(stream_, qkv, shape_, {scale->beta, scale->original_context}, slots);
 }
 
 // Windows read the rotated queries, which are then stored nowhere.

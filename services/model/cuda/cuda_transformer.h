@@ -93,6 +93,9 @@ class CudaTransformer {
                         const Plans& plans);
   // Does nothing for a model without such norms.
   absl::Status NormHeads(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& qkv);
+  // Does nothing for a model whose queries keep their size.
+  absl::Status ScaleQueries(const kernels::cuda::DeviceArray<kernels::AppendSlot>& slots,
+                            const kernels::cuda::Tensor& qkv);
   // Whether one kernel rotates and stores a layer's tokens and attends, which is so if all rows
   // decode.
   bool AppendsAtOnce(uint32_t layer, const StepInputs& step) const;

@@ -26,7 +26,7 @@ using kernels::cuda::OwnedStream;
 using kernels::cuda::PinnedBuffer;
 
 // The features that CudaTransformer computes.
-constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms};
+constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms, Feature::kScaledQueries};
 
 // The pair that one product computes, in the order of its rows.
 constexpr Role kGateUpRoles[] = {Role::kGate, Role::kUp};

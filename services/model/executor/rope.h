@@ -11,12 +11,18 @@
 
 namespace folio::model {
 
-// [head_dim / 2]: 1 / theta^(2i / head_dim), divided by `rope_divisors` when the model has them, or
-// rescaled by the Llama-3 rule (wavelengths above the original context are stretched by `factor`,
-// those well below stay, those between are interpolated).
+// [head_dim / 2]: 1 / theta^(2i / rotary), divided by `rope_divisors` when the model has them, or
+// rescaled:
+//   Llama 3   wavelengths above the original context are stretched by `factor`, those well below
+//             stay, those between are interpolated;
+//   YaRN      the same by turns within the original context, with a ramp over the pairs;
+//   LongRoPE  divided by the short divisors, or by the long ones if the context is longer than the
+//             original one.
+// Pairs that are not rotated have 0.
 std::vector<float> InverseFrequencies(const ModelConfig& config);
 
-// Cosines and sines of positions 0, 1, ..., made when first wanted. Not thread-safe.
+// Cosines and sines of positions 0, 1, ..., made when first wanted, times the model's magnitude
+// where a pair is rotated. Not thread-safe.
 class RopeAngles {
  public:
   explicit RopeAngles(const ModelConfig& config);
@@ -27,6 +33,8 @@ class RopeAngles {
 
  private:
   std::vector<float> inverse_frequencies_;
+  size_t rotated_pairs_;
+  float magnitude_;
   uint32_t context_;
   uint32_t positions_ = 0;
   std::vector<float> cos_;  // [positions, head_dim / 2]

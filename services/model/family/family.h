@@ -66,6 +66,9 @@ struct Family {
   // The model's tensors, then a layer's. The order is that of the fingerprint: append, never move.
   absl::Span<const TensorSpec> tensors;
   absl::Span<const HfLimit> hf_limits;
+  // The configuration may have a window ("sliding_window") of latest tokens to which each layer
+  // attends. Up to its length that is full attention, so the model is served with that context.
+  bool windowed = false;
 };
 
 // All families, in registry.cc.

@@ -18,7 +18,7 @@ constexpr FeatureName kNames[] = {
     {Feature::kGelu, "GELU in the feed-forward network"},
     {Feature::kScaledEmbedding, "a scaled embedding"},
     {Feature::kLocalLayers, "layers that attend to a local window"},
-    {Feature::kPartialRotation, "rotation of a part of each head"},
+    {Feature::kScaledQueries, "queries that are scaled by their position"},
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ enum class Feature : uint8_t {
   kGelu,             // the gate passes GELU in place of SiLU (Gemma 3)
   kScaledEmbedding,  // the embedding is multiplied by sqrt(hidden) (Gemma 3)
   kLocalLayers,      // some layers attend to a window, with rotary angles of their own (Gemma 3)
-  kPartialRotation,  // rotary embedding turns a part of each head (Phi-4-mini)
+  kScaledQueries,    // queries are scaled by their position (Ministral 3)
 };
 
 // A set of features.

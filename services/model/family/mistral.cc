@@ -1,4 +1,4 @@
-// Mistral, without sliding windows: Llama's layer under other names of the configuration.
+// Mistral: Llama's layer under other names of the configuration.
 // Converters write "llama" into GGUF files of these models, so those are read as Llama's.
 #include "services/model/family/family.h"
 #include "services/model/family/llama_tensors.h"
@@ -6,8 +6,8 @@
 namespace folio::model {
 namespace {
 
-// Mistral-7B-v0.1 has a sliding window, and its successors have null.
-constexpr HfLimit kLimits[] = {{"hidden_act", R"("silu")"}, {"sliding_window", "null"}};
+// Mistral-7B-v0.1 has a window, and its successors have null.
+constexpr HfLimit kLimits[] = {{"hidden_act", R"("silu")"}};
 
 }  // namespace
 
@@ -20,6 +20,7 @@ constinit const Family kMistral = {.name = "mistral",
                                    .features = {},
                                    .gguf_rows = RopeRows::kPairs,
                                    .tensors = kLlamaTensors,
-                                   .hf_limits = kLimits};
+                                   .hf_limits = kLimits,
+                                   .windowed = true};
 
 }  // namespace folio::model

@@ -20,6 +20,35 @@ struct RopeScaling {
   uint32_t original_context = 8192;
 };
 
+// YaRN (Peng et al., arXiv 2309.00071): pairs that turn more than `beta_fast` times within the
+// original context keep their frequencies, those that turn less than `beta_slow` times have them
+// divided by `factor`, and between them is a ramp.
+struct YarnScaling {
+  float factor = 1;
+  float beta_fast = 32;
+  float beta_slow = 1;
+  uint32_t original_context = 8192;
+  // Whether the ends of the ramp are whole numbers of pairs.
+  bool truncate = true;
+};
+
+// LongRoPE (Ding et al., arXiv 2402.13753): divisors of the frequencies, [rotary / 2] each. The
+// long ones serve a model whose context is longer than the original one.
+struct LongRopeScaling {
+  std::vector<float> short_divisors, long_divisors;
+  uint32_t original_context = 4096;
+};
+
+// Queries grow with their position, so that attention stays sharp over long texts: times
+// 1 + beta * ln(1 + floor(position / original_context)) (Ministral 3).
+struct QueryScale {
+  float beta = 0;
+  uint32_t original_context = 8192;
+};
+
+// The factor for a query.
+float QueryFactor(const QueryScale& scale, uint32_t position);
+
 struct ModelConfig {
   std::string name;
   std::string architecture;  // the name of the model's Family: "llama"
@@ -34,15 +63,30 @@ struct ModelConfig {
   uint32_t output_rows = 0;  // rows of the output matrix; 0 stands for the vocabulary
   uint32_t context = 0;
   float rope_theta = 10000;
-  // Explicit divisors of the inverse frequencies, [head_dim / 2] (GGUF rope_freqs.weight), or
-  // scaling, or neither.
+  uint32_t rotary_dim = 0;  // dimensions of a head that are rotated; 0 stands for all
+  // Explicit divisors of the inverse frequencies, [rotary / 2] (GGUF rope_freqs.weight), or one of
+  // the kinds of scaling, or nothing.
   std::vector<float> rope_divisors;
   std::optional<RopeScaling> rope_scaling;
+  std::optional<YarnScaling> yarn;
+  std::optional<LongRopeScaling> long_rope;
+  float rope_magnitude = 1;  // cosines and sines of rotated pairs are multiplied by it
+  std::optional<QueryScale> query_scale;
   float norm_eps = 1e-5f;
   bool tied_embeddings = false;
 
+  uint32_t rotary() const { return rotary_dim != 0 ? rotary_dim : head_dim; }
   uint32_t outputs() const { return output_rows != 0 ? output_rows : vocab; }
 };
+
+// Every field that changes what the model computes, numbers by their bits. Equal texts are equal
+// configurations.
+std::string ConfigText(const ModelConfig& config);
+
+// The magnitude that YaRN's authors suggest for a factor, by which frequencies are divided.
+float YarnMagnitude(float factor, float multiplier = 1);
+// LongRoPE's. The factor is that of the contexts.
+float LongRopeMagnitude(float factor, uint32_t original_context);
 
 }  // namespace folio::model
 

@@ -4,13 +4,15 @@
 namespace folio::model {
 
 extern const Family kLlama;
+extern const Family kMinistral3;
 extern const Family kMistral;
+extern const Family kPhi3;
 extern const Family kQwen2;
 extern const Family kQwen3;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral, &kQwen3};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral, &kQwen3, &kPhi3, &kMinistral3};
 
 }  // namespace
 

@@ -47,15 +47,20 @@ StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count) {
   return part;
 }
 
-size_t InterleavedRow(size_t row, size_t head_dim) {
-  const size_t head = row / head_dim;
+size_t RowOrder::Stored(size_t row) const {
+  if (as_stored()) return row;
   const size_t half = row % head_dim / (head_dim / 2);
   const size_t pair = row % (head_dim / 2);
-  return head * head_dim + 2 * pair + half;
+  const size_t rotated_pairs = rotary / 2;
+  const size_t head = row - row % head_dim;
+  if (pair < rotated_pairs) return head + (pairs ? 2 * pair + half : half * rotated_pairs + pair);
+  // Behind the rotated rows in any order that queries and keys share.
+  const size_t rest = head_dim / 2 - rotated_pairs;
+  return head + rotary + half * rest + (pair - rotated_pairs);
 }
 
 absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
-                                                    size_t interleaved_head_dim) {
+                                                    const RowOrder& order) {
   FOLIO_CHECK(tensor.shape.size() == 2);
   const size_t rows = tensor.shape[0];
   const size_t columns = tensor.shape[1];
@@ -64,7 +69,7 @@ absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
   std::vector<kernels::bf16> values(rows * columns);
   std::vector<float> row(columns);
   for (size_t r = 0; r < rows; ++r) {
-    const size_t source = interleaved_head_dim == 0 ? r : InterleavedRow(r, interleaved_head_dim);
+    const size_t source = order.Stored(r);
     DequantizeRow(tensor.type, tensor.bytes.data() + source * row_bytes, columns, row.data());
     if (!tensor.scales.empty()) {
       for (float& value : row) value *= tensor.scales[source];
@@ -84,27 +89,35 @@ absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
   return values;
 }
 
-absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor) {
+absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor, const RowOrder& order) {
   FOLIO_CHECK(tensor.type == StorageType::kE4M3 && tensor.shape.size() == 2 &&
               tensor.scales.size() == tensor.shape[0]);
+  const size_t columns = tensor.shape[1];
   ScaledMatrix matrix;
-  matrix.scales = tensor.scales;
   matrix.codes.resize(tensor.bytes.size());
-  std::memcpy(matrix.codes.data(), tensor.bytes.data(), tensor.bytes.size());
-  for (size_t i = 0; i < matrix.codes.size(); ++i) {
-    if ((matrix.codes[i].bits & 0x7fu) != 0x7f) continue;
-    return NotFinite(tensor, i / tensor.shape[1], i % tensor.shape[1]);
+  matrix.scales.resize(tensor.scales.size());
+  for (size_t row = 0; row < tensor.shape[0]; ++row) {
+    const size_t source = order.Stored(row);
+    kernels::e4m3* codes = &matrix.codes[row * columns];
+    std::memcpy(codes, &tensor.bytes[source * columns], columns);
+    matrix.scales[row] = tensor.scales[source];
+    for (size_t i = 0; i < columns; ++i) {
+      if ((codes[i].bits & 0x7fu) == 0x7f) return NotFinite(tensor, source, i);
+    }
   }
   return matrix;
 }
 
-absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor) {
+absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor, const RowOrder& order) {
   FOLIO_CHECK(tensor.shape.size() == 1);
   const size_t count = tensor.shape[0];
+  std::vector<float> stored(count);
+  DequantizeRow(tensor.type, tensor.bytes.data(), count, stored.data());
   std::vector<float> values(count);
-  DequantizeRow(tensor.type, tensor.bytes.data(), count, values.data());
   for (size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(values[i])) return NotFinite(tensor, 0, i);
+    const size_t source = order.Stored(i);
+    values[i] = stored[source];
+    if (!std::isfinite(values[i])) return NotFinite(tensor, 0, source);
   }
   return values;
 }

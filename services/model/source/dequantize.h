@@ -40,21 +40,32 @@ StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count);
 // "[300, 64]"
 std::string ShapeText(absl::Span<const uint64_t> shape);
 
-// The row of the stored tensor that holds row `row` in Hugging Face's order, when each head's rows
-// were stored interleaved for rotary embedding: there (head, pair, half), here (head, half, pair).
-size_t InterleavedRow(size_t row, size_t head_dim);
+// RowOrder says where a file has the rows of a head that kernels want as halves: the first
+// elements of all pairs, then the second ones. Files have pairs side by side, or the halves of the
+// rotated rows and behind them the rows that are not rotated. Kernels turn every pair, so those
+// rows become pairs too, with an angle of zero. Queries and keys have one order, which leaves their
+// products as they are.
+struct RowOrder {
+  uint32_t head_dim = 0;  // 0: rows stay as stored
+  uint32_t rotary = 0;    // rows of a head that are rotated
+  bool pairs = false;     // rotated rows lie in pairs
 
-// A matrix rounded to bf16, row-major. If `interleaved_head_dim` is 0 rows stay as stored, else
-// they are brought into Hugging Face's order. DATA_LOSS names the tensor and place of a value that
-// is not finite, or too large for bf16. The caller has checked shape, type and size.
+  bool as_stored() const { return head_dim == 0 || (rotary == head_dim && !pairs); }
+  // The row of the file for a row of kernels.
+  size_t Stored(size_t row) const;
+};
+
+// A matrix rounded to bf16, row-major. DATA_LOSS names the tensor and place of a value that is not
+// finite, or too large for bf16. The caller has checked shape, type and size.
 absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
-                                                    size_t interleaved_head_dim);
+                                                    const RowOrder& order);
 
-// The codes of a matrix in kE4M3, as stored, and its scales. DATA_LOSS as above.
-absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor);
+// The codes of a matrix in kE4M3 and its scales. DATA_LOSS as above.
+absl::StatusOr<ScaledMatrix> ReadCodes(const StoredTensor& tensor, const RowOrder& order);
 
-// A vector in float32, as stored. DATA_LOSS as above.
-absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor);
+// A vector in float32. DATA_LOSS as above.
+absl::StatusOr<std::vector<float>> ReadFloats(const StoredTensor& tensor,
+                                              const RowOrder& order = {});
 
 }  // namespace folio::model
 

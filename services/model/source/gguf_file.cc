@@ -211,6 +211,12 @@ absl::StatusOr<GgufFile> GgufFile::Parse(std::shared_ptr<const MappedFile> file)
   return gguf;
 }
 
+const StoredTensor* GgufFile::FindTensor(absl::string_view name) const {
+  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
+                                  [&](const StoredTensor& each) { return each.name == name; });
+  return found == tensors_.end() ? nullptr : &*found;
+}
+
 const GgufValue* GgufFile::Find(absl::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;

@@ -29,6 +29,8 @@ class GgufFile {
   const GgufValue* Find(absl::string_view key) const;
   // In file order. Tensors of a type this code does not know have empty bytes.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  // Null if there is none.
+  const StoredTensor* FindTensor(absl::string_view name) const;
 
  private:
   GgufFile() = default;

@@ -1,10 +1,10 @@
 // Reads a model of any family from a GGUF file: its metadata, the vocabulary and what tensors there
 // are. Keys of the family begin with the architecture's name ("llama.block_count").
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "services/model/source/gguf_fields.h"
+#include "services/model/source/gguf_rope.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/tokenizer/gguf_tokenizer.h"
 
@@ -22,13 +22,6 @@ class Keys {
  private:
   absl::string_view architecture_;
 };
-
-const StoredTensor* FindTensor(const GgufFile& gguf, absl::string_view name) {
-  for (const StoredTensor& tensor : gguf.tensors()) {
-    if (tensor.name == name) return &tensor;
-  }
-  return nullptr;
-}
 
 absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& fields) {
   const std::string architecture = fields.String("general.architecture");
@@ -54,11 +47,6 @@ absl::Status RefuseUnsupported(const GgufFile& gguf, const Keys& key, GgufFields
   if (const uint32_t experts = fields.Uint(key("expert_count"), 0); experts > 0) {
     return refuse(key("expert_count"), experts, "no mixture of experts");
   }
-  const std::string scaling = fields.String(key("rope.scaling.type"), "none");
-  if (scaling != "none") return refuse(key("rope.scaling.type"), scaling, "only none");
-  if (const float linear = fields.Float(key("rope.scale_linear"), 1); linear != 1) {
-    return refuse(key("rope.scale_linear"), linear, "only 1");
-  }
   return fields.status();
 }
 
@@ -78,15 +66,10 @@ absl::Status ReadHeadDim(const GgufFile& gguf, const Keys& key, GgufFields& fiel
     config.head_dim = config.hidden / config.heads;
   }
   const uint32_t value_length = fields.Uint(key("attention.value_length"), config.head_dim);
-  const uint32_t rotated = fields.Uint(key("rope.dimension_count"), config.head_dim);
   if (!fields.status().ok()) return fields.status();
   if (value_length != config.head_dim) {
     return wrong(key("attention.value_length"), ": ", value_length, " differs from the keys' ",
                  config.head_dim);
-  }
-  if (rotated != config.head_dim) {
-    return wrong(key("rope.dimension_count"), ": ", rotated, " differs from the head's ",
-                 config.head_dim, " (partial rotation is not supported)");
   }
   return absl::OkStatus();
 }
@@ -102,32 +85,12 @@ absl::Status ReadConfig(const GgufFile& gguf, const Family& family, const Keys& 
   }
   for (const SizeKey& size : CommonSizeKeys()) config.*size.field = fields.Uint(key(size.gguf));
   config.kv_heads = fields.Uint(key("attention.head_count_kv"), config.heads);
-  config.rope_theta = fields.Float(key("rope.freq_base"), 10000.0f);
   config.norm_eps = fields.Float(key("attention.layer_norm_rms_epsilon"));
+  if (family.windowed) {
+    LimitContext(gguf.path(), fields.Uint(key("attention.sliding_window"), 0), config);
+  }
   if (!fields.status().ok()) return fields.status();
   return ReadHeadDim(gguf, key, fields, config);
-}
-
-absl::Status ReadRopeDivisors(const GgufFile& gguf, ModelConfig& config) {
-  const StoredTensor* tensor = FindTensor(gguf, "rope_freqs.weight");
-  if (tensor == nullptr) return absl::OkStatus();
-  const std::string where = absl::StrCat(gguf.path(), ": tensor rope_freqs.weight: ");
-  if (tensor->type != StorageType::kF32) {
-    return absl::UnimplementedError(absl::StrCat(where, tensor->type_name, ", only F32 can be"));
-  }
-  if (tensor->shape != std::vector<uint64_t>{config.head_dim / 2}) {
-    return absl::InvalidArgumentError(absl::StrCat(where, "shape ", ShapeText(tensor->shape),
-                                                   ", expected [", config.head_dim / 2, "]"));
-  }
-  absl::StatusOr<std::vector<float>> divisors = ReadFloats(*tensor);
-  if (!divisors.ok()) return divisors.status();
-  for (const float divisor : *divisors) {
-    if (divisor <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat(where, "a divisor that is not positive"));
-    }
-  }
-  config.rope_divisors = *std::move(divisors);
-  return absl::OkStatus();
 }
 
 // The number of tokens, which is the number of rows the embedding must have.
@@ -147,7 +110,7 @@ absl::Status ReadVocabulary(const GgufFile& gguf, const Keys& key, GgufFields& f
   const uint32_t tokens = static_cast<uint32_t>(raw.tokens.size());
   parts.config.vocab = fields.Uint(key("vocab_size"), tokens);
   if (!fields.status().ok()) return fields.status();
-  const StoredTensor* embedding = FindTensor(gguf, "token_embd.weight");
+  const StoredTensor* embedding = gguf.FindTensor("token_embd.weight");
   if (embedding != nullptr && embedding->shape.size() == 2 && embedding->shape[0] != tokens) {
     return absl::InvalidArgumentError(
         absl::StrCat(gguf.path(), ": tokenizer.ggml.tokens: a vocabulary of ", tokens,
@@ -182,12 +145,13 @@ absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
   if (status.ok()) status = ReadConfig(*gguf, **family, key, fields, parts.config);
   if (status.ok()) status = ReadVocabulary(*gguf, key, fields, parts);
   if (!status.ok()) return status;
-  parts.config.tied_embeddings = FindTensor(*gguf, "output.weight") == nullptr;
+  parts.config.tied_embeddings = gguf->FindTensor("output.weight") == nullptr;
   status = CheckConfig(path, parts.config);
-  if (status.ok()) status = ReadRopeDivisors(*gguf, parts.config);
+  if (status.ok()) status = ReadGgufRope(*gguf, **family, fields, parts.config);
   if (!status.ok()) return status;
   parts.tensors = gguf->tensors();
-  parts.harmless = {"rope_freqs.weight", ".attn_rot_embd.weight"};
+  parts.harmless = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight",
+                    ".attn_rot_embd.weight"};
   parts.files.push_back(gguf->file());
   return parts;
 }

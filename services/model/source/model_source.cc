@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -23,23 +22,6 @@
 namespace folio::model {
 namespace {
 
-// Every field that changes what the model computes; numbers by their bits.
-std::string ConfigText(const ModelConfig& config) {
-  const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
-  std::string text =
-      absl::StrCat(config.architecture, "/", config.num_layers, "/", config.hidden, "/", config.ffn,
-                   "/", config.heads, "/", config.kv_heads, "/", config.head_dim, "/", config.vocab,
-                   "/", config.context, "/", bits(config.rope_theta), "/", bits(config.norm_eps),
-                   "/", config.tied_embeddings);
-  for (const float divisor : config.rope_divisors) absl::StrAppend(&text, "/", bits(divisor));
-  if (config.rope_scaling) {
-    const RopeScaling& scaling = *config.rope_scaling;
-    absl::StrAppend(&text, "/", bits(scaling.factor), "/", bits(scaling.low_freq_factor), "/",
-                    bits(scaling.high_freq_factor), "/", scaling.original_context);
-  }
-  return text;
-}
-
 class StoredModel final : public ModelSource {
  public:
   // `tensors` in the order of the family's: the model's, then each layer's.
@@ -55,24 +37,17 @@ class StoredModel final : public ModelSource {
   const TokenizerSpec& tokenizer() const override { return parts_.tokenizer; }
 
   absl::StatusOr<std::vector<kernels::bf16>> ReadMatrix(Role role, uint32_t layer) const override {
-    return ReadBf16(Find(role, layer), StoredPairs(role) ? parts_.config.head_dim : 0);
+    return ReadBf16(Find(role, layer), OrderOf(role));
   }
 
   absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const override {
     const StoredTensor& tensor = Find(role, layer);
     if (tensor.type != StorageType::kE4M3) return ModelSource::ReadScaled(role, layer);
-    FOLIO_CHECK(!StoredPairs(role));  // no GGUF file has the type
-    return ReadCodes(tensor);
+    return ReadCodes(tensor, OrderOf(role));
   }
 
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override {
-    absl::StatusOr<std::vector<float>> stored = ReadFloats(Find(role, layer));
-    if (!stored.ok() || !StoredPairs(role)) return stored;
-    std::vector<float> values(stored->size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = (*stored)[InterleavedRow(i, parts_.config.head_dim)];
-    }
-    return values;
+    return ReadFloats(Find(role, layer), OrderOf(role));
   }
 
   std::string fingerprint() const override {
@@ -103,7 +78,10 @@ class StoredModel final : public ModelSource {
   bool stored_in_pairs() const {
     return parts_.format == Format::kGguf && parts_.family->gguf_rows == RopeRows::kPairs;
   }
-  bool StoredPairs(Role role) const { return stored_in_pairs() && InfoOf(role).rotated; }
+  RowOrder OrderOf(Role role) const {
+    if (!InfoOf(role).rotated) return {};
+    return {parts_.config.head_dim, parts_.config.rotary(), stored_in_pairs()};
+  }
 
   const StoredTensor& Find(Role role, uint32_t layer) const {
     const std::optional<size_t> place = places_[static_cast<size_t>(role)];

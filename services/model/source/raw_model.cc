@@ -1,8 +1,8 @@
 #include "services/model/source/raw_model.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
+#include "services/model/source/rope_checks.h"
+#include "services/runtime/logging.h"
 
 namespace folio::model {
 namespace {
@@ -20,41 +20,15 @@ constexpr uint32_t kMaxWidth = 1u << 20;
 constexpr uint32_t kMaxHeads = 1u << 12;
 constexpr uint32_t kMaxHeadDim = 1u << 10;
 constexpr uint32_t kMaxVocab = 1u << 24;
-constexpr uint32_t kMaxContext = 1u << 28;
-
-bool InRange(float value, float low, float high) {  // false for NaN
-  return value >= low && value <= high;
-}
-
-absl::Status CheckRope(const std::string& origin, const ModelConfig& config) {
-  const auto wrong = [&origin](absl::string_view field, float value, absl::string_view range) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(origin, ": ", field, " ", value, " is out of range ", range));
-  };
-  if (!InRange(config.rope_theta, 1.0f, 1e12f)) {
-    return wrong("rope theta", config.rope_theta, "[1, 1e12]");
-  }
-  if (!config.rope_scaling) return absl::OkStatus();
-  const RopeScaling& scaling = *config.rope_scaling;
-  if (!InRange(scaling.factor, 1.0f, 1e6f)) {
-    return wrong("rope scaling factor", scaling.factor, "[1, 1e6]");
-  }
-  if (!InRange(scaling.low_freq_factor, 1e-6f, 1e6f)) {
-    return wrong("rope scaling low_freq_factor", scaling.low_freq_factor, "[1e-6, 1e6]");
-  }
-  if (!InRange(scaling.high_freq_factor, 1e-6f, 1e6f) ||
-      scaling.high_freq_factor <= scaling.low_freq_factor) {
-    return wrong("rope scaling high_freq_factor", scaling.high_freq_factor,
-                 "(low_freq_factor, 1e6]");
-  }
-  if (scaling.original_context == 0 || scaling.original_context > kMaxContext) {
-    return wrong("rope scaling original context", static_cast<float>(scaling.original_context),
-                 absl::StrCat("[1, ", kMaxContext, "]"));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
+
+void LimitContext(const std::string& origin, uint32_t window, ModelConfig& config) {
+  if (window == 0 || window >= config.context) return;
+  log::Warning("layers attend to a window, so the context is limited to it",
+               {{"model", origin}, {"context_length", config.context}, {"window", window}});
+  config.context = window;
+}
 
 absl::Status CheckConfig(const std::string& origin, const ModelConfig& config) {
   const Range ranges[] = {
@@ -83,7 +57,7 @@ absl::Status CheckConfig(const std::string& origin, const ModelConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat(origin, ": head dimension ", config.head_dim, " is odd"));
   }
-  if (!InRange(config.norm_eps, 0.0f, 0.1f)) {
+  if (!(config.norm_eps >= 0.0f && config.norm_eps <= 0.1f)) {  // also for NaN
     return absl::InvalidArgumentError(
         absl::StrCat(origin, ": norm epsilon ", config.norm_eps, " is out of range [0, 0.1]"));
   }

@@ -33,6 +33,10 @@ struct RawModel {
 // INVALID_ARGUMENT names the field that is out of range or contradicts another.
 absl::Status CheckConfig(const std::string& origin, const ModelConfig& config);
 
+// A model whose layers all attend to a window of latest tokens is served up to that length, where
+// the window is all that came before. 0 is no window.
+void LimitContext(const std::string& origin, uint32_t window, ModelConfig& config);
+
 // Checks everything and gives the model. A tensor that belongs to a layer and has no role in the
 // family (a bias, a gate of experts) would change what the model computes, so UNIMPLEMENTED names
 // it. Other tensors without a role are logged and left alone.

@@ -1,0 +1,65 @@
+#include "services/model/family/model_config.h"
+
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+namespace folio::model {
+namespace {
+
+uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+void Append(absl::Span<const float> values, std::string& text) {
+  for (const float value : values) absl::StrAppend(&text, "/", Bits(value));
+}
+
+}  // namespace
+
+std::string ConfigText(const ModelConfig& config) {
+  std::string text =
+      absl::StrCat(config.architecture, "/", config.num_layers, "/", config.hidden, "/", config.ffn,
+                   "/", config.heads, "/", config.kv_heads, "/", config.head_dim, "/", config.vocab,
+                   "/", config.context, "/", Bits(config.rope_theta), "/", Bits(config.norm_eps),
+                   "/", config.tied_embeddings);
+  Append(config.rope_divisors, text);
+  if (config.rope_scaling) {
+    const RopeScaling& scaling = *config.rope_scaling;
+    Append({scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor}, text);
+    absl::StrAppend(&text, "/", scaling.original_context);
+  }
+  // A model without these has the text, and so the fingerprint, that it had before they were known.
+  if (config.yarn) {
+    absl::StrAppend(&text, "/yarn/", config.yarn->original_context, "/", config.yarn->truncate);
+    Append({config.yarn->factor, config.yarn->beta_fast, config.yarn->beta_slow}, text);
+  }
+  if (config.long_rope) {
+    absl::StrAppend(&text, "/long_rope/", config.long_rope->original_context);
+    Append(config.long_rope->short_divisors, text);
+    Append(config.long_rope->long_divisors, text);
+  }
+  if (config.rope_magnitude != 1) absl::StrAppend(&text, "/x/", Bits(config.rope_magnitude));
+  if (config.rotary_dim != 0) absl::StrAppend(&text, "/rotary/", config.rotary_dim);
+  if (config.query_scale) {
+    absl::StrAppend(&text, "/query/", Bits(config.query_scale->beta), "/",
+                    config.query_scale->original_context);
+  }
+  return text;
+}
+
+float QueryFactor(const QueryScale& scale, uint32_t position) {
+  const auto contexts = static_cast<float>(position / scale.original_context);
+  return 1 + scale.beta * std::log(1 + contexts);
+}
+
+float YarnMagnitude(float factor, float multiplier) {
+  return factor <= 1 ? 1 : 0.1f * multiplier * std::log(factor) + 1;
+}
+
+float LongRopeMagnitude(float factor, uint32_t original_context) {
+  if (factor <= 1) return 1;
+  return std::sqrt(1 + std::log(factor) / std::log(static_cast<float>(original_context)));
+}
+
+}  // namespace folio::model
