@@ -28,6 +28,18 @@ absl::StatusOr<const Family*> ReadFamily(const JsonFields& fields, const std::st
                      absl::StrCat("known: ", KnownArchitectures(Format::kHf)));
 }
 
+// The language model of a larger model has its configuration in a part of that one's config.json.
+absl::Status RefuseOtherInputs(const JsonFields& fields, const std::string& where) {
+  for (const char* key : {"vision_config", "audio_config", "text_config"}) {
+    if (fields.Find(key) == nullptr) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        where, ": ", key,
+        ": a model for other input than text is not supported; give "
+        "the directory of a language model alone, whose config.json has no such field"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLimits(const JsonFields& fields, const Family& family, const std::string& where) {
   for (const HfLimit& limit : family.hf_limits) {
     const json* value = fields.Find(limit.key);
@@ -103,6 +115,7 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
   const absl::StatusOr<json> object = ReadJsonObject(where);
   if (!object.ok()) return object.status();
   JsonFields fields(*object, where);
+  if (absl::Status text = RefuseOtherInputs(fields, where); !text.ok()) return text;
   const absl::StatusOr<const Family*> family = ReadFamily(fields, where);
   if (!family.ok()) return family.status();
   if (absl::Status status = CheckLimits(fields, **family, where); !status.ok()) return status;

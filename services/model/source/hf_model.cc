@@ -11,6 +11,7 @@
 #include "services/model/source/json_fields.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/source/safetensors_file.h"
+#include "services/model/source/tensor_names.h"
 
 namespace folio::model {
 namespace {
@@ -101,6 +102,7 @@ absl::StatusOr<RawModel> ReadHfModel(const std::string& directory) {
   if (!status.ok()) return status;
   parts.family = FindFamily(parts.config.architecture);
   parts.format = Format::kHf;
+  parts.prefixes = FindHfPrefixes(parts.tensors);
   parts.harmless = {".self_attn.rotary_emb.inv_freq"};
   return parts;
 }

@@ -9,14 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/base/check.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/source/stored_scales.h"
+#include "services/model/source/tensor_names.h"
 #include "services/runtime/logging.h"
 
 namespace folio::model {
@@ -132,26 +131,20 @@ class TensorFinder {
   }
 
   bool used(const std::string& name) const { return used_.contains(name); }
+  const TensorNames& names() const { return names_; }
 
  private:
   bool SameTensor(const TensorSpec& a, const TensorSpec& b) const {
-    return TensorName(a, parts_.format, 0) == TensorName(b, parts_.format, 0);
+    return names_.Of(a, 0) == names_.Of(b, 0);
   }
 
   // One tensor of the file, which holds the rows of all of `specs`.
   absl::Status TakeOne(absl::Span<const TensorSpec> specs, uint32_t layer,
                        std::vector<StoredTensor>& taken) {
-    TensorSpec first = specs[0];
-    if (first.role == Role::kOutput && parts_.config.tied_embeddings) {
-      first = *absl::c_find_if(parts_.family->tensors,
-                               [](const TensorSpec& s) { return s.role == Role::kEmbedding; });
-    }
-    const std::string name = TensorName(first, parts_.format, layer);
+    const TensorSpec& first = names_.Source(specs[0]);
+    const std::string name = names_.Of(first, layer);
     const auto found = by_name_.find(name);
-    if (found == by_name_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(parts_.origin, ": tensor ", name, ": missing"));
-    }
+    if (found == by_name_.end()) return names_.Missing(first, layer);
     StoredTensor tensor = *found->second;
     const std::string where = absl::StrCat(tensor.file, ": tensor ", name, ": ");
     const RoleInfo& info = InfoOf(first.role);
@@ -191,16 +184,9 @@ class TensorFinder {
 
   const RawModel& parts_;
   TensorsByName by_name_;
+  const TensorNames names_{parts_, by_name_};
   absl::flat_hash_set<std::string> used_;
 };
-
-// A tensor of a layer, or a bias: leaving it out would change the result.
-bool ChangesResult(const RawModel& parts, const std::string& name) {
-  for (const std::string& ending : parts.harmless) {
-    if (absl::EndsWith(name, ending)) return false;
-  }
-  return absl::StartsWith(name, LayerPrefix(parts.format)) || absl::EndsWith(name, ".bias");
-}
 
 absl::Status CheckSpecialIds(const RawModel& parts) {
   const auto outside = [&parts](absl::string_view what, uint32_t id) {
@@ -244,11 +230,7 @@ absl::StatusOr<std::unique_ptr<ModelSource>> AssembleModel(RawModel parts) {
   if (!status.ok()) return status;
   for (const StoredTensor& tensor : parts.tensors) {
     if (finder.used(tensor.name)) continue;
-    if (ChangesResult(parts, tensor.name)) {
-      return absl::UnimplementedError(absl::StrCat(
-          tensor.file, ": tensor ", tensor.name, ": not part of a ", parts.config.num_layers,
-          "-layer ", parts.family->title, " model; leaving it out would change the result"));
-    }
+    if (absl::Status unused = finder.names().CheckUnused(tensor); !unused.ok()) return unused;
     log::Info("tensor is not needed, ignored", {{"file", tensor.file}, {"tensor", tensor.name}});
   }
   return std::make_unique<StoredModel>(std::move(parts), std::move(tensors));

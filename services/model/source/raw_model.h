@@ -11,12 +11,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "services/model/family/family.h"
 #include "services/model/source/dequantize.h"
 #include "services/model/source/mapped_file.h"
 #include "services/model/source/model_source.h"
 
 namespace folio::model {
+
+// The words in front of the names of a Hugging Face directory's tensors, where families write
+// "model." and where they write none ("lm_head.weight").
+struct HfPrefixes {
+  absl::string_view model = "model.";
+  absl::string_view other = "";
+};
 
 struct RawModel {
   std::string origin;  // file or directory, for messages
@@ -25,6 +33,7 @@ struct RawModel {
   std::vector<StoredTensor> tensors;  // names are unique
   const Family* family = nullptr;
   Format format = Format::kHf;
+  HfPrefixes prefixes = {};  // of kHf alone
   // Endings of tensors that can be left unread without changing what the model computes.
   std::vector<std::string> harmless;
   std::vector<std::shared_ptr<const MappedFile>> files;
@@ -38,8 +47,8 @@ absl::Status CheckConfig(const std::string& origin, const ModelConfig& config);
 void LimitContext(const std::string& origin, uint32_t window, ModelConfig& config);
 
 // Checks everything and gives the model. A tensor that belongs to a layer and has no role in the
-// family (a bias, a gate of experts) would change what the model computes, so UNIMPLEMENTED names
-// it. Other tensors without a role are logged and left alone.
+// family (a bias, a gate of experts) would change what the model computes, as would a tower for
+// images, so UNIMPLEMENTED names it. Other tensors without a role are logged and left alone.
 absl::StatusOr<std::unique_ptr<ModelSource>> AssembleModel(RawModel parts);
 
 // The readers of the two formats.

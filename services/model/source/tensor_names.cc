@@ -1,0 +1,106 @@
+#include "services/model/source/tensor_names.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "services/base/check.h"
+
+namespace folio::model {
+namespace {
+
+// Families write these words in front of the names of their tensors.
+constexpr absl::string_view kFamilyPrefix = "model.";
+
+// The first row is how families name their tensors.
+constexpr HfPrefixes kPrefixes[] = {
+    {kFamilyPrefix, ""},
+    {"", ""},
+    {"language_model.model.", "language_model."},
+    {"model.language_model.", ""},
+};
+
+// Networks beside the layers, for images and sounds: a part of the name between two points.
+constexpr absl::string_view kOtherNetworks[] = {"vision_tower", "vision_model",
+                                                "visual",       "audio_tower",
+                                                "mm_projector", "multi_modal_projector"};
+
+std::string LayersOf(const HfPrefixes& prefixes) { return absl::StrCat(prefixes.model, "layers."); }
+
+const TensorSpec& SpecOf(const RawModel& parts, Role role) {
+  const auto found = absl::c_find_if(parts.family->tensors,
+                                     [role](const TensorSpec& spec) { return spec.role == role; });
+  FOLIO_CHECK(found != parts.family->tensors.end());
+  return *found;
+}
+
+}  // namespace
+
+HfPrefixes FindHfPrefixes(const std::vector<StoredTensor>& tensors) {
+  for (const HfPrefixes& prefixes : kPrefixes) {
+    const std::string layers = LayersOf(prefixes);
+    const auto is_in_layer = [&](const StoredTensor& each) {
+      return absl::StartsWith(each.name, layers);
+    };
+    if (absl::c_any_of(tensors, is_in_layer)) return prefixes;
+  }
+  return kPrefixes[0];
+}
+
+std::string TensorNames::Of(const TensorSpec& spec, uint32_t layer) const {
+  const std::string name = TensorName(spec, parts_.format, layer);
+  if (parts_.format != Format::kHf) return name;
+  if (!absl::StartsWith(name, kFamilyPrefix)) return absl::StrCat(parts_.prefixes.other, name);
+  return absl::StrCat(parts_.prefixes.model, name.substr(kFamilyPrefix.size()));
+}
+
+const TensorSpec& TensorNames::Source(const TensorSpec& spec) const {
+  const bool shared = spec.role == Role::kEmbedding || spec.role == Role::kOutput;
+  if (!shared || !parts_.config.tied_embeddings) return spec;
+  const TensorSpec& embedding = SpecOf(parts_, Role::kEmbedding);
+  const TensorSpec& output = SpecOf(parts_, Role::kOutput);
+  return !Has(embedding) && Has(output) ? output : embedding;
+}
+
+absl::Status TensorNames::Missing(const TensorSpec& spec, uint32_t layer) const {
+  std::string text = absl::StrCat(parts_.origin, ": tensor ", Of(spec, layer), ": missing");
+  const bool untied = parts_.format == Format::kHf && !parts_.config.tied_embeddings;
+  const char* other = nullptr;
+  if (untied && spec.role == Role::kOutput) other = "embedding";
+  if (untied && spec.role == Role::kEmbedding && Has(SpecOf(parts_, Role::kOutput))) {
+    other = "output matrix";
+  }
+  if (other != nullptr) {
+    absl::StrAppend(&text, " (with tie_word_embeddings: true in config.json the ", other,
+                    " would take its place)");
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+bool TensorNames::InLayer(const std::string& name) const {
+  if (parts_.format != Format::kHf) return absl::StartsWith(name, LayerPrefix(parts_.format));
+  return absl::c_any_of(kPrefixes, [&name](const HfPrefixes& prefixes) {
+    return absl::StartsWith(name, LayersOf(prefixes));
+  });
+}
+
+absl::Status TensorNames::CheckUnused(const StoredTensor& tensor) const {
+  const std::string& name = tensor.name;
+  const std::string where = absl::StrCat(tensor.file, ": tensor ", name, ": ");
+  for (const absl::string_view part : absl::StrSplit(name, '.')) {
+    if (!absl::c_linear_search(kOtherNetworks, part)) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(where, "\"", part,
+                     "\" is a network for other input than text, which is not supported; "
+                     "save the language model alone"));
+  }
+  for (const std::string& ending : parts_.harmless) {
+    if (absl::EndsWith(name, ending)) return absl::OkStatus();
+  }
+  if (!InLayer(name) && !absl::EndsWith(name, ".bias")) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(where, "not part of a ", parts_.config.num_layers,
+                                               "-layer ", parts_.family->title,
+                                               " model; leaving it out would change the result"));
+}
+
+}  // namespace folio::model
