@@ -43,6 +43,25 @@ TEST(HfDirectory, ShardsAreOneModel) {
   EXPECT_EQ(whole->fingerprint(), parts->fingerprint());
 }
 
+// Whatever type config.json names, each tensor is read as its file has it.
+TEST(HfDirectory, TensorsOfSeveralTypesAreReadAsStored) {
+  const TinyModel model({.tied = false});
+  const StorageType types[] = {StorageType::kF32, StorageType::kF16, StorageType::kBF16};
+  const HfImage stored[] = {model.Hf(types[0]), model.Hf(types[1]), model.Hf(types[2])};
+  HfImage mixed = stored[0];
+  for (size_t i = 0; i < mixed.tensors.size(); ++i) mixed.tensors[i] = stored[i % 3].tensors[i];
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    for (const char* said : {"float32", "float16", "bfloat16", "auto"}) {
+      HfImage image = mixed;
+      image.config[key] = said;
+      image.shards = 2;
+      const auto source = Open(image);
+      ASSERT_NE(source, nullptr);
+      EXPECT_EQ(LargestError(*source, model), 0.0f) << key << " " << said;
+    }
+  }
+}
+
 TEST(HfDirectory, LlamaThreeScaling) {
   const RopeScaling scaling{
       .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 256};

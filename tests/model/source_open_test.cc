@@ -1,5 +1,4 @@
 // Models opened from both containers: configuration, tokenizer, and every weight.
-#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,7 +22,6 @@ using ::folio::testing::ScratchDirectory;
 using ::folio::testing::TinyHeadDim64;
 using ::folio::testing::TinyModel;
 using ::folio::testing::TinyOptions;
-using ::folio::testing::TinyTensor;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -37,25 +35,6 @@ std::unique_ptr<ModelSource> Open(const GgufImage& image, const ScratchDirectory
   const std::string path = scratch.File("tiny.gguf");
   ::folio::testing::WriteFile(path, image.Serialize());
   return Open(path);
-}
-
-// Largest difference from the model's own numbers, over all tensors.
-float LargestError(const ModelSource& source, const TinyModel& model) {
-  float largest = 0;
-  for (const TinyTensor& tensor : model.tensors()) {
-    std::vector<float> read;
-    if (tensor.shape.size() == 1) {
-      read = source.ReadVector(tensor.role, tensor.layer).value();
-    } else {
-      const auto matrix = source.ReadMatrix(tensor.role, tensor.layer).value();
-      for (const auto value : matrix) read.push_back(value.ToFloat());
-    }
-    EXPECT_EQ(read.size(), tensor.values.size());
-    for (size_t i = 0; i < read.size(); ++i) {
-      largest = std::max(largest, std::fabs(read[i] - tensor.values[i]));
-    }
-  }
-  return largest;
 }
 
 const TinyOptions kModels[] = {

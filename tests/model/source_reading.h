@@ -1,11 +1,16 @@
-// This header reads every tensor of a model, for the tests of model sources.
+// This header reads every tensor of a model, for the tests of model sources. A tiny model says what
+// is expected.
 #ifndef FOLIO_TESTS_MODEL_SOURCE_READING_H_
 #define FOLIO_TESTS_MODEL_SOURCE_READING_H_
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "gtest/gtest.h"
 #include "services/model/source/model_source.h"
+#include "tests/testing/tiny_model.h"
 
 namespace folio::model {
 
@@ -43,6 +48,25 @@ inline absl::Status ReadAll(const ModelSource& source,
     for (const Role role : kQkvBiasRoles) status.Update(vector(role, layer));
   }
   return status;
+}
+
+// Largest difference from the model's own numbers, over all tensors.
+inline float LargestError(const ModelSource& source, const ::folio::testing::TinyModel& model) {
+  float largest = 0;
+  for (const ::folio::testing::TinyTensor& tensor : model.tensors()) {
+    std::vector<float> read;
+    if (tensor.shape.size() == 1) {
+      read = source.ReadVector(tensor.role, tensor.layer).value();
+    } else {
+      const auto matrix = source.ReadMatrix(tensor.role, tensor.layer).value();
+      for (const auto value : matrix) read.push_back(value.ToFloat());
+    }
+    EXPECT_EQ(read.size(), tensor.values.size());
+    for (size_t i = 0; i < read.size(); ++i) {
+      largest = std::max(largest, std::fabs(read[i] - tensor.values[i]));
+    }
+  }
+  return largest;
 }
 
 // Opens and reads everything: what loading a model does.

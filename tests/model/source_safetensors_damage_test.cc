@@ -121,7 +121,12 @@ std::vector<HfDamage> ShardDamage() {
           "weight_map: missing"),
       Shards(
           "NoShard", [](json&, Files& f) { f.erase("model-00002-of-00002.safetensors"); },
-          kNotFound, "model-00002-of-00002.safetensors"),
+          kNotFound,
+          "model.safetensors.index.json: weight_map: model.layers.0.mlp.up_proj.weight: "
+          "model-00002-of-00002.safetensors is not in the directory"),
+      Shards(
+          "ShardCut", [](json&, Files& f) { f["model-00002-of-00002.safetensors"].pop_back(); },
+          kDataLoss, "model-00002-of-00002.safetensors: tensor "),
       Shards(
           "ElsewhereByPath",
           [](json& index, Files&) { index["weight_map"][kQuery] = "../model.safetensors"; },
@@ -136,13 +141,21 @@ std::vector<HfDamage> ShardDamage() {
             index["weight_map"][kQuery] = shard[10] == '1' ? "model-00002-of-00002.safetensors"
                                                            : "model-00001-of-00002.safetensors";
           },
-          kInvalidArgument, "q_proj.weight: missing in"),
+          kInvalidArgument, "q_proj.weight: missing in model-0000"),
+      Shards(
+          "TensorInTheOtherShard",
+          [](json& index, Files&) {
+            index["weight_map"]["model.embed_tokens.weight"] = "model-00002-of-00002.safetensors";
+          },
+          kInvalidArgument,
+          "weight_map: model.embed_tokens.weight: missing in model-00002-of-00002.safetensors, it "
+          "is in model-00001-of-00002.safetensors"),
       Shards(
           "TensorInTwoShards",
           [](json&, Files& f) {
             f["model-00002-of-00002.safetensors"] = f["model-00001-of-00002.safetensors"];
           },
-          kDataLoss, "is in another shard too"),
+          kDataLoss, "is in another shard too, model-0000"),
       Shards(
           "TensorNowhere",
           [](json& index, Files&) {

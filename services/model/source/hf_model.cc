@@ -1,7 +1,10 @@
 // Reads a model of any family from a Hugging Face directory: its tensors lie in one safetensors
 // file or in several, with an index.
 #include <filesystem>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -18,6 +21,10 @@ namespace {
 
 using nlohmann::json;
 
+std::string FileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 absl::Status ReadTensorFile(const std::string& path, RawModel& parts) {
   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
@@ -28,15 +35,17 @@ absl::Status ReadTensorFile(const std::string& path, RawModel& parts) {
   return absl::OkStatus();
 }
 
-// Reads the index, which gives the name of the shard by the name of the tensor.
-absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadIndex(const std::string& path) {
+// Names of shards by names of tensors.
+using WeightMap = std::map<std::string, std::string>;
+
+absl::StatusOr<WeightMap> ReadIndex(const std::string& path) {
   const absl::StatusOr<json> index = ReadJsonObject(path);
   if (!index.ok()) return index.status();
   const auto map = index->find("weight_map");
   if (map == index->end() || !map->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": weight_map: missing"));
   }
-  absl::flat_hash_map<std::string, std::string> shards;
+  WeightMap shards;
   for (const auto& [tensor, shard] : map->items()) {
     // A shard lies beside the index, so that an index cannot name files elsewhere.
     if (!shard.is_string() || shard == "" || shard == "." || shard == ".." ||
@@ -49,31 +58,44 @@ absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadIndex(const st
   return shards;
 }
 
+// Every tensor of the index is in the shard that the index names, and in no other.
+absl::Status CheckPlaces(const std::string& index_path, const WeightMap& index,
+                         const std::vector<StoredTensor>& tensors) {
+  absl::flat_hash_map<std::string, std::string> found;  // files by names of tensors
+  for (const StoredTensor& tensor : tensors) {
+    const auto [place, is_first] = found.emplace(tensor.name, tensor.file);
+    if (is_first) continue;
+    return absl::DataLossError(absl::StrCat(tensor.file, ": tensor ", tensor.name,
+                                            ": is in another shard too, ",
+                                            FileName(place->second)));
+  }
+  for (const auto& [tensor, shard] : index) {
+    const auto place = found.find(tensor);
+    if (place != found.end() && FileName(place->second) == shard) continue;
+    const std::string elsewhere =
+        place == found.end() ? "" : absl::StrCat(", it is in ", FileName(place->second));
+    return absl::InvalidArgumentError(
+        absl::StrCat(index_path, ": weight_map: ", tensor, ": missing in ", shard, elsewhere));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadShards(const std::string& directory, const std::string& index_path,
                         RawModel& parts) {
-  const auto index = ReadIndex(index_path);
+  const absl::StatusOr<WeightMap> index = ReadIndex(index_path);
   if (!index.ok()) return index.status();
   absl::flat_hash_set<std::string> read;
   for (const auto& [tensor, shard] : *index) {
     if (!read.insert(shard).second) continue;
     absl::Status status = ReadTensorFile(absl::StrCat(directory, "/", shard), parts);
+    if (absl::IsNotFound(status)) {
+      return absl::NotFoundError(
+          absl::StrCat(index_path, ": weight_map: ", tensor, ": ", shard,
+                       " is not in the directory (download the model again)"));
+    }
     if (!status.ok()) return status;
   }
-  absl::flat_hash_map<std::string, std::string> found;
-  for (const StoredTensor& tensor : parts.tensors) {
-    if (!found.emplace(tensor.name, tensor.file).second) {
-      return absl::DataLossError(
-          absl::StrCat(tensor.file, ": tensor ", tensor.name, ": is in another shard too"));
-    }
-  }
-  for (const auto& [tensor, shard] : *index) {
-    const auto place = found.find(tensor);
-    if (place == found.end() || place->second != absl::StrCat(directory, "/", shard)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(index_path, ": weight_map: ", tensor, ": missing in ", shard));
-    }
-  }
-  return absl::OkStatus();
+  return CheckPlaces(index_path, *index, parts.tensors);
 }
 
 }  // namespace
