@@ -30,7 +30,7 @@ std::vector<GgufDamage> ConfigDamage() {
       {"Experts", Uint("llama.expert_count", 8), kUnimplemented, "llama.expert_count: 8"},
       {"RopeType", String("llama.rope.scaling.type", "yarn"), kUnimplemented,
        "llama.rope.scaling.type: yarn is not supported"},
-      {"LinearRope", Float("llama.rope.scale_linear", 4), kUnimplemented, "scale_linear: 4"},
+      {"LinearRope", Float("llama.rope.scale_linear", -4), kInvalidArgument, "scale_linear: -4"},
       {"NoLayers", Uint("llama.block_count", 0), kInvalidArgument, "number of layers 0"},
       {"AbsurdLayers", Uint("llama.block_count", 4000000000), kInvalidArgument, "4000000000"},
       {"LayersNotThere", Uint("llama.block_count", 3), kInvalidArgument,

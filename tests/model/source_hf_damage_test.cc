@@ -65,7 +65,7 @@ std::vector<HfDamage> ConfigDamage() {
       Config("PartialRotation", "partial_rotary_factor", 0.5, kUnimplemented,
              "partial_rotary_factor: 0.5"),
       Rope("RopeType", {{"type", "yarn"}, {"factor", 4.0}}, kUnimplemented,
-           "rope_scaling: rope_type: \"yarn\" is not supported (default, llama3)"),
+           "rope_scaling: rope_type: \"yarn\" is not supported (default, linear, llama3)"),
       Rope("RopeNoType", {{"factor", 4.0}}, kInvalidArgument, "rope_scaling: rope_type: missing"),
       Rope("RopeNoObject", 4, kInvalidArgument, "rope_scaling: not an object"),
       Rope("RopeIncomplete", incomplete, kInvalidArgument,

@@ -18,6 +18,7 @@ struct RopeScaling {
   float low_freq_factor = 1;
   float high_freq_factor = 4;
   uint32_t original_context = 8192;
+  friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
 
 // YaRN (Peng et al., arXiv 2309.00071): pairs that turn more than `beta_fast` times within the
@@ -64,8 +65,8 @@ struct ModelConfig {
   uint32_t context = 0;
   float rope_theta = 10000;
   uint32_t rotary_dim = 0;  // dimensions of a head that are rotated; 0 stands for all
-  // Explicit divisors of the inverse frequencies, [rotary / 2] (GGUF rope_freqs.weight), or one of
-  // the kinds of scaling, or nothing.
+  // Explicit divisors of the inverse frequencies, [rotary / 2] (GGUF rope_freqs.weight, linear
+  // scaling), or one of the kinds of scaling, or nothing.
   std::vector<float> rope_divisors;
   std::optional<RopeScaling> rope_scaling;
   std::optional<YarnScaling> yarn;

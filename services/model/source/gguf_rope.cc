@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/model/source/rope_rules.h"
 
 namespace folio::model {
 namespace {
@@ -95,12 +96,32 @@ class RopeReader {
 
   absl::Status ReadScaling() {
     const std::string key = Key("rope.scaling.type");
-    const std::string type = fields_.String(key, "none");
-    if (const float linear = fields_.Float(Key("rope.scale_linear"), 1); linear != 1) {
-      return Refuse(Key("rope.scale_linear"), linear, "only 1");
-    }
+    const std::string type = fields_.String(key, config_.long_rope ? "none" : "linear");
     if (type == "none" || (type == "longrope" && config_.long_rope)) return absl::OkStatus();
-    if (type != "yarn") return Refuse(key, type, "none, yarn, longrope with its factors");
+    if (type == "linear") return ReadLinear();
+    if (type != "yarn") return Refuse(key, type, "none, linear, yarn, longrope with its factors");
+    return ReadYarn(key);
+  }
+
+  // Files without a type scale by the factor that they have, as llama.cpp does, and 0 stands for no
+  // factor.
+  absl::Status ReadLinear() {
+    std::string used;
+    float factor = 1;
+    for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
+      const float value = fields_.Float(Key(name), 0);
+      if (!fields_.status().ok()) return fields_.status();
+      if (value == 0) continue;
+      if (!used.empty() && value != factor) {
+        return Wrong(Key(name), ": ", value, " contradicts ", used, " ", factor);
+      }
+      used = Key(name);
+      factor = value;
+    }
+    return ScaleRopeLinearly(absl::StrCat(gguf_.path(), ": ", used), factor, config_);
+  }
+
+  absl::Status ReadYarn(const std::string& key) {
     if (!config_.rope_divisors.empty() || config_.long_rope) {
       return Wrong(key, ": yarn, but the file has divisors of frequencies too");
     }

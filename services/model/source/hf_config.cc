@@ -64,43 +64,6 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
   return absl::OkStatus();
 }
 
-// Reads rope_scaling of older files or rope_parameters of newer ones, which has rope_theta too.
-absl::Status ReadRope(const json& rope, const std::string& where, ModelConfig& config) {
-  if (!rope.is_object()) return absl::InvalidArgumentError(absl::StrCat(where, ": not an object"));
-  JsonFields fields(rope, where);
-  config.rope_theta = fields.Float("rope_theta", config.rope_theta);
-  const json* partial = fields.Find("partial_rotary_factor");
-  if (partial != nullptr && *partial != 1.0) {
-    return Unsupported(where, "partial_rotary_factor", *partial, "only 1");
-  }
-  const json* type = fields.Find("rope_type");
-  if (type == nullptr) type = fields.Find("type");
-  if (type == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": rope_type: missing"));
-  }
-  if (*type == "default") return fields.status();
-  if (*type != "llama3") return Unsupported(where, "rope_type", *type, "default, llama3");
-  RopeScaling scaling;
-  scaling.factor = fields.Float("factor");
-  scaling.low_freq_factor = fields.Float("low_freq_factor");
-  scaling.high_freq_factor = fields.Float("high_freq_factor");
-  scaling.original_context = fields.Uint("original_max_position_embeddings");
-  config.rope_scaling = scaling;
-  return fields.status();
-}
-
-absl::Status ReadRopes(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  config.rope_theta = fields.Float("rope_theta", 10000.0f);
-  if (!fields.status().ok()) return fields.status();
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const json* rope = fields.Find(key);
-    if (rope == nullptr) continue;
-    absl::Status status = ReadRope(*rope, absl::StrCat(where, ": ", key), config);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 // The directory's own name, with "." and a closing slash resolved.
 std::string DirectoryName(const std::string& directory) {
   std::error_code error;
@@ -139,9 +102,9 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
   } else {
     config.head_dim = config.hidden / config.heads;
   }
-  if (absl::Status status = ReadRopes(fields, where, config); !status.ok()) return status;
   if (!fields.status().ok()) return fields.status();
   if (absl::Status status = CheckConfig(where, config); !status.ok()) return status;
+  if (absl::Status status = ReadHfRope(fields, where, config); !status.ok()) return status;
   return config;
 }
 

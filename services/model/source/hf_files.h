@@ -1,4 +1,4 @@
-// ReadHfConfig and ReadHfTokenizer read the JSON files of a Hugging Face model directory. Both are
+// These functions read the JSON files of a Hugging Face model directory. They are
 // internal to OpenModel.
 #ifndef FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
 #define FOLIO_SERVICES_MODEL_SOURCE_HF_FILES_H_
@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "services/model/family/model_config.h"
+#include "services/model/source/json_fields.h"
 #include "services/model/tokenizer/tokenizer_spec.h"
 
 namespace folio::model {
@@ -22,6 +23,11 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory);
 // without blocks, and "compressed-tensors" in the format "float-quantized". UNIMPLEMENTED names the
 // part that asks for something else.
 absl::Status CheckHfQuantization(const nlohmann::json& quantization, const std::string& where);
+
+// Reads rope_theta, rope_scaling and rope_parameters of config.json, whose path is `where`, into a
+// configuration whose sizes are checked. UNIMPLEMENTED names a type that is not computed, and
+// INVALID_ARGUMENT a field that is missing, out of range, or contradicts another place.
+absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfig& config);
 
 // Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json; only
 // the first must be there. A sequence ends with the ids of generation_config.json (or, without

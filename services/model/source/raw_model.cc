@@ -1,7 +1,7 @@
 #include "services/model/source/raw_model.h"
 
 #include "absl/strings/str_cat.h"
-#include "services/model/source/rope_checks.h"
+#include "services/model/source/rope_rules.h"
 #include "services/runtime/logging.h"
 
 namespace folio::model {

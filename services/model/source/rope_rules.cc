@@ -1,4 +1,4 @@
-#include "services/model/source/rope_checks.h"
+#include "services/model/source/rope_rules.h"
 
 #include <utility>
 
@@ -6,6 +6,8 @@
 
 namespace folio::model {
 namespace {
+
+constexpr float kMaxRopeFactor = 1e6f;
 
 // Keeps the first error.
 class Checks {
@@ -32,7 +34,7 @@ class Checks {
 };
 
 void CheckLlama3(const RopeScaling& scaling, Checks& checks) {
-  checks.Range("rope scaling factor", scaling.factor, 1, 1e6f);
+  checks.Range("rope scaling factor", scaling.factor, 1, kMaxRopeFactor);
   checks.Range("rope scaling low_freq_factor", scaling.low_freq_factor, 1e-6f, 1e6f);
   checks.Range("rope scaling high_freq_factor", scaling.high_freq_factor, 1e-6f, 1e6f);
   if (scaling.high_freq_factor <= scaling.low_freq_factor) {
@@ -43,7 +45,7 @@ void CheckLlama3(const RopeScaling& scaling, Checks& checks) {
 }
 
 void CheckYarn(const YarnScaling& yarn, float theta, Checks& checks) {
-  checks.Range("yarn factor", yarn.factor, 1, 1e6f);
+  checks.Range("yarn factor", yarn.factor, 1, kMaxRopeFactor);
   checks.Range("yarn beta_slow", yarn.beta_slow, 1e-6f, 1e6f);
   checks.Range("yarn beta_fast", yarn.beta_fast, yarn.beta_slow, 1e6f);
   checks.Context("yarn", yarn.original_context);
@@ -83,6 +85,18 @@ absl::Status CheckRope(const std::string& origin, const ModelConfig& config) {
     checks.Context("query scale", config.query_scale->original_context);
   }
   return checks.status();
+}
+
+absl::Status ScaleRopeLinearly(const std::string& field, float factor, ModelConfig& config) {
+  // Also for NaN.
+  if (!(factor >= 1 && factor <= kMaxRopeFactor)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", factor, " is out of range [1, 1e6]"));
+  }
+  if (factor == 1) return absl::OkStatus();
+  if (config.rope_divisors.empty()) config.rope_divisors.assign(config.rotary() / 2, 1.0f);
+  for (float& divisor : config.rope_divisors) divisor *= factor;
+  return absl::OkStatus();
 }
 
 }  // namespace folio::model
