@@ -31,8 +31,9 @@ absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfi
 
 // Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json; only
 // the first must be there. A sequence ends with the ids of generation_config.json (or, without
-// them, of config.json) and with the tokenizer's own eos token. INVALID_ARGUMENT when
-// tokenizer.json has ids that the model's `vocab` rows do not.
+// them, of config.json) and with the tokenizer's own eos token. Added tokens beyond the model's
+// `vocab` rows are left out with a warning, so that their texts are ordinary text. INVALID_ARGUMENT
+// when another token of tokenizer.json is beyond them, or when eos or bos is left out.
 absl::StatusOr<TokenizerSpec> ReadHfTokenizer(const std::string& directory, uint32_t vocab);
 
 }  // namespace folio::model

@@ -7,16 +7,26 @@
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/mapped_file.h"
+#include "services/runtime/logging.h"
 
 namespace folio::model {
 namespace {
 
 using nlohmann::json;
 
-// The texts and ids of the tokens of a parsed tokenizer.json.
+struct AddedToken {
+  uint64_t id = 0;
+  std::string text;
+};
+
+// The texts and ids of the tokens of a parsed tokenizer.json. Added tokens whose ids are beyond the
+// model's rows are left out, because the model cannot be given them.
 class Vocabulary {
  public:
-  static absl::StatusOr<Vocabulary> Read(const json& tokenizer, const std::string& where) {
+  // `rows` are those of the model. INVALID_ARGUMENT when a token of the tokenizer's own model, also
+  // one that is added again, is beyond them.
+  static absl::StatusOr<Vocabulary> Read(const json& tokenizer, uint32_t rows,
+                                         const std::string& where) {
     const auto wrong = [&where](absl::string_view what) {
       return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
     };
@@ -27,41 +37,70 @@ class Vocabulary {
     if (tokens == model->end() || !tokens->is_object() || tokens->empty()) {
       return wrong("model.vocab: not an object of ids");
     }
+    uint64_t largest = 0;
     for (const auto& [text, id] : tokens->items()) {
       if (!id.is_number_unsigned()) return wrong("model.vocab: an id is not a natural number");
-      vocabulary.Add(text, id.get<uint64_t>());
+      largest = std::max(largest, id.get<uint64_t>());
+      vocabulary.ids_[text] = id.get<uint64_t>();
     }
-    const auto added = tokenizer.find("added_tokens");
-    if (added == tokenizer.end()) return vocabulary;
-    if (!added->is_array()) return wrong("added_tokens: not a list");
-    for (const json& token : *added) {
-      const json id = token.is_object() ? token.value("id", json()) : json();
-      const json text = token.is_object() ? token.value("content", json()) : json();
-      if (!id.is_number_unsigned() || !text.is_string()) {
-        return wrong("added_tokens: an entry without id and content");
-      }
-      vocabulary.Add(text.get<std::string>(), id.get<uint64_t>());
-    }
-    return vocabulary;
+    absl::Status status = vocabulary.ReadAdded(tokenizer, rows, where, largest);
+    if (!status.ok()) return status;
+    if (largest < rows) return vocabulary;
+    return wrong(
+        absl::StrCat("a vocabulary with token ", largest, ", but the model has ", rows, " tokens"));
   }
 
-  uint64_t largest() const { return largest_; }
-  // Once largest() is known to be within the model's vocabulary.
   std::optional<uint32_t> Find(const std::string& text) const {
     const auto found = ids_.find(text);
     if (found == ids_.end()) return std::nullopt;
     return static_cast<uint32_t>(found->second);
   }
+  const std::vector<AddedToken>& left_out() const { return left_out_; }
+  bool LeftOut(const std::string& text) const {
+    return std::any_of(left_out_.begin(), left_out_.end(),
+                       [&text](const AddedToken& token) { return token.text == text; });
+  }
 
  private:
-  void Add(const std::string& text, uint64_t id) {
-    largest_ = std::max(largest_, id);
-    ids_[text] = id;
+  // `largest` grows to the largest id that the model needs to have.
+  absl::Status ReadAdded(const json& tokenizer, uint32_t rows, const std::string& where,
+                         uint64_t& largest) {
+    const auto added = tokenizer.find("added_tokens");
+    if (added == tokenizer.end()) return absl::OkStatus();
+    const auto wrong = [&where](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": added_tokens: ", what));
+    };
+    if (!added->is_array()) return wrong("not a list");
+    for (const json& token : *added) {
+      const json id = token.is_object() ? token.value("id", json()) : json();
+      const json text = token.is_object() ? token.value("content", json()) : json();
+      if (!id.is_number_unsigned() || !text.is_string()) {
+        return wrong("an entry without id and content");
+      }
+      AddedToken read{id.get<uint64_t>(), text.get<std::string>()};
+      if (read.id >= rows && !ids_.contains(read.text)) {
+        left_out_.push_back(std::move(read));
+        continue;
+      }
+      largest = std::max(largest, read.id);
+      ids_[read.text] = read.id;
+    }
+    return absl::OkStatus();
   }
 
   absl::flat_hash_map<std::string, uint64_t> ids_;
-  uint64_t largest_ = 0;
+  std::vector<AddedToken> left_out_;
 };
+
+// The text of a tokenizer.json with the added tokens that have an id below `rows`.
+std::string WithoutTokensFrom(uint32_t rows, json tokenizer) {
+  json kept = json::array();
+  for (json& token : tokenizer["added_tokens"]) {
+    if (token["id"].get<uint64_t>() < rows) kept.push_back(std::move(token));
+  }
+  tokenizer["added_tokens"] = std::move(kept);
+  return tokenizer.dump();
+}
 
 // As ReadJsonObject, but a missing file gives an empty object.
 absl::StatusOr<json> ReadOptional(const std::string& path) {
@@ -135,9 +174,10 @@ absl::Status ReadTokenizerConfig(const std::string& directory, const json& token
   if (!fields.status().ok()) return fields.status();
   for (const auto& [key, text] :
        {std::pair("bos_token", &spec.bos_token), std::pair("eos_token", &spec.eos_token)}) {
-    if (!text->empty() && !vocabulary.Find(*text)) {
-      fields.Fail(key, absl::StrCat("\"", *text, "\" is not in tokenizer.json"));
-    }
+    if (text->empty() || vocabulary.Find(*text)) continue;
+    const bool left_out = vocabulary.LeftOut(*text);
+    fields.Fail(key, absl::StrCat("\"", *text, "\" is not in tokenizer.json",
+                                  left_out ? " with an id that the model has" : ""));
   }
   if (!fields.status().ok()) return fields.status();
   if (spec.add_bos && spec.bos_token.empty()) {
@@ -175,15 +215,20 @@ absl::StatusOr<TokenizerSpec> ReadHfTokenizer(const std::string& directory, uint
   if (!file.ok()) return file.status();
   const absl::StatusOr<json> tokenizer = ParseJsonObject((*file)->text(), where);
   if (!tokenizer.ok()) return tokenizer.status();
-  const absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Read(*tokenizer, where);
+  const absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Read(*tokenizer, vocab, where);
   if (!vocabulary.ok()) return vocabulary.status();
-  if (vocabulary->largest() >= vocab) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": a vocabulary with token ",
-                                                   vocabulary->largest(), ", but the model has ",
-                                                   vocab, " tokens"));
-  }
   TokenizerSpec spec;
-  spec.tokenizer_json = std::string((*file)->text());
+  if (const auto& left_out = vocabulary->left_out(); left_out.empty()) {
+    spec.tokenizer_json = std::string((*file)->text());
+  } else {
+    log::Warning("added tokens have ids that the model lacks, their texts are ordinary text",
+                 {{"file", where},
+                  {"tokens", left_out.size()},
+                  {"first", left_out.front().text},
+                  {"first_id", left_out.front().id},
+                  {"model_tokens", vocab}});
+    spec.tokenizer_json = WithoutTokensFrom(vocab, *tokenizer);
+  }
   absl::Status status = ReadTokenizerConfig(directory, *tokenizer, *vocabulary, spec);
   if (!status.ok()) return status;
   if (absl::Status eos = ReadEos(directory, spec); !eos.ok()) return eos;
