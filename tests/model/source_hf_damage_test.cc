@@ -51,9 +51,6 @@ std::vector<HfDamage> ConfigDamage() {
       InFiles(
           "ConfigKeyTwice", [](Files& f) { f["config.json"] = R"({"a": 1, "a": 2})"; }, kDataLoss,
           "config.json: a: appears twice"),
-      InImage(
-          "NoArchitecture", [](HfImage& i) { i.config.erase("architectures"); }, kInvalidArgument,
-          "architectures: missing"),
       Config("OtherArchitecture", "architectures", {"MixtralForCausalLM"}, kUnimplemented,
              "architectures: [\"MixtralForCausalLM\"] is not supported"),
       Config("OtherModelType", "model_type", "mixtral", kUnimplemented, "model_type: \"mixtral\""),

@@ -59,7 +59,7 @@ struct Family {
   const char* title;  // "Llama", for messages
   // general.architecture, and the start of the keys. Null where converters write another family's.
   const char* gguf_architecture;
-  const char* hf_architecture;  // the only entry of `architectures`
+  const char* hf_architecture;  // an entry of `architectures`
   const char* hf_model_type;
   Features features;
   RopeRows gguf_rows;

@@ -1,7 +1,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/raw_model.h"
@@ -11,18 +14,47 @@ namespace {
 
 using nlohmann::json;
 
+// Whether `architectures` has the family's, or that of a model without its output matrix, which is
+// saved as "LlamaModel".
+bool Lists(const json& architectures, const Family& family) {
+  const std::string whole = family.hf_architecture;
+  const std::string base = absl::StrCat(absl::StripSuffix(whole, "ForCausalLM"), "Model");
+  return architectures.is_array() && absl::c_any_of(architectures, [&](const json& each) {
+           return each == whole || each == base;
+         });
+}
+
+const Family* FamilyOfType(const json& type) {
+  const auto found = absl::c_find_if(
+      Families(), [&type](const Family* family) { return type == family->hf_model_type; });
+  return found == Families().end() ? nullptr : *found;
+}
+
+std::string KnownModelTypes() {
+  return absl::StrJoin(Families(), ", ", [](std::string* out, const Family* family) {
+    absl::StrAppend(out, family->hf_model_type);
+  });
+}
+
+// The family of model_type where `architectures` lists no entry or several, and else that of the
+// only entry, which model_type must not contradict.
 absl::StatusOr<const Family*> ReadFamily(const JsonFields& fields, const std::string& where) {
   const json* names = fields.Find("architectures");
-  if (names == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": architectures: missing"));
+  const json* type = fields.Find("model_type");
+  const bool none = names == nullptr || *names == json::array();
+  if (type == nullptr && (none || (names->is_array() && names->size() > 1))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": architectures: ", none ? "missing" : "several", ", and model_type is missing"));
+  }
+  const Family* typed = type == nullptr ? nullptr : FamilyOfType(*type);
+  if (typed != nullptr && (none || Lists(*names, *typed))) return typed;
+  if (none) {
+    return Unsupported(where, "model_type", *type, absl::StrCat("known: ", KnownModelTypes()));
   }
   for (const Family* family : Families()) {
-    if (*names != json::array({family->hf_architecture})) continue;
-    const json* type = fields.Find("model_type");
-    if (type != nullptr && *type != family->hf_model_type) {
-      return Unsupported(where, "model_type", *type, absl::StrCat("only ", family->hf_model_type));
-    }
-    return family;
+    if (!Lists(*names, *family)) continue;
+    if (type == nullptr) return family;
+    return Unsupported(where, "model_type", *type, absl::StrCat("only ", family->hf_model_type));
   }
   return Unsupported(where, "architectures", *names,
                      absl::StrCat("known: ", KnownArchitectures(Format::kHf)));
