@@ -60,6 +60,12 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithBiases) {
   ExpectWhatTheCpuSays(OfFamily("qwen2", GpuConfig()));
 }
 
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithScaledQueries) {
+  ModelConfig config = OfFamily("ministral3", GpuConfig());
+  config.query_scale = {0.5f, 10};
+  ExpectWhatTheCpuSays(config);
+}
+
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithHeadNorms) {
   ExpectWhatTheCpuSays(OfFamily("qwen3", GpuConfig()));
 }

@@ -184,6 +184,35 @@ TEST_P(GpuRowsTest, HeadsOfQueriesAndKeysAreNormalised) {
   }
 }
 
+// Keys and values, and what is between rows, stay.
+TEST_P(GpuRowsTest, QueriesAreScaledByTheirPosition) {
+  const QueryScale scale = {0.25f, 100};
+  const std::vector<uint32_t> positions = {0, 99, 100, 1234, 1u << 20};
+  std::vector<AppendSlot> slots;
+  for (const uint32_t position : positions) slots.push_back({.position = position});
+  const auto rows = static_cast<uint32_t>(slots.size());
+  for (const uint32_t head_dim : {7u, 64u}) {
+    const AttentionShape shape{5, 2, head_dim};
+    const uint32_t queries = shape.heads * head_dim;
+    const uint32_t cols = queries + 2 * shape.kv_heads * head_dim;
+    const uint32_t stride = cols + (head_dim % 4 == 0 ? 8 : 3);
+    std::vector<float> x = RandomFloats(random_, rows * stride);
+    const OnDevice<float> values(x);
+    const OnDevice<AppendSlot> device_slots(slots);
+    const absl::Status status =
+        ScaleQueries(nullptr, {values.data(), DataType::kFloat32, rows, cols, stride}, shape, scale,
+                     device_slots.array());
+    ASSERT_TRUE(status.ok()) << status;
+    const std::vector<float> got = values.Read();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool query = i % stride < queries;
+      const double factor =
+          query ? 1 + 0.25 * std::log(1.0 + positions[i / stride] / scale.original_context) : 1;
+      ASSERT_NEAR(got[i], x[i] * factor, std::fabs(x[i]) * 1e-6) << i;
+    }
+  }
+}
+
 TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
   const uint32_t rows = 4;
   for (const uint32_t cols : kCols) {

@@ -103,6 +103,12 @@ TEST_P(ForwardTest, MatchesNaiveWithHeadNorms) {
   ExpectNaive(config);
 }
 
+TEST_P(ForwardTest, MatchesNaiveWithScaledQueries) {
+  ModelConfig config = OfFamily("ministral3");
+  config.query_scale = {0.5f, 10};
+  ExpectNaive(config);
+}
+
 // A row gets its bias, and its heads their norms, wherever it is in a batch.
 TEST_P(ForwardTest, ChunksOfAPromptGiveTheSameBitsInEachFamily) {
   for (const char* family : {"qwen2", "qwen3"}) {

@@ -35,7 +35,7 @@ TEST(Families, AreToldApart) {
     EXPECT_EQ(FindFamily(family->name), family);
   }
   EXPECT_EQ(FindFamily("gpt"), nullptr);
-  EXPECT_EQ(KnownArchitectures(Format::kGguf), "llama, qwen2, qwen3");
+  EXPECT_EQ(KnownArchitectures(Format::kGguf), "llama, qwen2, qwen3, phi3, mistral3");
 }
 
 TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
@@ -62,7 +62,7 @@ TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
 }
 
 TEST(Families, CountParameters) {
-  for (const char* name : {"llama", "mistral", "qwen2", "qwen3"}) {
+  for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "ministral3"}) {
     for (const bool tied : {true, false}) {
       const TinyModel model({.tied = tied, .family = name});
       uint64_t count = 0;
@@ -87,8 +87,8 @@ TEST(CheckFeatures, NamesWhatIsNotComputed) {
 }
 
 TEST(CheckFeatures, IsAskedBeforeWeightsAreLoaded) {
-  for (const Feature feature : {Feature::kPostNorms, Feature::kGelu, Feature::kScaledEmbedding,
-                                Feature::kLocalLayers, Feature::kPartialRotation}) {
+  for (const Feature feature :
+       {Feature::kPostNorms, Feature::kGelu, Feature::kScaledEmbedding, Feature::kLocalLayers}) {
     ModelConfig config = testing::TinyConfig();
     config.features = {feature};
     const testing::RandomModel model(config, 1);

@@ -169,6 +169,10 @@ Numbers NaiveModel::Feed(uint32_t token) {
     Add(v, layer.v_bias);
     NormHeads(layer.q_norm, q);
     NormHeads(layer.k_norm, k);
+    if (config_.query_scale) {
+      const QueryScale& scale = *config_.query_scale;
+      for (double& x : q) x *= 1 + scale.beta * std::log(1 + position_ / scale.original_context);
+    }
     Rotate(q);
     Rotate(k);
     layer.cache.push_back({Stored(k), Stored(v), q});

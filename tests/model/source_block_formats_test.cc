@@ -46,6 +46,10 @@ GgufImage Image() {
       .Gguf(StorageType::kF32);
 }
 
+void SetHalf(uint16_t half, size_t at, std::string& bytes) {
+  std::memcpy(bytes.data() + at, &half, sizeof half);
+}
+
 // Gives the matrix random blocks of the type, whose scales are 2^-10.
 void Requantise(const Case& each, GgufTensor& tensor) {
   const GgufTensorType& type = *FindTensorType(each.type);
@@ -54,7 +58,7 @@ void Requantise(const Case& each, GgufTensor& tensor) {
   std::string bytes(values / BlockValues(type.type) * BlockBytes(type.type), '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
   for (size_t block = 0; block < bytes.size(); block += BlockBytes(type.type)) {
-    for (const size_t at : each.halves) bytes.replace(block + at, 2, std::string("\x00\x14", 2));
+    for (const size_t at : each.halves) SetHalf(0x1400, block + at, bytes);
   }
   tensor.type = type.code;
   tensor.bytes = std::move(bytes);
@@ -116,9 +120,9 @@ TEST_P(BlockFormats, AScaleThatIsNotFiniteIsRefused) {
     const size_t block = 256 / BlockValues(type);
     std::memset(tensor.bytes.data() + block * BlockBytes(type), 0x7e, BlockBytes(type));
     for (const size_t half : GetParam().halves) {
-      tensor.bytes.replace(block * BlockBytes(type) + half, 2, std::string("\x00\x14", 2));
+      SetHalf(0x1400, block * BlockBytes(type) + half, tensor.bytes);
     }
-    tensor.bytes.replace(block * BlockBytes(type) + at, 2, std::string("\x00\x7e", 2));
+    SetHalf(0x7e00, block * BlockBytes(type) + at, tensor.bytes);
     const auto source = Open(image, scratch);
     ASSERT_TRUE(source.ok()) << source.status();
     const auto read = (*source)->ReadMatrix(Role::kUp, 0);

@@ -29,15 +29,20 @@ TEST(Mistral, IsReadFromADirectory) {
   EXPECT_EQ((*source)->config().features, Features{});
 }
 
-TEST(Mistral, ASlidingWindowIsRefused) {
+// Up to its length a window is all that came before.
+TEST(Mistral, AWindowLimitsTheContext) {
   const ScratchDirectory scratch;
   HfImage image = Tiny().Hf(StorageType::kBF16);
-  image.config["sliding_window"] = 4096;
+  for (const auto& [window, context] : {std::pair(512, 512u), {4096, 2048u}}) {
+    image.config["sliding_window"] = window;
+    image.Write(scratch.path());
+    const auto source = OpenModel(scratch.path());
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ((*source)->config().context, context);
+  }
+  image.config["sliding_window"] = "long";
   image.Write(scratch.path());
-  const auto source = OpenModel(scratch.path());
-  EXPECT_EQ(source.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(source.status().message(),
-              HasSubstr("sliding_window: 4096 is not supported (only null)"));
+  EXPECT_THAT(OpenModel(scratch.path()).status().message(), HasSubstr("sliding_window"));
 }
 
 // The weights are those that Llama computes with.

@@ -95,8 +95,8 @@ std::vector<GgufDamage> GgufDamages() {
          i.SetUint("llama.block_count", 2);
        },
        kInvalidArgument, "qwen2.block_count: missing"},
-      {"Yarn", String("qwen2.rope.scaling.type", "yarn"), kUnimplemented,
-       "qwen2.rope.scaling.type: yarn is not supported"},
+      {"DynamicRope", String("qwen2.rope.scaling.type", "dynamic"), kUnimplemented,
+       "qwen2.rope.scaling.type: dynamic is not supported"},
       {"LlamaByName", String("general.architecture", "llama"), kInvalidArgument,
        "llama.block_count: missing"},
   };
@@ -119,7 +119,8 @@ std::vector<HfDamage> HfDamages() {
       config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
       config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
-             "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM)"),
+             "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM, Phi3ForCausalLM, "
+             "Ministral3ForCausalLM)"),
       InImage(
           "NoBias", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_proj.bias"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_proj.bias: missing"),

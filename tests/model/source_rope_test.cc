@@ -23,6 +23,7 @@ using ::folio::testing::ScratchDirectory;
 using ::folio::testing::TinyModel;
 using ::folio::testing::WriteFile;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -203,15 +204,16 @@ std::vector<HfDamage> HfDamages() {
       Fields("InnerThetaAsText", {{"rope_parameters", With(newer, "rope_theta", "10000")}},
              kInvalidArgument, "rope_parameters: rope_theta: not a finite number"),
       Fields("InnerPartialRotation",
-             {{"rope_parameters", With(newer, "partial_rotary_factor", 0.5)}}, kUnimplemented,
-             "rope_parameters: partial_rotary_factor: 0.5 is not supported"),
+             {{"rope_parameters", With(newer, "partial_rotary_factor", 0.0)}}, kInvalidArgument,
+             "rope_parameters: partial_rotary_factor: 0 is out of range (0, 1]"),
       Fields("ParametersOfEachType",
              {{"rope_parameters", {{"full_attention", newer}, {"sliding_attention", newer}}}},
              kInvalidArgument, "rope_parameters: rope_type: missing"),
   };
-  for (const char* type : {"yarn", "longrope", "dynamic", "su"}) {
+  for (const char* type : {"dynamic", "ntk"}) {
     damages.push_back(Fields(type, {{"rope_parameters", {{"rope_type", type}, {"factor", 4.0}}}},
-                             kUnimplemented, "is not supported (default, linear, llama3)"));
+                             kUnimplemented,
+                             "is not supported (default, linear, llama3, yarn, longrope)"));
   }
   return damages;
 }
@@ -231,7 +233,7 @@ std::vector<GgufDamage> GgufDamages() {
       {"FactorAsText", String("llama.rope.scaling.factor", "2"), kInvalidArgument,
        "llama.rope.scaling.factor: not a finite number"},
       {"LongRope", String("llama.rope.scaling.type", "longrope"), kUnimplemented,
-       "llama.rope.scaling.type: longrope is not supported (none, linear)"},
+       "llama.rope.scaling.type: longrope is not supported (none, linear, yarn,"},
   };
 }
 

@@ -19,6 +19,7 @@ GGUF_NAMES = {
     "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
 }  # fmt: skip
 
 
@@ -48,12 +49,14 @@ def write(family, path):
     writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
-    writer.add_rope_dimension_count(config["head_dim"])
-    writer.add_rope_freq_base(config["rope_theta"])
+    if "rope.dimension_count" not in of.fields:
+        writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"] if "rope_parameters" not in config else config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
     for key, value in of.fields.items():
-        (writer.add_float32 if isinstance(value, float) else writer.add_uint32)(f"{of.gguf}.{key}", value)
+        add = {float: writer.add_float32, int: writer.add_uint32, str: writer.add_string}[type(value)]
+        add(f"{of.gguf}.{key}", value)
     tokens = vocabulary()
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(of.pre)
@@ -69,6 +72,8 @@ def write(family, path):
             writer.add_tensor(gguf_name(name), values)
         else:
             writer.add_tensor(gguf_name(name), to_bf16(values), raw_dtype=gguf.GGMLQuantizationType.BF16)
+    for name, values in of.vectors.items():
+        writer.add_tensor(name, np.array(values, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -30,6 +30,11 @@ class Family:
     pre: str = "smollm"  # the pre-tokenizer of the GGUF file
     pairs: bool = False  # the rows of a head lie in pairs there
     fields: dict = field(default_factory=dict)  # more fields there
+    vectors: dict = field(default_factory=dict)  # more tensors there
+
+
+SHORT = [1.0 + 0.125 * i for i in range(12)]  # of LongRoPE
+LONG = [1.0 + 1.5 * i for i in range(12)]
 
 
 def sizes(layers=3, hidden=96, ffn=160, heads=6, kv_heads=2, head_dim=32, **others):
@@ -48,6 +53,26 @@ FAMILIES = {
     "qwen3": Family({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "use_sliding_window": False,
                      "attention_bias": False, **sizes(heads=6, kv_heads=3, head_dim=40, rope_theta=1e6, rms_norm_eps=1e-6)},
                     "qwen3", "qwen2"),
+    # Positions beyond the original context, so that every part of the rotary embedding and the scale of queries count.
+    "ministral3": Family(
+        {"architectures": ["Ministral3ForCausalLM"], "model_type": "ministral3", "sliding_window": None,
+         **sizes(heads=4, kv_heads=2, head_dim=32, rope_theta=None),
+         "rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6, "factor": 8.0, "original_max_position_embeddings": 64,
+                             "beta_fast": 4.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                             "llama_4_scaling_beta": 0.1}},
+        "mistral3", pairs=True,
+        fields={"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 64,
+                "rope.scaling.yarn_beta_fast": 4.0, "rope.scaling.yarn_beta_slow": 1.0, "rope.scaling.yarn_log_multiplier": 1.0,
+                "attention.temperature_scale": 0.1}),
+    # As Phi-4-mini: long factors, and a part of each head is not rotated.
+    "phi3": Family(
+        {"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "sliding_window": None, "pad_token_id": 0,
+         **sizes(heads=3, kv_heads=1, head_dim=32), "partial_rotary_factor": 0.75, "original_max_position_embeddings": 64,
+         "rope_scaling": {"type": "longrope", "short_factor": SHORT, "long_factor": LONG}},
+        "phi3",
+        fields={"rope.scaling.original_context_length": 64, "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(8) / np.log(64))),
+                "rope.dimension_count": 24},
+        vectors={"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}),
 }  # fmt: skip
 
 
@@ -84,7 +109,9 @@ def shapes(config):
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         yield at + "input_layernorm.weight", (hidden,)
-        for role, rows in (("q", queries), ("k", keys), ("v", keys)):
+        if kind == "phi3":
+            yield at + "self_attn.qkv_proj.weight", (queries + 2 * keys, hidden)
+        for role, rows in (("q", queries), ("k", keys), ("v", keys)) if kind != "phi3" else ():
             yield f"{at}self_attn.{role}_proj.weight", (rows, hidden)
             if kind == "qwen2":
                 yield f"{at}self_attn.{role}_proj.bias", (rows,)
@@ -93,8 +120,11 @@ def shapes(config):
             yield at + "self_attn.k_norm.weight", (dim,)
         yield at + "self_attn.o_proj.weight", (hidden, queries)
         yield at + "post_attention_layernorm.weight", (hidden,)
-        yield at + "mlp.gate_proj.weight", (ffn, hidden)
-        yield at + "mlp.up_proj.weight", (ffn, hidden)
+        if kind == "phi3":
+            yield at + "mlp.gate_up_proj.weight", (2 * ffn, hidden)
+        else:
+            yield at + "mlp.gate_proj.weight", (ffn, hidden)
+            yield at + "mlp.up_proj.weight", (ffn, hidden)
         yield at + "mlp.down_proj.weight", (hidden, ffn)
     yield "model.norm.weight", (hidden,)
     if not config["tie_word_embeddings"]:
@@ -108,7 +138,7 @@ def drawn(name, shape, random):
     elif name.endswith(".bias"):
         values = 0.5 * random.standard_normal(shape)
     else:
-        gain = 2 if ".q_proj." in name or ".k_proj." in name else 3 if "embed" in name or "lm_head" in name else 1
+        gain = 2 if any(f".{role}_proj." in name for role in ("q", "k", "qkv")) else 3 if "embed" in name or "lm_head" in name else 1
         values = gain * random.standard_normal(shape) / np.sqrt(shape[-1])
     return (to_bf16(values.astype(np.float32)).astype(np.uint32) << 16).view(np.float32)
 

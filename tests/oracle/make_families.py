@@ -67,7 +67,8 @@ def decode(model, prompt, continuation, evicts):
         position = torch.tensor([[len(prompt) + at]])
         # Position and length differ after an eviction, and one query sees everything.
         mask = torch.zeros(1, 1, 1, cache.get_seq_length() + 1)
-        logits = model(torch.tensor([[token]]), past_key_values=cache, position_ids=position, attention_mask=mask).logits[0, -1]
+        logits = model(torch.tensor([[token]]), past_key_values=cache, position_ids=position, cache_position=position[0],
+                       attention_mask=mask).logits[0, -1]  # fmt: skip
     return said, choices
 
 

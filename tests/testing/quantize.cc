@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/views.h"
 #include "services/base/check.h"
 
 namespace folio::testing {

@@ -13,11 +13,13 @@ namespace {
 
 // Written down once more, so that a wrong name in the product is seen.
 std::string GgufArchitecture(const std::string& family) {
+  if (family == "ministral3") return "mistral3";
   return family == "mistral" ? "llama" : family;
 }
 
 std::string HfArchitecture(const std::string& family) {
   if (family == "mistral") return "MistralForCausalLM";
+  if (family == "ministral3") return "Ministral3ForCausalLM";
   if (family == "qwen2") return "Qwen2ForCausalLM";
   return family == "qwen3" ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
 }
@@ -33,7 +35,7 @@ void AddFamilyFields(const TinyOptions& options, json& config) {
     config["use_sliding_window"] = false;
     config["sliding_window"] = nullptr;
     config["max_window_layers"] = options.layers;
-  } else if (family == "mistral") {
+  } else if (family == "mistral" || family == "ministral3") {
     config["sliding_window"] = nullptr;
   } else {
     config["attention_bias"] = false;

@@ -108,8 +108,7 @@ uint32_t GgmlCode(StorageType type) {
       return 8;
     case StorageType::kBF16:
       return 30;
-    case StorageType::kE4M3:  // of safetensors alone
-    case StorageType::kOther:
+    default:  // of safetensors alone, or one that no tiny model has
       break;
   }
   FOLIO_CHECK(false);
@@ -187,8 +186,8 @@ GgufImage TinyModel::Gguf(StorageType type) const {
   for (const TinyTensor& tensor : tensors_) {
     const StorageType stored = tensor.shape.size() == 1 ? StorageType::kF32 : type;
     // Converters leave the rows of Qwen2 as they are.
-    const bool rotated =
-        options_.family != "qwen2" && (tensor.role == Role::kQuery || tensor.role == Role::kKey);
+    const bool rotated = !options_.family.starts_with("qwen") &&
+                         (tensor.role == Role::kQuery || tensor.role == Role::kKey);
     const std::vector<float> values =
         rotated ? Interleave(tensor, options_.head_dim) : tensor.values;
     image.tensors.push_back({Name(tensor, true),

@@ -4,8 +4,7 @@
 #define FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
 
 #include "absl/types/span.h"
-#include "kernels/threads/thread_pool.h"
-#include "kernels/views.h"
+#include "kernels/cpu/ops.h"
 #include "services/model/family/model_config.h"
 
 namespace folio::model {

@@ -91,9 +91,8 @@ class CudaTransformer {
 
   absl::Status RunLayer(uint32_t layer, const StepInputs& step, const StepInputBuilder& layout,
                         const Plans& plans);
-  // Does nothing for a model without such norms.
+  // These do nothing if the model has no such norms, or if its queries keep their size.
   absl::Status NormHeads(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& qkv);
-  // Does nothing for a model whose queries keep their size.
   absl::Status ScaleQueries(const kernels::cuda::DeviceArray<kernels::AppendSlot>& slots,
                             const kernels::cuda::Tensor& qkv);
   // Whether one kernel rotates and stores a layer's tokens and attends, which is so if all rows

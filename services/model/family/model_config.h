@@ -31,6 +31,7 @@ struct YarnScaling {
   uint32_t original_context = 8192;
   // Whether the ends of the ramp are whole numbers of pairs.
   bool truncate = true;
+  friend bool operator==(const YarnScaling&, const YarnScaling&) = default;
 };
 
 // LongRoPE (Ding et al., arXiv 2402.13753): divisors of the frequencies, [rotary / 2] each. The
@@ -38,6 +39,7 @@ struct YarnScaling {
 struct LongRopeScaling {
   std::vector<float> short_divisors, long_divisors;
   uint32_t original_context = 4096;
+  friend bool operator==(const LongRopeScaling&, const LongRopeScaling&) = default;
 };
 
 // Queries grow with their position, so that attention stays sharp over long texts: times
@@ -45,6 +47,7 @@ struct LongRopeScaling {
 struct QueryScale {
   float beta = 0;
   uint32_t original_context = 8192;
+  friend bool operator==(const QueryScale&, const QueryScale&) = default;
 };
 
 // The factor for a query.

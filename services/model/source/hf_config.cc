@@ -24,12 +24,6 @@ bool Lists(const json& architectures, const Family& family) {
          });
 }
 
-const Family* FamilyOfType(const json& type) {
-  const auto found = absl::c_find_if(
-      Families(), [&type](const Family* family) { return type == family->hf_model_type; });
-  return found == Families().end() ? nullptr : *found;
-}
-
 std::string KnownModelTypes() {
   return absl::StrJoin(Families(), ", ", [](std::string* out, const Family* family) {
     absl::StrAppend(out, family->hf_model_type);
@@ -46,8 +40,10 @@ absl::StatusOr<const Family*> ReadFamily(const JsonFields& fields, const std::st
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": architectures: ", none ? "missing" : "several", ", and model_type is missing"));
   }
-  const Family* typed = type == nullptr ? nullptr : FamilyOfType(*type);
-  if (typed != nullptr && (none || Lists(*names, *typed))) return typed;
+  for (const Family* family : Families()) {
+    if (type == nullptr || *type != family->hf_model_type) continue;
+    if (none || Lists(*names, *family)) return family;
+  }
   if (none) {
     return Unsupported(where, "model_type", *type, absl::StrCat("known: ", KnownModelTypes()));
   }
@@ -83,10 +79,6 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
   if (quantized != nullptr) {
     absl::Status served = CheckHfQuantization(*quantized, where);
     if (!served.ok()) return served;
-  }
-  const json* partial = fields.Find("partial_rotary_factor");
-  if (partial != nullptr && *partial != 1.0) {
-    return Unsupported(where, "partial_rotary_factor", *partial, "only 1");
   }
   // Newer files say of each layer whether it attends to a window.
   const json* layers = fields.Find("layer_types");
@@ -137,6 +129,8 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
   if (!fields.status().ok()) return fields.status();
   if (absl::Status status = CheckConfig(where, config); !status.ok()) return status;
   if (absl::Status status = ReadHfRope(fields, where, config); !status.ok()) return status;
+  if ((*family)->windowed) LimitContext(where, fields.Uint("sliding_window", 0), config);
+  if (!fields.status().ok()) return fields.status();
   return config;
 }
 

@@ -1,5 +1,6 @@
 // Reads the rotary embedding of a config.json. Older files have rope_theta beside rope_scaling, and
 // those of transformers 5 have both in rope_parameters. Some have all three, for readers of both.
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/raw_model.h"
+#include "services/model/source/rope_rules.h"
 
 namespace folio::model {
 namespace {
@@ -16,6 +18,10 @@ using nlohmann::json;
 struct Scaling {
   float linear = 1;  // divides all frequencies
   std::optional<RopeScaling> llama3 = std::nullopt;
+  std::optional<YarnScaling> yarn = std::nullopt;
+  std::optional<LongRopeScaling> long_rope = std::nullopt;
+  float magnitude = 1;
+  std::optional<QueryScale> query_scale = std::nullopt;
   friend bool operator==(const Scaling&, const Scaling&) = default;
 };
 
@@ -62,16 +68,61 @@ absl::StatusOr<json> ReadType(const JsonFields& fields, const json& rope,
   return *agreed.value();
 }
 
-absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope,
+// The rest of the configuration, as far as scaling needs it.
+struct Context {
+  uint32_t context = 0;
+  uint32_t original = 0;  // 0: it stands in the object
+  bool scales_queries = false;
+};
+
+void ReadYarn(JsonFields& fields, const Context& model, Scaling& scaling) {
+  YarnScaling& yarn = scaling.yarn.emplace();
+  yarn.original_context = fields.Uint("original_max_position_embeddings",
+                                      model.original != 0 ? model.original : model.context);
+  const float ratio =
+      static_cast<float>(model.context) / static_cast<float>(std::max(yarn.original_context, 1u));
+  yarn.factor = fields.Float("factor", ratio);
+  yarn.beta_fast = fields.Float("beta_fast", yarn.beta_fast);
+  yarn.beta_slow = fields.Float("beta_slow", yarn.beta_slow);
+  yarn.truncate = fields.Bool("truncate", true);
+  const float multiplier = fields.Float("mscale", 0);
+  const float all = fields.Float("mscale_all_dim", 0);
+  const float usual = multiplier != 0 && all != 0
+                          ? YarnMagnitude(yarn.factor, multiplier) / YarnMagnitude(yarn.factor, all)
+                          : YarnMagnitude(yarn.factor);
+  scaling.magnitude = fields.Float("attention_factor", usual);
+  const float beta = fields.Float("llama_4_scaling_beta", 0);
+  if (beta == 0) return;
+  if (!model.scales_queries) return fields.Fail("llama_4_scaling_beta", "only 0 is supported");
+  scaling.query_scale = {beta, yarn.original_context};
+}
+
+void ReadLongRope(JsonFields& fields, const Context& model, Scaling& scaling) {
+  LongRopeScaling& longer = scaling.long_rope.emplace();
+  longer.short_divisors = fields.Floats("short_factor");
+  longer.long_divisors = fields.Floats("long_factor");
+  longer.original_context =
+      fields.Uint("original_max_position_embeddings",
+                  model.original != 0 ? std::optional<uint32_t>(model.original) : std::nullopt);
+  const float ratio =
+      static_cast<float>(model.context) / static_cast<float>(std::max(longer.original_context, 1u));
+  const float usual = LongRopeMagnitude(fields.Float("factor", ratio), longer.original_context);
+  scaling.magnitude = fields.Float("attention_factor", usual);
+}
+
+absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope, const Context& model,
                                     const std::string& where) {
-  const json* partial = fields.Find("partial_rotary_factor");
-  if (partial != nullptr && *partial != 1.0) {
-    return Unsupported(where, "partial_rotary_factor", *partial, "only 1");
-  }
   const absl::StatusOr<json> type = ReadType(fields, rope, where);
   if (!type.ok()) return type.status();
   Scaling scaling;
-  if (*type == "linear") {
+  // Phi-3's first files call it su or yarn.
+  const bool is_long = *type == "longrope" || *type == "su" ||
+                       (*type == "yarn" && fields.Find("short_factor") != nullptr);
+  if (is_long) {
+    ReadLongRope(fields, model, scaling);
+  } else if (*type == "yarn") {
+    ReadYarn(fields, model, scaling);
+  } else if (*type == "linear") {
     scaling.linear = fields.Float("factor");
   } else if (*type == "llama3") {
     RopeScaling& llama3 = scaling.llama3.emplace();
@@ -80,7 +131,7 @@ absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope,
     llama3.high_freq_factor = fields.Float("high_freq_factor");
     llama3.original_context = fields.Uint("original_max_position_embeddings");
   } else if (*type != "default") {
-    return Unsupported(where, "rope_type", *type, "default, linear, llama3");
+    return Unsupported(where, "rope_type", *type, "default, linear, llama3, yarn, longrope");
   }
   if (!fields.status().ok()) return fields.status();
   return scaling;
@@ -88,12 +139,28 @@ absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope,
 
 }  // namespace
 
+// How many dimensions of a head are rotated, which newer files say in rope_parameters.
+absl::Status ReadRotary(JsonFields& fields, const std::string& where, Agreed<float>& partial) {
+  if (fields.Find("partial_rotary_factor") == nullptr) return absl::OkStatus();
+  const float share = fields.Float("partial_rotary_factor");
+  if (!fields.status().ok()) return fields.status();
+  if (!(share > 0 && share <= 1)) {  // also for NaN
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": partial_rotary_factor: ", share, " is out of range (0, 1]"));
+  }
+  return partial.Set(where, "partial_rotary_factor", share);
+}
+
 absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfig& config) {
   Agreed<float> theta;
   Agreed<Scaling> scaling;
-  absl::Status status;
+  Agreed<float> partial;
+  const Context model = {config.context, fields.Uint("original_max_position_embeddings", 0),
+                         config.features.has(Feature::kScaledQueries)};
+  absl::Status status = ReadRotary(fields, where, partial);
+  status.Update(fields.status());
   if (fields.Find("rope_theta") != nullptr) {
-    status = theta.Set(where, "rope_theta", fields.Float("rope_theta"));
+    status.Update(theta.Set(where, "rope_theta", fields.Float("rope_theta")));
     status.Update(fields.status());
   }
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -103,9 +170,10 @@ absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfi
     if (!rope->is_object())
       return absl::InvalidArgumentError(absl::StrCat(here, ": not an object"));
     JsonFields inner(*rope, here);
-    const absl::StatusOr<Scaling> read = ReadScaling(inner, *rope, here);
+    const absl::StatusOr<Scaling> read = ReadScaling(inner, *rope, model, here);
     if (!read.ok()) return read.status();
     status = scaling.Set(where, key, *read);
+    status.Update(ReadRotary(inner, here, partial));
     if (inner.Find("rope_theta") == nullptr) continue;
     const float inner_theta = inner.Float("rope_theta");
     status.Update(inner.status());
@@ -113,8 +181,15 @@ absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfi
   }
   if (!status.ok()) return status;
   config.rope_theta = theta.value().value_or(10000.0f);
+  const auto rotary =
+      static_cast<uint32_t>(static_cast<float>(config.head_dim) * partial.value().value_or(1));
+  if (rotary != config.head_dim) config.rotary_dim = std::max(rotary, 1u);  // 0 stands for all
   if (scaling.value().has_value()) {
     config.rope_scaling = scaling.value()->llama3;
+    config.yarn = scaling.value()->yarn;
+    config.long_rope = scaling.value()->long_rope;
+    config.rope_magnitude = scaling.value()->magnitude;
+    config.query_scale = scaling.value()->query_scale;
     const std::string factor = absl::StrCat(where, ": ", scaling.place(), ": factor");
     status = ScaleRopeLinearly(factor, scaling.value()->linear, config);
   }

@@ -127,6 +127,26 @@ std::string JsonFields::String(const char* key, const std::string& fallback) {
   return value->get<std::string>();
 }
 
+std::vector<float> JsonFields::Floats(const char* key) {
+  const json* value = Find(key);
+  std::vector<float> numbers;
+  if (value == nullptr) {
+    Fail(key, "missing");
+  } else if (!value->is_array()) {
+    Fail(key, "not a list of numbers");
+  } else {
+    for (const json& each : *value) {
+      const double number = each.is_number() ? each.get<double>() : std::nan("");
+      if (!(std::fabs(number) <= std::numeric_limits<float>::max())) {
+        Fail(key, "has an entry that is not a finite number");
+        return {};
+      }
+      numbers.push_back(static_cast<float>(number));
+    }
+  }
+  return numbers;
+}
+
 std::vector<uint32_t> JsonFields::UintOrList(const char* key) {
   std::vector<uint32_t> list;
   const json* value = Find(key);

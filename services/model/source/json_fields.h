@@ -45,6 +45,8 @@ class JsonFields {
   float Float(const char* key, std::optional<float> fallback = std::nullopt);
   bool Bool(const char* key, bool fallback);
   std::string String(const char* key, const std::string& fallback);
+  // A list of numbers, which must be there.
+  std::vector<float> Floats(const char* key);
   // One integer or a list of them; empty when missing.
   std::vector<uint32_t> UintOrList(const char* key);
 

@@ -43,7 +43,7 @@ struct RawModel {
 absl::Status CheckConfig(const std::string& origin, const ModelConfig& config);
 
 // A model whose layers all attend to a window of latest tokens is served up to that length, where
-// the window is all that came before. 0 is no window.
+// the window is all that came before. 0 stands for a model without one.
 void LimitContext(const std::string& origin, uint32_t window, ModelConfig& config);
 
 // Checks everything and gives the model. A tensor that belongs to a layer and has no role in the
