@@ -12,6 +12,7 @@ die() { echo "fetch_test.sh: $*" >&2; exit 1; }
 mkdir "$work/served"
 head -c 100000 /dev/urandom >"$work/served/model.gguf"
 sum=$(sha256sum "$work/served/model.gguf" | cut -d ' ' -f 1)
+touch "$work/server.log" # on a busy machine the server is there later than its first reader
 python3 -u -m http.server --bind 127.0.0.1 --directory "$work/served" 0 >"$work/server.log" 2>&1 &
 server=$!
 for _ in $(seq 100); do
