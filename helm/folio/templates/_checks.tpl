@@ -68,7 +68,7 @@
     "access" "access.secret" -}}
 {{- $manager := dict "listen" "manager.tcp" "admin_listen" "manager.tcp.adminOnly" "steering" "manager.tcp.adminOnly" "health_listen" "listenAddress" "metrics_listen" "metrics.enabled" "pool_bytes" "manager.pool" "prefault" "manager.prefault" "host_swap_bytes" "manager.swap" "device" "gpu"
     "default_budget" "manager.defaultBudget" "max_budget" "manager.maxBudget" "drain_timeout" "manager.drainTimeoutSeconds"
-    "export_socket" "sockets" "log_format" "logFormat" -}}
+    "state_dir" "manager.state" "export_socket" "sockets" "log_format" "logFormat" -}}
 {{- include "folio.check.args" (dict "value" "manager.extraArgs" "args" $m.manager.extraArgs "known" (merge $manager $tls)) -}}
 {{- $worker := dict "model" "model" "model_name" "model.name" "manager" "sockets" "listen" "listenAddress" "health_listen" "listenAddress" "device" "gpu"
     "metrics_listen" "metrics.enabled" "tp" "worker.tensorParallel" "attach_timeout" "worker.attachTimeoutSeconds" "drain_timeout" "worker.drainTimeoutSeconds"

@@ -53,6 +53,9 @@
 {{- with .m.manager.maxBudget }}
 - --max_budget={{ int . }}
 {{- end }}
+{{- if .m.manager.state.enabled }}
+- --state_dir={{ include "folio.state.dir" . }}
+{{- end }}
 - --drain_timeout={{ int .m.manager.drainTimeoutSeconds }}s
 - --log_format={{ .root.Values.logFormat }}
 {{- range .m.manager.extraArgs }}
@@ -61,13 +64,14 @@
 {{- end }}
 
 {{- define "folio.manager.resources" -}}
-{{- $memory := add 256 (include "folio.pool.mib" . | int64) (include "folio.swap.mib" . | int64) | toString -}}
+{{- $memory := 256 -}}
+{{- range list "pool" "swap" "state" }}{{ $memory = add $memory (include (printf "folio.%s.mib" .) $ | int64) }}{{ end -}}
 {{- $resources := deepCopy .m.manager.resources -}}
 {{- if .m.gpu.enabled -}}
 {{- $limits := default (dict) $resources.limits | deepCopy -}}
 {{- $_ := set $resources "limits" (set $limits .m.gpu.resource (int .m.worker.tensorParallel | toString)) -}}
 {{- end -}}
-{{ include "folio.resources" (dict "resources" $resources "request" $memory "limit" $memory) }}
+{{ include "folio.resources" (dict "resources" $resources "request" (toString $memory) "limit" (toString $memory)) }}
 {{- end }}
 
 {{- define "folio.manager.container" -}}
@@ -119,6 +123,9 @@
     terminationGracePeriodSeconds: 10
   volumeMounts:
     {{- include "folio.sockets.mount" . | nindent 4 }}
+    {{- if include "folio.state.own" . }}
+    {{- include "folio.state.mount" . | nindent 4 }}
+    {{- end }}
     {{- if and .m.manager.tcp.enabled .root.Values.tls.secret }}
     {{- include "folio.tls.server.mount" . | nindent 4 }}
     {{- end }}

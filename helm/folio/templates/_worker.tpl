@@ -149,6 +149,9 @@ containers:
   {{- end }}
 volumes:
   {{- include "folio.sockets.volume" . | nindent 2 }}
+  {{- if and (not $alone) (include "folio.state.own" .) }}
+  {{- include "folio.state.volume" . | nindent 2 }}
+  {{- end }}
   {{- include "folio.model.volume" . | nindent 2 }}
   {{- if .root.Values.tls.secret }}
   {{- include "folio.tls.server.volume" .root | nindent 2 }}
