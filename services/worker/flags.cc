@@ -24,6 +24,10 @@ ABSL_FLAG(std::string, model, "",
           "the model: a .gguf file, or a Hugging Face directory with config.json; required");
 ABSL_FLAG(std::string, model_name, "", "name of the model; empty for the name in its file");
 ABSL_FLAG(
+    int, max_context, 0,
+    "tokens that a sequence may have at most, with its prompt. 0: as many as the model is made "
+    "for. With LongRoPE (Phi-3), a context of at most the original one has the short factors");
+ABSL_FLAG(
     std::string, device, "cpu",
     "the device that computes: cpu, cuda (each rank takes the GPU that holds its pages), or that "
     "GPU by its number, such as cuda:0");
@@ -141,6 +145,7 @@ absl::Status CheckNumbers() {
         CheckFlagRange("max_queue", absl::GetFlag(FLAGS_max_queue), 1, 1'000'000),
         CheckTimeout("queue_timeout", absl::GetFlag(FLAGS_queue_timeout)),
         CheckFlagRange("page_tokens", absl::GetFlag(FLAGS_page_tokens), 1, 256),
+        CheckFlagRange("max_context", absl::GetFlag(FLAGS_max_context), 0, 1 << 28),
         CheckFlagRange("tp", absl::GetFlag(FLAGS_tp), 1, 64),
         CheckFlagRange("rank", absl::GetFlag(FLAGS_rank), 0, absl::GetFlag(FLAGS_tp) - 1),
         CheckTimeout("group_timeout", absl::GetFlag(FLAGS_group_timeout)),
@@ -231,8 +236,8 @@ std::string WorkerName() {
 
 absl::StatusOr<WorkerFlags> ReadFlags() {
   WorkerFlags flags;
-  flags.model_path = absl::GetFlag(FLAGS_model);
-  if (flags.model_path.empty()) {
+  flags.model.path = absl::GetFlag(FLAGS_model);
+  if (flags.model.path.empty()) {
     return BadFlag("model", "", "is required: give a .gguf file or a Hugging Face directory");
   }
   if (absl::Status s = ReadAddressFlags(&flags); !s.ok()) return s;
@@ -241,8 +246,9 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   if (!max_connections.ok()) return max_connections.status();
   flags.max_connections = *max_connections;
   if (absl::Status status = CheckNumbers(); !status.ok()) return status;
-  flags.model_name = absl::GetFlag(FLAGS_model_name);
-  flags.page_tokens = static_cast<uint32_t>(absl::GetFlag(FLAGS_page_tokens));
+  flags.model.name = absl::GetFlag(FLAGS_model_name);
+  flags.model.max_context = static_cast<uint32_t>(absl::GetFlag(FLAGS_max_context));
+  flags.model.page_tokens = static_cast<uint32_t>(absl::GetFlag(FLAGS_page_tokens));
   flags.compute.compute = absl::GetFlag(FLAGS_compute);
   flags.compute.kernels = absl::GetFlag(FLAGS_kernels);
   flags.compute.threads = absl::GetFlag(FLAGS_threads);

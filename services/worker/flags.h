@@ -19,9 +19,7 @@
 namespace folio::worker {
 
 struct WorkerFlags {
-  std::string model_path;
-  std::string model_name;
-  uint32_t page_tokens = 16;
+  ModelOptions model;
   ComputeOptions compute;
   DeviceChoice device;
   GroupOptions group;

@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Gpu>> FindGpu(const WorkerFlags& flags,
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
                                                   folio::TerminationSignals& signals, Gpu* gpu) {
-  folio::log::Info("loading the model", {{"path", flags.model_path}});
+  folio::log::Info("loading the model", {{"path", flags.model.path}});
   const folio::SteadyTime start = folio::SteadyNow();
   int shown = 0;
   const auto progress = [&](int percent) {
@@ -103,8 +103,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
     shown = percent;
     folio::log::Info("loading the model", {{"percent", percent}});
   };
-  auto model = LoadedModel::Load(flags.model_path, flags.model_name, flags.page_tokens,
-                                 flags.compute, progress, flags.group.self, gpu);
+  auto model = LoadedModel::Load(flags.model, flags.compute, progress, flags.group.self, gpu);
   if (!model.ok()) return model;
   const folio::v1::GetModelResponse& said = (*model)->description();
   folio::log::Info("model loaded", {{"model", said.layout().model()},

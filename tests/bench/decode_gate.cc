@@ -42,7 +42,7 @@ double StepBytes(const model::ModelConfig& config) {
 
 int Main() {
   const auto model = OrDie(worker::LoadedModel::Load(
-      absl::GetFlag(FLAGS_model), "", 16,
+      {.path = absl::GetFlag(FLAGS_model)},
       {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = 1}, nullptr));
   constexpr uint64_t kPoolBytes = uint64_t{64} << 20;
   auto manager = OrDie(MakeManagerSide(ManagerKind::kInProcess, model->layout(), kPoolBytes, ""));

@@ -211,7 +211,7 @@ int Main() {
   int threads = absl::GetFlag(FLAGS_threads);
   if (threads <= 0) threads = kernels::AvailableCores();
   const auto model = OrDie(worker::LoadedModel::Load(
-      absl::GetFlag(FLAGS_model), "", 16,
+      {.path = absl::GetFlag(FLAGS_model)},
       {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = threads},
       nullptr));
   Program program(model.get(), threads);

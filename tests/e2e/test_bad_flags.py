@@ -59,6 +59,7 @@ COMMANDS = {
     "worker, no number of connections": ("folio-worker", ["--model=" + MODEL, "--max_connections=all"], ["max_connections"]),
     "worker, no time for a step": ("folio-worker", ["--model=" + MODEL, "--step_timeout=10ms"], ["step_timeout", "1s"]),
     "worker, no page": ("folio-worker", ["--model=" + MODEL, "--page_tokens=0"], ["page_tokens"]),
+    "worker, negative context": ("folio-worker", ["--model=" + MODEL, "--max_context=-1"], ["max_context", "-1"]),
     "worker, no rank": ("folio-worker", ["--model=" + MODEL, "--tp=0"], ["tp", "64"]),
     "worker, rank beyond the last": (
         "folio-worker", ["--model=" + MODEL, "--tp=2", "--rank=2", "--group=/tmp/g"], ["rank=2"]),

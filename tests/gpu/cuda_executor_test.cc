@@ -233,10 +233,10 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
 
 TEST(CudaExecutorTest, NamesAFeatureThatItDoesNotCompute) {
   ModelConfig config = GpuConfig();
-  config.features = {Feature::kHeadNorms};
+  config.features = {Feature::kGelu};
   EXPECT_EQ(Refusal(config, {.max_rows = 8}),
-            "model tiny of the family llama has RMS norms of each head's query and key, which the "
-            "CUDA transformer does not compute");
+            "model tiny of the family llama has GELU in the feed-forward network, which the CUDA "
+            "transformer does not compute");
 }
 
 // A step whose memory does not fit fails alone; the next one, which needs less, does not.

@@ -26,7 +26,7 @@ const LoadedModel& TinyLoadedModel() {
     folio::testing::TinyModel().WriteGguf(path);
     ComputeOptions compute;
     compute.compute = "float32";
-    auto loaded = LoadedModel::Load(path, "", kPageTokens, compute, nullptr);
+    auto loaded = LoadedModel::Load({.path = path, .page_tokens = kPageTokens}, compute, nullptr);
     if (!loaded.ok()) ADD_FAILURE() << loaded.status();
     FOLIO_CHECK(loaded.ok());
     return loaded->release();

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -236,7 +237,8 @@ absl::StatusOr<std::unique_ptr<ModelSource>> AssembleModel(RawModel parts) {
   return std::make_unique<StoredModel>(std::move(parts), std::move(tensors));
 }
 
-absl::StatusOr<std::unique_ptr<ModelSource>> OpenModel(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
+                                                       uint32_t max_context) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     const int error = errno;
@@ -244,6 +246,7 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OpenModel(const std::string& path) 
   }
   absl::StatusOr<RawModel> parts = S_ISDIR(info.st_mode) ? ReadHfModel(path) : ReadGgufModel(path);
   if (!parts.ok()) return parts.status();
+  if (max_context != 0) parts->config.context = std::min(parts->config.context, max_context);
   return AssembleModel(*std::move(parts));
 }
 

@@ -42,7 +42,10 @@ class ModelSource {
 
 // `path` is a .gguf file or a directory with config.json. Everything is checked before it returns:
 // header, bounds, shapes, types, completeness. Errors name the file and the field or tensor.
-absl::StatusOr<std::unique_ptr<ModelSource>> OpenModel(const std::string& path);
+// The model is served with a context of at most `max_context` tokens, and with its own if that is
+// 0.
+absl::StatusOr<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
+                                                       uint32_t max_context = 0);
 
 }  // namespace folio::model
 

@@ -1,5 +1,7 @@
 #include "services/model/source/tensor_names.h"
 
+#include <cstddef>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -37,14 +39,18 @@ const TensorSpec& SpecOf(const RawModel& parts, Role role) {
 }  // namespace
 
 HfPrefixes FindHfPrefixes(const std::vector<StoredTensor>& tensors) {
+  HfPrefixes most = kPrefixes[0];
+  ptrdiff_t most_tensors = 0;
   for (const HfPrefixes& prefixes : kPrefixes) {
     const std::string layers = LayersOf(prefixes);
-    const auto is_in_layer = [&](const StoredTensor& each) {
+    const ptrdiff_t found = absl::c_count_if(tensors, [&layers](const StoredTensor& each) {
       return absl::StartsWith(each.name, layers);
-    };
-    if (absl::c_any_of(tensors, is_in_layer)) return prefixes;
+    });
+    if (found <= most_tensors) continue;
+    most = prefixes;
+    most_tensors = found;
   }
-  return kPrefixes[0];
+  return most;
 }
 
 std::string TensorNames::Of(const TensorSpec& spec, uint32_t layer) const {

@@ -16,7 +16,7 @@
 
 namespace folio::model {
 
-// The words in front of the names, which the tensors of layers show. "model." if there are none.
+// The words in front of the names of most tensors of layers. "model." if there are no layers.
 HfPrefixes FindHfPrefixes(const std::vector<StoredTensor>& tensors);
 
 class TensorNames {

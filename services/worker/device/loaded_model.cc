@@ -32,15 +32,19 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
                       absl::StrCat("--kernels=", options.kernels, ": ", ops.status().message()));
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string& path,
-                                                               const std::string& name,
-                                                               uint32_t page_tokens,
-                                                               const ComputeOptions& options,
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const ModelOptions& options,
+                                                               const ComputeOptions& compute,
                                                                const model::LoadProgress& progress,
                                                                const TpRank& self, Gpu* gpu) {
-  auto source = model::OpenModel(path);
+  const std::string& path = options.path;
+  auto source = model::OpenModel(path, options.max_context);
   if (!source.ok()) return source.status();
   const model::ModelConfig& config = (*source)->config();
+  if (config.context < options.max_context) {
+    return absl::InvalidArgumentError(absl::StrCat("--max_context=", options.max_context, ": ",
+                                                   path, " serves at most ", config.context,
+                                                   " tokens"));
+  }
   auto tokenizer = model::Tokenizer::Create((*source)->tokenizer(), config.vocab);
   if (!tokenizer.ok()) {
     return absl::Status(tokenizer.status().code(),
@@ -49,18 +53,18 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   auto shards = model::ShardForAll(config, self.ranks);
   if (!shards.ok()) return shards.status();
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
-  loaded->options_ = options;
+  loaded->options_ = compute;
   loaded->self_ = self;
   loaded->config_ = config;
   loaded->tokenizer_ = *std::move(tokenizer);
   loaded->gpu_ = gpu;
   folio::v1::ModelLayout& layout = loaded->layout_;
-  layout.set_model(name.empty() ? config.name : name);
+  layout.set_model(options.name.empty() ? config.name : options.name);
   layout.set_fingerprint((*source)->fingerprint());
   layout.set_num_layers(config.num_layers);
   layout.set_num_kv_heads(config.kv_heads);
   layout.set_head_dim(config.head_dim);
-  layout.set_page_tokens(page_tokens);
+  layout.set_page_tokens(options.page_tokens);
   layout.set_data_type(folio::v1::DATA_TYPE_BFLOAT16);
   for (const model::Shard& shard : *shards) {
     if (self.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);

@@ -32,6 +32,14 @@ struct ComputeOptions {
   int threads = 1;                   // they compute, or with a GPU load the weights
 };
 
+// The model, and how it is served.
+struct ModelOptions {
+  std::string path;
+  std::string name = {};  // empty: the model's own
+  uint32_t page_tokens = 16;
+  uint32_t max_context = 0;  // tokens of a sequence, or 0 for all that the model is made for
+};
+
 // The CPU's kernels. INVALID_ARGUMENT or FAILED_PRECONDITION begins with the flag's name.
 absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptions& options);
 
@@ -39,12 +47,13 @@ absl::StatusOr<std::unique_ptr<kernels::cpu::CpuOps>> MakeOps(const ComputeOptio
 // shard of the weights. Descriptions are those of the whole model, except for the bytes of weights.
 class LoadedModel {
  public:
-  // Errors name the file and what is wrong with it. An empty `name` means the model's own.
-  // `gpu` is the GPU that this rank computes on, if any, and must outlive the model.
-  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(
-      const std::string& path, const std::string& name, uint32_t page_tokens,
-      const ComputeOptions& options, const model::LoadProgress& progress, const TpRank& self = {},
-      Gpu* gpu = nullptr);
+  // Errors name the file and what is wrong with it, or the flag. `gpu` is the GPU that this rank
+  // computes on, if any, and must outlive the model.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const ModelOptions& options,
+                                                           const ComputeOptions& compute,
+                                                           const model::LoadProgress& progress,
+                                                           const TpRank& self = {},
+                                                           Gpu* gpu = nullptr);
 
   const model::ModelConfig& config() const { return config_; }  // of the whole model
   // This rank's shard, or null for a worker of one rank.
