@@ -63,8 +63,8 @@ class CacheModel {
   std::map<SequenceId, ModelSequence> sequences;
   enum class WorkerState { kLive, kFenced };
   std::map<WorkerId, WorkerState> workers;
-  uint64_t given_up = 0, regained = 0;  // lost in vain, and those of them that grew again before
-  uint64_t turns = 0;                   // answers that would be others if all were of one tenant
+  std::vector<SequenceId> given_up;  // lost in vain while this manager ran
+  uint64_t regained = 0, turns = 0;  // grew again before; answers that tenants' turns change
   uint64_t idle = 0;  // sequences asked back because the steps of their workers left them out
   std::map<WorkerId, int64_t> in_flight;  // age of the worker's oldest step, as it told last
 

@@ -41,7 +41,7 @@ void CacheModel::Fence(WorkerId worker, bool quiesced) {
       s.orphaned = now_;
       s.starved = s.asked_back = s.told = s.park_order = false;
     } else {
-      given_up += kept ? 1 : 0;
+      if (kept) given_up.push_back(id);
       regained += kept && s.regained ? 1 : 0;
       ended.push_back(id);
     }
@@ -108,7 +108,10 @@ absl::StatusCode CacheModel::ExpectClaim(const ClaimRequest& request) const {
   if (worker == workers.end()) return absl::StatusCode::kNotFound;
   if (worker->second == WorkerState::kFenced) return absl::StatusCode::kFailedPrecondition;
   const auto it = sequences.find(request.sequence);
-  if (it == sequences.end()) return absl::StatusCode::kNotFound;
+  if (it == sequences.end()) {
+    const bool vain = std::ranges::find(given_up, request.sequence) != given_up.end();
+    return vain ? absl::StatusCode::kAborted : absl::StatusCode::kNotFound;
+  }
   const ModelSequence& s = it->second;
   const bool stranger = request.tenant.has_value() && *request.tenant != s.tenant;
   if (stranger || s.token.empty() || s.token != request.resume_token) {

@@ -259,7 +259,7 @@ std::string CacheModel::CompareTotals(const PoolInfo& pool) const {
     return one.second.orphaned.has_value();
   });
   if (pool.orphans() != orphans) return "wrong number of orphans";
-  if (pool.given_up != given_up) return "wrong number of sequences given up";
+  if (pool.given_up != given_up.size()) return "wrong number of sequences given up";
   std::string slots = CompareSlots(pool);
   if (!slots.empty()) return slots;
   return pool.workers.size() == live ? "" : "wrong number of workers";

@@ -32,6 +32,7 @@ std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
           {"OK", code(absl::StatusCode::kOk)},
           {"INVALID_ARGUMENT", code(absl::StatusCode::kInvalidArgument)},
           {"NOT_FOUND", code(absl::StatusCode::kNotFound)},
+          {"ABORTED", code(absl::StatusCode::kAborted)},
           {"RESOURCE_EXHAUSTED", code(absl::StatusCode::kResourceExhausted)},
           {"FAILED_PRECONDITION", code(absl::StatusCode::kFailedPrecondition)},
           {"compactions", c.compactions},

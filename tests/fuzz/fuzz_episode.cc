@@ -75,7 +75,7 @@ std::string Episode::End() {
   if (harness_.coordinator->EndExpiredOrphans() != model_.EndExpiredOrphans()) {
     return "orphans outlive everybody";
   }
-  coverage_.given_up += model_.given_up;
+  coverage_.given_up += model_.given_up.size();
   coverage_.regained += model_.regained;
   coverage_.turns += model_.turns;
   coverage_.idle += model_.idle;
@@ -135,7 +135,7 @@ std::string Episode::Restart() {
   coverage_.kept += restored.kept;
   coverage_.again += restored.again;
   model_.Restart(has_contents);
-  coverage_.given_up += std::exchange(model_.given_up, 0);
+  coverage_.given_up += std::exchange(model_.given_up, {}).size();
   for (const auto& [id, s] : model_.sequences) coverage_.plans_kept += s.plan.has_value() ? 1 : 0;
   // Each decision was made in the step that made it due.
   if (Restoration(*harness_.coordinator).Decide() != 0) return "a decision was owed";
