@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/model/tokenizer/tokenizer.h"
 
 namespace folio::model {
@@ -85,11 +87,11 @@ TEST(GgufTokenizerTest, EveryByteHasItsToken) {
                           TokenId(kFirstByte + 0x0A)));
 }
 
-// "12" is a word of its own for GPT-2, is cut by smollm and qwen2; Llama 3 takes three digits.
+// "1234" is a word of its own for GPT-2, is cut by smollm and qwen2; others take three digits.
 TEST(GgufTokenizerTest, PreTokenizersCutDigitsEachInItsWay) {
   const std::vector<std::string> merges = {"1 2", "12 3", "123 4"};
   EXPECT_THAT(Pieces(*Make(Bytes("gpt-2", merges)), "1234"), ElementsAre("1234"));
-  EXPECT_THAT(Pieces(*Make(Bytes("default", merges)), "1234"), ElementsAre("1234"));
+  EXPECT_THAT(Pieces(*Make(Bytes("default", merges)), "1234"), ElementsAre("123", "4"));
   EXPECT_THAT(Pieces(*Make(Bytes("smollm", merges)), "1234"), ElementsAre("1", "2", "3", "4"));
   EXPECT_THAT(Pieces(*Make(Bytes("qwen2", merges)), "1234"), ElementsAre("1", "2", "3", "4"));
   EXPECT_THAT(Pieces(*Make(Bytes("llama-bpe", merges)), "1234"),
@@ -114,6 +116,62 @@ TEST(GgufTokenizerTest, PreTokenizersCutWordsAndBlanks) {
   const auto gpt2 = Make(Bytes("gpt-2", merges));
   EXPECT_THAT(Pieces(*gpt2, "(a"), ElementsAre("(", "a"));
   EXPECT_THAT(Pieces(*gpt2, "x'S  a\n\n"), ElementsAre("x", "'", "S", " ", " a", "\n\n"));
+}
+
+// The words of a text whose bytes all differ. Each part of the text is a token, and
+// merges from a word's first byte on make it whole.
+std::string Words(const std::string& pre, const std::string& text) {
+  GgufTokenizer gguf = Bytes(pre);
+  gguf.add_bos = false;
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    std::string part = LetterOf(static_cast<uint8_t>(text[begin]));
+    for (size_t end = begin + 1; end < text.size(); ++end) {
+      const std::string letter = LetterOf(static_cast<uint8_t>(text[end]));
+      gguf.merges.push_back(absl::StrCat(part, " ", letter));
+      gguf.tokens.push_back(part += letter);
+      gguf.token_types.push_back(1);
+    }
+  }
+  return absl::StrJoin(Pieces(*Make(gguf), text), "|");
+}
+
+// The words are those that Python's package `regex` finds by the families' published patterns.
+TEST(GgufTokenizerTest, EachPreTokenizerHasItsWords) {
+  const std::vector<std::string> texts = {"aBc'sD 1234:x+=/\r\n\t\u00E9\u4E2D", "HiYo,\n\t wk?!/",
+                                          "x'REy;\u00A0z\u2003\u00FC", "\u0300n\u3042K.5~\n"};
+  struct Row {
+    std::vector<std::string> names, words;
+  };
+  const std::vector<Row> rows = {
+      {{"default"},
+       {"aBc|'|sD| |123|4|:|x|+=/|\r\n|\t|\u00E9\u4E2D", "HiYo|,|\n\t| wk|?!/",
+        "x|'|REy|;|\u00A0|z|\u2003|\u00FC", "\u0300|n\u3042K|.|5|~|\n"}},
+      {{"gpt-2", "phi-2"},
+       {"aBc|'s|D| 1234|:|x|+=/|\r\n|\t|\u00E9\u4E2D", "HiYo|,|\n\t| wk|?!/",
+        "x|'|REy|;|\u00A0|z|\u2003|\u00FC", "\u0300|n\u3042K|.|5|~|\n"}},
+      {{"smollm", "refact", "starcoder"},
+       {"aBc|'s|D| |1|2|3|4|:|x|+=/|\r\n|\t|\u00E9\u4E2D", "HiYo|,|\n\t| wk|?!/",
+        "x|'|REy|;|\u00A0|z|\u2003|\u00FC", "\u0300|n\u3042K|.|5|~|\n"}},
+      {{"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "dbrx", "smaug-bpe"},
+       {"aBc|'s|D| |123|4|:x|+=/\r\n|\t\u00E9\u4E2D", "HiYo|,\n|\t| wk|?!/",
+        "x|'RE|y|;|\u00A0z|\u2003\u00FC", "\u0300n\u3042K|.|5|~\n"}},
+      {{"qwen2", "deepseek-r1-qwen"},
+       {"aBc|'s|D| |1|2|3|4|:x|+=/\r\n|\t\u00E9\u4E2D", "HiYo|,\n|\t| wk|?!/",
+        "x|'RE|y|;|\u00A0z|\u2003\u00FC", "\u0300n\u3042K|.|5|~\n"}},
+      {{"tekken"},
+       {"a|Bc|'s|D| |1|2|3|4|:x|+=/\r\n|\t\u00E9\u4E2D", "Hi|Yo|,\n|\t| wk|?!/",
+        "x|'REy|;|\u00A0z|\u2003\u00FC", "\u0300n\u3042|K|.|5|~\n"}},
+      {{"gpt-4o"},
+       {"a|Bc's|D| |123|4|:x|+=/\r\n|\t\u00E9\u4E2D", "Hi|Yo|,\n|\t| wk|?!/",
+        "x'RE|y|;|\u00A0z|\u2003\u00FC", "\u0300n\u3042|K|.|5|~\n"}},
+  };
+  for (const Row& row : rows) {
+    for (const std::string& name : row.names) {
+      for (size_t i = 0; i < texts.size(); ++i) {
+        EXPECT_EQ(Words(name, texts[i]), row.words[i]) << name;
+      }
+    }
+  }
 }
 
 TEST(GgufTokenizerTest, Qwen2ComposesCharacters) {
@@ -166,9 +224,9 @@ TEST(GgufTokenizerTest, DamageIsNamed) {
   const auto invalid = absl::StatusCode::kInvalidArgument;
   const auto unimplemented = absl::StatusCode::kUnimplemented;
   const std::vector<Damage> cases = {
-      {[](GgufTokenizer& g) { g.model = "llama"; }, unimplemented, "tokenizer 'llama'"},
+      {[](GgufTokenizer& g) { g.model = "bert"; }, unimplemented, "known are gpt2, llama, t5"},
       {[](GgufTokenizer& g) { g.pre = "deepseek-v3"; }, unimplemented, "'deepseek-v3'"},
-      {[](GgufTokenizer& g) { g.pre = ""; }, unimplemented, "known are gpt-2, default, smollm"},
+      {[](GgufTokenizer& g) { g.pre = ""; }, unimplemented, "known are default, gpt-2, phi-2"},
       {[](GgufTokenizer& g) { g.tokens.clear(); }, invalid, "tokens is missing"},
       {[](GgufTokenizer& g) { g.token_types.pop_back(); }, invalid, "token_type has 259"},
       {[](GgufTokenizer& g) { g.tokens[7] = "\xFF"; }, invalid, "tokens[7] is not UTF-8"},

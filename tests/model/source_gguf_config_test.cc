@@ -85,7 +85,7 @@ std::vector<GgufDamage> ConfigDamage() {
        "token_embd.weight: shape [300, 64], expected [301, 64]"},
       {"NoTokenizer", Erase("tokenizer.ggml.model"), kInvalidArgument,
        "tokenizer.ggml.model: missing"},
-      {"OtherTokenizer", String("tokenizer.ggml.model", "llama"), kUnimplemented,
+      {"OtherTokenizer", String("tokenizer.ggml.model", "bert"), kUnimplemented,
        "tokenizer.ggml.model"},
       {"OtherPreTokenizer", String("tokenizer.ggml.pre", "martian"), kUnimplemented, "martian"},
       {"TokensAsNumbers",

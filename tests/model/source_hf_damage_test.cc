@@ -110,7 +110,20 @@ std::vector<HfDamage> TokenizerDamage() {
           "tokenizer.json: model: missing"),
       InImage(
           "VocabularyAsList", [](HfImage& i) { i.tokenizer["model"]["vocab"] = {"a"}; },
-          kInvalidArgument, "model.vocab: not an object"),
+          kInvalidArgument, "model.vocab: a piece is not a text with a score"),
+      InImage(
+          "VocabularyAsText", [](HfImage& i) { i.tokenizer["model"]["vocab"] = "a"; },
+          kInvalidArgument, "model.vocab: not an object of ids or a list of pieces"),
+      InImage(
+          "TableOfCharacters",
+          [](HfImage& i) {
+            // Its first part would have 4 GB.
+            i.tokenizer["normalizer"] = {
+                {"type", "Sequence"},
+                {"normalizers",
+                 {{{"type", "Precompiled"}, {"precompiled_charsmap", "/////2FiY2Q="}}}}};
+          },
+          kInvalidArgument, "normalizer: precompiled_charsmap is not a table"),
       InImage(
           "NegativeId", [](HfImage& i) { i.tokenizer["model"]["vocab"]["a"] = -1; },
           kInvalidArgument, "model.vocab: an id is not a natural number"),

@@ -69,6 +69,25 @@ TEST(TokenizerTest, MalformedJsonIsRefused) {
   }
 }
 
+TEST(TokenizerTest, DamagedUnigramModelsAreRefused) {
+  const auto message = [](const std::string& model) {
+    TokenizerSpec spec;
+    spec.tokenizer_json = R"({"version": "1.0", "model": {"type": "Unigram", )" + model + "}}";
+    const auto tokenizer = Tokenizer::Create(spec, 8);
+    EXPECT_EQ(tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status()), true);
+    return std::string(tokenizer.status().message());
+  };
+  const std::string long_piece(1025, 'a');
+  EXPECT_EQ(message(R"("unk_id": 0, "vocab": [["<unk>", 0], ["a", -1]])"), "");
+  EXPECT_THAT(message(R"("vocab": [["a", -1]])"), HasSubstr("model.unk_id: missing"));
+  EXPECT_THAT(message(R"("unk_id": 1, "vocab": [["a", -1]])"), HasSubstr("model.unk_id is 1"));
+  EXPECT_THAT(message(R"("unk_id": 0, "vocab": [])"), HasSubstr("model.unk_id is 0"));
+  EXPECT_THAT(message(R"("unk_id": 0, "vocab": [["b", 0], [")" + long_piece + R"(", -1]])"),
+              HasSubstr("model.vocab[1] has 1025 bytes"));
+  EXPECT_THAT(message(R"("unk_id": 0, "vocab": [["a", 1e999]])"), HasSubstr("out of range"));
+  EXPECT_THAT(message(R"("unk_id": 0, "vocab": [["a"]])"), HasSubstr("tokenizer.json"));
+}
+
 absl::StatusOr<std::string> Render(const std::string& source, const std::string& content = "Hi") {
   TokenizerSpec spec;
   spec.tokenizer_json = kWords;

@@ -110,4 +110,29 @@ std::vector<int32_t> GgufFields::Ints(absl::string_view key) {
   return ints;
 }
 
+std::vector<float> GgufFields::Floats(absl::string_view key) {
+  std::vector<float> floats;
+  const GgufValue* value = file_.Find(key);
+  if (value == nullptr) return floats;
+  const auto* array = std::get_if<GgufArray>(value);
+  if (array == nullptr || array->type != GgufType::kFloat32) {
+    Fail(key, "not an array of 32-bit floats");
+    return floats;
+  }
+  floats.resize(array->count);
+  if (!floats.empty()) std::memcpy(floats.data(), array->bytes.data(), array->bytes.size());
+  return floats;
+}
+
+std::string GgufFields::Bytes(absl::string_view key) {
+  const GgufValue* value = file_.Find(key);
+  if (value == nullptr) return "";
+  const auto* array = std::get_if<GgufArray>(value);
+  if (array == nullptr || (array->type != GgufType::kInt8 && array->type != GgufType::kUint8)) {
+    Fail(key, "not an array of 8-bit integers");
+    return "";
+  }
+  return {reinterpret_cast<const char*>(array->bytes.data()), array->bytes.size()};
+}
+
 }  // namespace folio::model

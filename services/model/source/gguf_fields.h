@@ -29,6 +29,8 @@ class GgufFields {
   std::optional<bool> MaybeBool(absl::string_view key);
   std::vector<std::string> Strings(absl::string_view key);
   std::vector<int32_t> Ints(absl::string_view key);
+  std::vector<float> Floats(absl::string_view key);
+  std::string Bytes(absl::string_view key);  // an array of 8-bit integers
 
   bool Has(absl::string_view key) const { return file_.Find(key) != nullptr; }
   const absl::Status& status() const { return status_; }

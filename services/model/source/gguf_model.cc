@@ -101,11 +101,17 @@ absl::Status ReadVocabulary(const GgufFile& gguf, const Keys& key, GgufFields& f
   raw.pre = fields.String("tokenizer.ggml.pre", "");
   raw.tokens = fields.Strings("tokenizer.ggml.tokens");
   raw.merges = fields.Strings("tokenizer.ggml.merges");
+  if (raw.model != "gpt2") raw.scores = fields.Floats("tokenizer.ggml.scores");
   raw.token_types = fields.Ints("tokenizer.ggml.token_type");
   raw.bos_id = fields.MaybeUint("tokenizer.ggml.bos_token_id");
   raw.eos_id = fields.MaybeUint("tokenizer.ggml.eos_token_id");
   raw.eot_id = fields.MaybeUint("tokenizer.ggml.eot_token_id");
+  raw.unknown_id = fields.MaybeUint("tokenizer.ggml.unknown_token_id");
   raw.add_bos = fields.MaybeBool("tokenizer.ggml.add_bos_token");
+  raw.add_eos = fields.MaybeBool("tokenizer.ggml.add_eos_token");
+  raw.add_space_prefix = fields.MaybeBool("tokenizer.ggml.add_space_prefix");
+  raw.remove_extra_spaces = fields.MaybeBool("tokenizer.ggml.remove_extra_whitespaces");
+  raw.charsmap = fields.Bytes("tokenizer.ggml.precompiled_charsmap");
   raw.chat_template = fields.String("tokenizer.chat_template", "");
   const uint32_t tokens = static_cast<uint32_t>(raw.tokens.size());
   parts.config.vocab = fields.Uint(key("vocab_size"), tokens);

@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/mapped_file.h"
+#include "services/model/tokenizer/charsmap.h"
 #include "services/runtime/logging.h"
 
 namespace folio::model {
@@ -34,15 +36,14 @@ class Vocabulary {
     const auto model = tokenizer.find("model");
     if (model == tokenizer.end() || !model->is_object()) return wrong("model: missing");
     const auto tokens = model->find("vocab");
-    if (tokens == model->end() || !tokens->is_object() || tokens->empty()) {
-      return wrong("model.vocab: not an object of ids");
+    if (tokens == model->end() || !tokens->is_structured() || tokens->empty()) {
+      return wrong("model.vocab: not an object of ids or a list of pieces");
     }
+    const char* problem =
+        tokens->is_array() ? vocabulary.ReadPieces(*tokens) : vocabulary.ReadIds(*tokens);
+    if (problem != nullptr) return wrong(problem);
     uint64_t largest = 0;
-    for (const auto& [text, id] : tokens->items()) {
-      if (!id.is_number_unsigned()) return wrong("model.vocab: an id is not a natural number");
-      largest = std::max(largest, id.get<uint64_t>());
-      vocabulary.ids_[text] = id.get<uint64_t>();
-    }
+    for (const auto& [text, id] : vocabulary.ids_) largest = std::max(largest, id);
     absl::Status status = vocabulary.ReadAdded(tokenizer, rows, where, largest);
     if (!status.ok()) return status;
     if (largest < rows) return vocabulary;
@@ -62,6 +63,28 @@ class Vocabulary {
   }
 
  private:
+  // Both give null, or what is wrong.
+  const char* ReadIds(const json& tokens) {
+    for (const auto& [text, id] : tokens.items()) {
+      if (!id.is_number_unsigned()) return "model.vocab: an id is not a natural number";
+      ids_[text] = id.get<uint64_t>();
+    }
+    return nullptr;
+  }
+
+  // A unigram model has a list, and a piece's id is its place.
+  const char* ReadPieces(const json& pieces) {
+    for (uint64_t id = 0; id < pieces.size(); ++id) {
+      const json& piece = pieces[id];
+      if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() ||
+          !piece[1].is_number()) {
+        return "model.vocab: a piece is not a text with a score";
+      }
+      ids_[piece[0].get<std::string>()] = id;
+    }
+    return nullptr;
+  }
+
   // `largest` grows to the largest id that the model needs to have.
   absl::Status ReadAdded(const json& tokenizer, uint32_t rows, const std::string& where,
                          uint64_t& largest) {
@@ -154,6 +177,19 @@ bool PutsInFront(const json& processor, const std::string& bos) {
          first.at("SpecialToken").value("id", json()) == bos;
 }
 
+// Whether all tables of characters in a normaliser can be read.
+bool HasGoodTables(const json& normalizer) {
+  if (!normalizer.is_object()) return true;
+  if (const auto steps = normalizer.find("normalizers");
+      steps != normalizer.end() && steps->is_array()) {
+    return std::all_of(steps->begin(), steps->end(), HasGoodTables);
+  }
+  const auto table = normalizer.find("precompiled_charsmap");
+  if (table == normalizer.end() || !table->is_string()) return true;
+  std::string bytes;
+  return absl::Base64Unescape(table->get<std::string>(), &bytes) && IsCharsmap(bytes);
+}
+
 void AddUnique(uint32_t id, std::vector<uint32_t>& ids) {
   if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
 }
@@ -217,6 +253,10 @@ absl::StatusOr<TokenizerSpec> ReadHfTokenizer(const std::string& directory, uint
   if (!tokenizer.ok()) return tokenizer.status();
   const absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Read(*tokenizer, vocab, where);
   if (!vocabulary.ok()) return vocabulary.status();
+  if (!HasGoodTables(tokenizer->value("normalizer", json()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": normalizer: precompiled_charsmap is not a table of characters"));
+  }
   TokenizerSpec spec;
   if (const auto& left_out = vocabulary->left_out(); left_out.empty()) {
     spec.tokenizer_json = std::string((*file)->text());

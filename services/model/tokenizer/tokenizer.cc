@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -81,7 +82,9 @@ class CrateTokenizer final : public Tokenizer {
     size_t begin = 0;
     for (size_t part = 0; part <= chat.cuts.size(); ++part) {
       const size_t end = part < chat.cuts.size() ? chat.cuts[part] : text.size();
-      absl::Status status = Append(text.substr(begin, end - begin), tokens);
+      // The space that is put in front of a text comes before its first part alone.
+      const auto encode = part == 0 ? folio_tok_encode : folio_tok_encode_rest;
+      absl::Status status = Append(encode, text.substr(begin, end - begin), tokens);
       if (!status.ok()) return status;
       begin = end;
     }
@@ -123,6 +126,12 @@ class CrateTokenizer final : public Tokenizer {
     return std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
 
+  bool BeginsWithAddedSpace(absl::Span<const TokenId> tokens) const override {
+    return spec_.add_bos && tokens.size() > 1 && tokens[0] == TokenId(spec_.bos_id) &&
+           folio_tok_drops_space(vocabulary_.get()) != 0 &&
+           absl::StartsWith(TokenBytes(tokens[1]).value_or(""), " ");
+  }
+
   absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(
       GrammarKind kind, absl::string_view text) const override {
     return grammars_.Compile(kind, text);
@@ -140,10 +149,11 @@ class CrateTokenizer final : public Tokenizer {
 
  private:
   // Appends the tokens of `text`.
-  absl::Status Append(absl::string_view text, std::vector<TokenId>& tokens) const {
+  absl::Status Append(decltype(folio_tok_encode)* encode, absl::string_view text,
+                      std::vector<TokenId>& tokens) const {
     folio_tok_ids ids{};
     folio_tok_bytes error{};
-    if (folio_tok_encode(vocabulary_.get(), View(text), &ids, &error) != 0) {
+    if (encode(vocabulary_.get(), View(text), &ids, &error) != 0) {
       return InvalidArgument("cannot be tokenized", error);
     }
     tokens.reserve(tokens.size() + ids.size + 1);

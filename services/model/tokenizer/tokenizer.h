@@ -51,6 +51,10 @@ class Tokenizer {
   // outside the vocabulary.
   virtual absl::StatusOr<std::string> TokenBytes(TokenId id) const = 0;
 
+  // Whether bos is followed by the space that Encode puts in front of a text, as SentencePiece
+  // does. It is then not of the text.
+  virtual bool BeginsWithAddedSpace(absl::Span<const TokenId> tokens) const = 0;
+
   // The form that an answer has to take (grammar.h), whose end the eos tokens may then be.
   // INVALID_ARGUMENT says what is wrong with `text` and where, or which limit it passes. The first
   // call builds a tree of all tokens, which takes some tenths of a second for 49,152 of them, and

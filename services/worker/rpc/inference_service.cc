@@ -41,8 +41,9 @@ absl::Status FillDetokenize(const v1::DetokenizeRequest& request, const ModelLim
   if (absl::Status status = CheckTokenCount("ids", count, limits); !status.ok()) return status;
   Utf8Assembler utf8;
   std::string text;
+  std::vector<TokenId> ids;
   for (int i = 0; i < request.ids_size(); ++i) {
-    const TokenId id(request.ids(i));
+    const TokenId id = ids.emplace_back(request.ids(i));
     if (id.value() >= limits.vocab) {
       return absl::InvalidArgumentError(absl::StrCat(
           "ids[", i, "] is ", id.value(), ", the vocabulary has ", limits.vocab, " tokens"));
@@ -52,7 +53,9 @@ absl::Status FillDetokenize(const v1::DetokenizeRequest& request, const ModelLim
     if (!bytes.ok()) return bytes.status();
     text += utf8.Feed(*bytes);
   }
-  response->set_text(text + utf8.Flush());
+  text += utf8.Flush();
+  if (request.skip_special() && limits.tokenizer->BeginsWithAddedSpace(ids)) text.erase(0, 1);
+  response->set_text(std::move(text));
   return absl::OkStatus();
 }
 

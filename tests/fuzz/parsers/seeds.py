@@ -120,6 +120,8 @@ def tokenizer_json():
         {"pre_tokenizer": {"type": "Digits", "individual_digits": True}, "normalizer": {"type": "Lowercase"}},
         {"model": {"type": "WordPiece", "vocab": vocabulary, "unk_token": "<unk>", "continuing_subword_prefix": "##",
                    "max_input_chars_per_word": 100}, "pre_tokenizer": {"type": "Whitespace"}},
+        {"model": {"type": "Unigram", "unk_id": 2, "byte_fallback": True, "vocab": [["a", -1.5], ["ab", -2], ["<unk>", 0], ["\u2581", -3]]},
+         "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"}},
     ]
     config = json.dumps({"bos_token": "<s>", "eos_token": {"content": "<s>"}, "add_bos_token": True}).encode()
     for form in forms:
@@ -129,9 +131,15 @@ def tokenizer_json():
 
 def gguf_tokenizer():
     tokens = ["1a", "1b", "1ab", "1\u0120", "1\u0120a", "3<s>", "4<pad>", "11"]
-    for pre in range(5):
+    for pre in 0, 1, 2, 3, 4, 8, 9:
         lines = [*tokens, "", "a b", "\u0120 a", "", "abba a <s> 11\u00e9"]
         yield bytes([pre, 0x7B, 5, 5]) + "\n".join(lines).encode()
+    pieces = ["2a<unk>", "3a<s>", "1xa", "1yb", "1cab", "1d\u2581", "1b\u2581a", "4a<pad>"]
+    every_byte = [f"6a<0x{byte:02X}>" for byte in range(256)]
+    for model in 6, 7:
+        for tokens in pieces, pieces + every_byte:
+            lines = [*tokens, "", "", "abba a <s> 11\u00e9"]
+            yield bytes([model, 0xFB, 1, 1]) + "\n".join(lines).encode()
 
 
 def chat_template():

@@ -11,6 +11,8 @@ extern "C" {
 int __real_folio_tok_create(folio_tok_view, folio_tok_vocabulary**, folio_tok_bytes*);
 int __real_folio_tok_encode(const folio_tok_vocabulary*, folio_tok_view, folio_tok_ids*,
                             folio_tok_bytes*);
+int __real_folio_tok_encode_rest(const folio_tok_vocabulary*, folio_tok_view, folio_tok_ids*,
+                                 folio_tok_bytes*);
 int __real_folio_tok_compile(folio_tok_view, folio_tok_view, folio_tok_view, folio_tok_template**,
                              folio_tok_bytes*);
 int __real_folio_tok_render(const folio_tok_template*, folio_tok_view, int64_t, folio_tok_bytes*,
@@ -30,6 +32,12 @@ int __wrap_folio_tok_encode(const folio_tok_vocabulary* vocabulary, folio_tok_vi
                             folio_tok_ids* ids, folio_tok_bytes* error) {
   const NotLookedAt rust;
   return __real_folio_tok_encode(vocabulary, text, ids, error);
+}
+
+int __wrap_folio_tok_encode_rest(const folio_tok_vocabulary* vocabulary, folio_tok_view text,
+                                 folio_tok_ids* ids, folio_tok_bytes* error) {
+  const NotLookedAt rust;
+  return __real_folio_tok_encode_rest(vocabulary, text, ids, error);
 }
 
 int __wrap_folio_tok_compile(folio_tok_view source, folio_tok_view bos, folio_tok_view eos,

@@ -57,11 +57,19 @@ uint32_t folio_tok_size(const folio_tok_vocabulary* vocabulary);
 int folio_tok_encode(const folio_tok_vocabulary* vocabulary, folio_tok_view text,
                      folio_tok_ids* ids, folio_tok_bytes* error);
 
+/* As folio_tok_encode for a text that continues another one: the space that some tokenizers put in
+   front of a text is left out. It still comes after an added token. */
+int folio_tok_encode_rest(const folio_tok_vocabulary* vocabulary, folio_tok_view text,
+                          folio_tok_ids* ids, folio_tok_bytes* error);
+
 /* The raw bytes of a token, valid until the vocabulary is freed. Empty for an id without a token.
  */
 folio_tok_view folio_tok_token(const folio_tok_vocabulary* vocabulary, uint32_t id);
 /* 1 for an added token marked special. */
 int folio_tok_is_special(const folio_tok_vocabulary* vocabulary, uint32_t id);
+
+/* 1 when the first space of a whole text was put in front of it, and is not of the text. */
+int folio_tok_drops_space(const folio_tok_vocabulary* vocabulary);
 
 /* `source` is Jinja, as in Hugging Face's chat_template. The tokens are texts for it. */
 int folio_tok_compile(folio_tok_view source, folio_tok_view bos_token, folio_tok_view eos_token,

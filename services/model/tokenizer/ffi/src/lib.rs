@@ -6,6 +6,9 @@ mod failure;
 mod grammar;
 mod grammar_boundary;
 mod grammar_text;
+mod pieces;
+mod spelling;
+mod text_rest;
 mod vocabulary;
 
 use chat::Template;
@@ -59,6 +62,20 @@ pub unsafe extern "C" fn folio_tok_encode(
 /// # Safety
 /// As above.
 #[no_mangle]
+pub unsafe extern "C" fn folio_tok_encode_rest(
+    vocabulary: *const Vocabulary,
+    text: View,
+    ids: *mut Owned<u32>,
+    error: *mut Owned<u8>,
+) -> i32 {
+    guarded::<_, Failure>(ids, error, || {
+        Ok((*vocabulary).encode_rest(text.text("the text")?)?.into())
+    })
+}
+
+/// # Safety
+/// As above.
+#[no_mangle]
 pub unsafe extern "C" fn folio_tok_token(vocabulary: *const Vocabulary, id: u32) -> View {
     (*vocabulary).token(id).into()
 }
@@ -68,6 +85,13 @@ pub unsafe extern "C" fn folio_tok_token(vocabulary: *const Vocabulary, id: u32)
 #[no_mangle]
 pub unsafe extern "C" fn folio_tok_is_special(vocabulary: *const Vocabulary, id: u32) -> i32 {
     i32::from((*vocabulary).is_special(id))
+}
+
+/// # Safety
+/// As above.
+#[no_mangle]
+pub unsafe extern "C" fn folio_tok_drops_space(vocabulary: *const Vocabulary) -> i32 {
+    i32::from((*vocabulary).drops_space())
 }
 
 /// # Safety
