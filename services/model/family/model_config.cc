@@ -49,8 +49,8 @@ std::string ConfigText(const ModelConfig& config) {
 }
 
 float QueryFactor(const QueryScale& scale, uint32_t position) {
-  const auto contexts = static_cast<float>(position / scale.original_context);
-  return 1 + scale.beta * std::log(1 + contexts);
+  const uint32_t contexts = position / scale.original_context;
+  return 1 + scale.beta * std::log(1 + static_cast<float>(contexts));
 }
 
 float YarnMagnitude(float factor, float multiplier) {

@@ -142,7 +142,7 @@ class TensorFinder {
   // One tensor of the file, which holds the rows of all of `specs`.
   absl::Status TakeOne(absl::Span<const TensorSpec> specs, uint32_t layer,
                        std::vector<StoredTensor>& taken) {
-    const TensorSpec& first = names_.Source(specs[0]);
+    const TensorSpec first = names_.Source(specs[0]);
     const std::string name = names_.Of(first, layer);
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) return names_.Missing(first, layer);

@@ -54,13 +54,13 @@ HfPrefixes FindHfPrefixes(const std::vector<StoredTensor>& tensors) {
 }
 
 std::string TensorNames::Of(const TensorSpec& spec, uint32_t layer) const {
-  const std::string name = TensorName(spec, parts_.format, layer);
+  std::string name = TensorName(spec, parts_.format, layer);
   if (parts_.format != Format::kHf) return name;
   if (!absl::StartsWith(name, kFamilyPrefix)) return absl::StrCat(parts_.prefixes.other, name);
   return absl::StrCat(parts_.prefixes.model, name.substr(kFamilyPrefix.size()));
 }
 
-const TensorSpec& TensorNames::Source(const TensorSpec& spec) const {
+TensorSpec TensorNames::Source(const TensorSpec& spec) const {
   const bool shared = spec.role == Role::kEmbedding || spec.role == Role::kOutput;
   if (!shared || !parts_.config.tied_embeddings) return spec;
   const TensorSpec& embedding = SpecOf(parts_, Role::kEmbedding);

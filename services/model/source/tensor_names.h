@@ -30,7 +30,7 @@ class TensorNames {
 
   // The tensor whose values `spec` has. A tied model has one for the embedding and the output
   // matrix, which is the embedding unless the output matrix alone is stored.
-  const TensorSpec& Source(const TensorSpec& spec) const;
+  TensorSpec Source(const TensorSpec& spec) const;
 
   // INVALID_ARGUMENT says that there is no such tensor, and which field could be the reason.
   absl::Status Missing(const TensorSpec& spec, uint32_t layer) const;
