@@ -81,6 +81,19 @@ TEST(RopeScaling, YarnIsReadFromBothContainers) {
   EXPECT_EQ(config.query_scale, (QueryScale{0.1f, 256}));
 }
 
+// As the authors of Qwen2.5 tell users to write it.
+TEST(RopeScaling, YarnStretchesTheContext) {
+  HfImage hf = TinyModel({.family = "qwen2"}).Hf(StorageType::kBF16);  // a context of 2048
+  hf.config["rope_scaling"] = {
+      {"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 2048}};
+  const ScratchDirectory scratch;
+  hf.Write(scratch.path());
+  const auto source = OpenModel(scratch.path());
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->config().context, 8192u);
+  EXPECT_FLOAT_EQ((*source)->config().rope_magnitude, 0.1f * std::log(4.0f) + 1);
+}
+
 TEST(RopeScaling, LongRopeIsReadFromBothContainers) {
   HfImage hf = TinyModel(kOptions).Hf(StorageType::kBF16);
   hf.config["rope_scaling"] = LongRope();

@@ -139,6 +139,17 @@ absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope, const 
 
 }  // namespace
 
+// A user who adds YaRN to a model of Qwen2.5 leaves its max_position_embeddings, and means a
+// context of the factor times the original one.
+void StretchContext(ModelConfig& config) {
+  if (!config.yarn.has_value()) return;
+  const double stretched =
+      double{config.yarn->factor} * static_cast<double>(config.yarn->original_context);
+  if (stretched > config.context && stretched <= kMaxContext) {
+    config.context = static_cast<uint32_t>(stretched);
+  }
+}
+
 // How many dimensions of a head are rotated, which newer files say in rope_parameters.
 absl::Status ReadRotary(JsonFields& fields, const std::string& where, Agreed<float>& partial) {
   if (fields.Find("partial_rotary_factor") == nullptr) return absl::OkStatus();
@@ -190,6 +201,7 @@ absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfi
     config.long_rope = scaling.value()->long_rope;
     config.rope_magnitude = scaling.value()->magnitude;
     config.query_scale = scaling.value()->query_scale;
+    StretchContext(config);
     const std::string factor = absl::StrCat(where, ": ", scaling.place(), ": factor");
     status = ScaleRopeLinearly(factor, scaling.value()->linear, config);
   }
