@@ -81,7 +81,9 @@ absl::Status Reader::ReadHeader(const state::JournalHeader& header, const std::s
   out_.last_ids.worker = std::max(out_.last_ids.worker, WorkerId(header.last_worker()));
   out_.last_ids.sequence = std::max(out_.last_ids.sequence, SequenceId(header.last_sequence()));
   out_.pid_namespace = header.pid_namespace();
-  complete_ = header.continues() && (complete_ || !begun_);
+  // A file that continues others, and has none before it, has repeated everything by its end. Until
+  // then it may tell of changes before it repeats the sequence that they belong to.
+  complete_ = begun_ && complete_ && header.continues();
   begun_ = true;
   sequences_here_.clear();
   workers_here_.clear();

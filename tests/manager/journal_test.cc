@@ -251,6 +251,20 @@ TEST_F(JournalTest, AFileThatBeganAgainIsNotBelievedBeforeItIsWhole) {
   EXPECT_EQ(recovered.last_ids.sequence, opened.id);
 }
 
+// While sequences are told again, others run. So their changes may come before them.
+TEST_F(JournalTest, ChangesMayComeBeforeTheirSequenceIsToldAgain) {
+  Live();
+  WorkerSequence opened = Open(4, Full());
+  journal_->EndFile();
+  journal_->BeginFile();
+  ASSERT_TRUE(opened.Commit(4).ok());
+  EXPECT_EQ(cache::Restoration(*harness_.coordinator).TellAgain(SequenceId(0), 10), std::nullopt);
+  journal_->EndFile();
+  ASSERT_THAT(Files(), SizeIs(1));
+  EXPECT_THAT(Read().damage, IsEmpty());
+  EXPECT_EQ(Found(Read()), Expected());
+}
+
 TEST_F(JournalTest, AHeadThatIsCutOffHidesNothingOfTheFileBefore) {
   Live();
   state::JournalWorker worker;
