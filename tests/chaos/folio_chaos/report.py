@@ -2,6 +2,7 @@
 
 import collections
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -19,6 +20,13 @@ def machine():
     return f"{model[1] if model else os.uname().machine}, {os.cpu_count()} cores"
 
 
+# A record is written after each fault, and is that of one day and one commit, which are those of the first.
+@functools.cache
+def day():
+    return datetime.date.today().isoformat()
+
+
+@functools.cache
 def commit():
     git = ["git", "-C", str(ROOT)]
     found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
@@ -32,7 +40,7 @@ def summary(world, seconds):
     """Everything that a record says, as plain values."""
     by_kind = collections.Counter(one.kind for one in world.rounds)
     return {
-        "date": datetime.date.today().isoformat(),
+        "date": day(),
         "machine": machine(),
         "commit": commit(),
         "seed": world.seed,
