@@ -46,6 +46,12 @@ const BlockSize& SizeOf(StorageType type) {
   return kSizes[0];
 }
 
+void DequantizeBytes(const std::byte* in, float scale, float* out) {
+  for (size_t i = 0; i < kQuantBlock; ++i) {
+    out[i] = scale * static_cast<float>(LoadAs<int8_t>(in + i));
+  }
+}
+
 // The nibbles of one block, low ones first: out[i] = scale * (q - zero) + offset.
 void DequantizeNibbles(const std::byte* in, float scale, int zero, float offset, float* out) {
   for (size_t i = 0; i < kNibbles; ++i) {
@@ -69,10 +75,7 @@ void DequantizeFiveBits(const std::byte* in, float scale, int zero, float offset
 void DequantizeBlock(StorageType type, const std::byte* in, float* out) {
   switch (type) {
     case StorageType::kQ8_0:
-      for (size_t i = 0; i < kQuantBlock; ++i) {
-        out[i] = LoadHalf(in) * static_cast<float>(LoadAs<int8_t>(in + 2 + i));
-      }
-      return;
+      return DequantizeBytes(in + 2, LoadHalf(in), out);
     case StorageType::kQ4_0:
       return DequantizeNibbles(in + 2, LoadHalf(in), 8, 0, out);
     case StorageType::kQ4_1:
@@ -82,11 +85,7 @@ void DequantizeBlock(StorageType type, const std::byte* in, float* out) {
     case StorageType::kQ5_1:
       return DequantizeFiveBits(in + 4, LoadHalf(in), 0, LoadHalf(in + 2), out);
     case StorageType::kIq4Nl:
-      for (size_t i = 0; i < kNibbles; ++i) {
-        out[i] = LoadHalf(in) * kUnevenSteps[static_cast<size_t>(LowNibble(in[2 + i]))];
-        out[i + kNibbles] = LoadHalf(in) * kUnevenSteps[static_cast<size_t>(HighNibble(in[2 + i]))];
-      }
-      return;
+      return DequantizeUnevenSteps(in + 2, LoadHalf(in), out);
     case StorageType::kQ2K:
       return DequantizeQ2K(in, out);
     case StorageType::kQ3K:

@@ -8,10 +8,31 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "services/model/source/gguf_file.h"
 
 namespace folio::model {
+
+// The keys of an architecture: GgufKeys("llama")("block_count") is "llama.block_count".
+class GgufKeys {
+ public:
+  explicit GgufKeys(absl::string_view architecture) : architecture_(architecture) {}
+  std::string operator()(absl::string_view key) const {
+    return absl::StrCat(architecture_, ".", key);
+  }
+
+ private:
+  absl::string_view architecture_;
+};
+
+// UNIMPLEMENTED names the field, its value, and what is `known` instead.
+template <typename Value>
+absl::Status Unsupported(const GgufFile& gguf, absl::string_view key, const Value& value,
+                         absl::string_view known) {
+  return absl::UnimplementedError(
+      absl::StrCat(gguf.path(), ": ", key, ": ", value, " is not supported (", known, ")"));
+}
 
 // Look-ups remember the first error, so that a caller reads a list of fields in one go and then
 // looks at status(). After an error they give fallbacks.

@@ -11,18 +11,6 @@
 namespace folio::model {
 namespace {
 
-// The keys of an architecture: Keys("llama")("block_count") is "llama.block_count".
-class Keys {
- public:
-  explicit Keys(absl::string_view architecture) : architecture_(architecture) {}
-  std::string operator()(absl::string_view key) const {
-    return absl::StrCat(architecture_, ".", key);
-  }
-
- private:
-  absl::string_view architecture_;
-};
-
 absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& fields) {
   const std::string architecture = fields.String("general.architecture");
   if (!fields.status().ok()) return fields.status();
@@ -36,22 +24,18 @@ absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& field
 }
 
 // Refuses what a file of any family can ask for and this code does not compute.
-absl::Status RefuseUnsupported(const GgufFile& gguf, const Keys& key, GgufFields& fields) {
-  const auto refuse = [&gguf](absl::string_view name, const auto& value, absl::string_view known) {
-    return absl::UnimplementedError(
-        absl::StrCat(gguf.path(), ": ", name, ": ", value, " is not supported (", known, ")"));
-  };
+absl::Status RefuseUnsupported(const GgufFile& gguf, const GgufKeys& key, GgufFields& fields) {
   if (const uint32_t parts = fields.Uint("split.count", 0); parts > 1) {
-    return refuse("split.count", parts, "a model in one file");
+    return Unsupported(gguf, "split.count", parts, "a model in one file");
   }
   if (const uint32_t experts = fields.Uint(key("expert_count"), 0); experts > 0) {
-    return refuse(key("expert_count"), experts, "no mixture of experts");
+    return Unsupported(gguf, key("expert_count"), experts, "no mixture of experts");
   }
   return fields.status();
 }
 
 // head_dim, which older files leave to be derived, and what must go with it.
-absl::Status ReadHeadDim(const GgufFile& gguf, const Keys& key, GgufFields& fields,
+absl::Status ReadHeadDim(const GgufFile& gguf, const GgufKeys& key, GgufFields& fields,
                          ModelConfig& config) {
   const auto wrong = [&gguf](const auto&... text) {
     return absl::InvalidArgumentError(absl::StrCat(gguf.path(), ": ", text...));
@@ -74,7 +58,7 @@ absl::Status ReadHeadDim(const GgufFile& gguf, const Keys& key, GgufFields& fiel
   return absl::OkStatus();
 }
 
-absl::Status ReadConfig(const GgufFile& gguf, const Family& family, const Keys& key,
+absl::Status ReadConfig(const GgufFile& gguf, const Family& family, const GgufKeys& key,
                         GgufFields& fields, ModelConfig& config) {
   config.architecture = family.name;
   config.features = family.features;
@@ -94,7 +78,7 @@ absl::Status ReadConfig(const GgufFile& gguf, const Family& family, const Keys& 
 }
 
 // The number of tokens, which is the number of rows the embedding must have.
-absl::Status ReadVocabulary(const GgufFile& gguf, const Keys& key, GgufFields& fields,
+absl::Status ReadVocabulary(const GgufFile& gguf, const GgufKeys& key, GgufFields& fields,
                             RawModel& parts) {
   GgufTokenizer raw;
   raw.model = fields.String("tokenizer.ggml.model");
@@ -141,7 +125,7 @@ absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
   GgufFields fields(*gguf);
   const absl::StatusOr<const Family*> family = ReadFamily(*gguf, fields);
   if (!family.ok()) return family.status();
-  const Keys key((*family)->gguf_architecture);
+  const GgufKeys key((*family)->gguf_architecture);
 
   RawModel parts;
   parts.origin = path;

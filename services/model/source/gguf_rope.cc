@@ -13,10 +13,10 @@ namespace {
 class RopeReader {
  public:
   RopeReader(const GgufFile& gguf, const Family& family, GgufFields& fields, ModelConfig& config)
-      : gguf_(gguf), family_(family), fields_(fields), config_(config) {}
+      : gguf_(gguf), key_(family.gguf_architecture), fields_(fields), config_(config) {}
 
   absl::Status Read() {
-    config_.rope_theta = fields_.Float(Key("rope.freq_base"), 10000.0f);
+    config_.rope_theta = fields_.Float(key_("rope.freq_base"), 10000.0f);
     for (const auto step : {&RopeReader::ReadRotary, &RopeReader::ReadDivisors,
                             &RopeReader::ReadScaling, &RopeReader::ReadQueryScale}) {
       absl::Status status = (this->*step)();
@@ -27,20 +27,12 @@ class RopeReader {
   }
 
  private:
-  std::string Key(absl::string_view name) const {
-    return absl::StrCat(family_.gguf_architecture, ".", name);
-  }
   template <typename... Text>
   absl::Status Wrong(const Text&... text) const {
     return absl::InvalidArgumentError(absl::StrCat(gguf_.path(), ": ", text...));
   }
-  absl::Status Refuse(absl::string_view name, const auto& value, absl::string_view known) const {
-    return absl::UnimplementedError(
-        absl::StrCat(gguf_.path(), ": ", name, ": ", value, " is not supported (", known, ")"));
-  }
-
   absl::Status ReadRotary() {
-    const std::string key = Key("rope.dimension_count");
+    const std::string key = key_("rope.dimension_count");
     const uint32_t rotated = fields_.Uint(key, config_.head_dim);
     if (rotated == 0 || rotated % 2 != 0 || rotated > config_.head_dim) {
       return Wrong(key, ": ", rotated, " is not an even part of the head's ", config_.head_dim);
@@ -88,18 +80,19 @@ class RopeReader {
       return Wrong(
           "tensors rope_factors_short.weight and rope_factors_long.weight: one is missing");
     }
-    scaling.original_context = fields_.Uint(Key("rope.scaling.original_context_length"));
+    scaling.original_context = fields_.Uint(key_("rope.scaling.original_context_length"));
     config_.long_rope = std::move(scaling);
-    config_.rope_magnitude = fields_.Float(Key("rope.scaling.attn_factor"), 1);
+    config_.rope_magnitude = fields_.Float(key_("rope.scaling.attn_factor"), 1);
     return absl::OkStatus();
   }
 
   absl::Status ReadScaling() {
-    const std::string key = Key("rope.scaling.type");
+    const std::string key = key_("rope.scaling.type");
     const std::string type = fields_.String(key, config_.long_rope ? "none" : "linear");
     if (type == "none" || (type == "longrope" && config_.long_rope)) return absl::OkStatus();
     if (type == "linear") return ReadLinear();
-    if (type != "yarn") return Refuse(key, type, "none, linear, yarn, longrope with its factors");
+    if (type != "yarn")
+      return Unsupported(gguf_, key, type, "none, linear, yarn, longrope with its factors");
     return ReadYarn(key);
   }
 
@@ -109,13 +102,13 @@ class RopeReader {
     std::string used;
     float factor = 1;
     for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
-      const float value = fields_.Float(Key(name), 0);
+      const float value = fields_.Float(key_(name), 0);
       if (!fields_.status().ok()) return fields_.status();
       if (value == 0) continue;
       if (!used.empty() && value != factor) {
-        return Wrong(Key(name), ": ", value, " contradicts ", used, " ", factor);
+        return Wrong(key_(name), ": ", value, " contradicts ", used, " ", factor);
       }
-      used = Key(name);
+      used = key_(name);
       factor = value;
     }
     return ScaleRopeLinearly(absl::StrCat(gguf_.path(), ": ", used), factor, config_);
@@ -126,34 +119,35 @@ class RopeReader {
       return Wrong(key, ": yarn, but the file has divisors of frequencies too");
     }
     YarnScaling yarn;
-    yarn.factor = fields_.Float(Key("rope.scaling.factor"));
-    yarn.beta_fast = fields_.Float(Key("rope.scaling.yarn_beta_fast"), yarn.beta_fast);
-    yarn.beta_slow = fields_.Float(Key("rope.scaling.yarn_beta_slow"), yarn.beta_slow);
-    yarn.original_context = fields_.Uint(Key("rope.scaling.original_context_length"));
-    const float ext_factor = fields_.Float(Key("rope.scaling.yarn_ext_factor"), 1);
+    yarn.factor = fields_.Float(key_("rope.scaling.factor"));
+    yarn.beta_fast = fields_.Float(key_("rope.scaling.yarn_beta_fast"), yarn.beta_fast);
+    yarn.beta_slow = fields_.Float(key_("rope.scaling.yarn_beta_slow"), yarn.beta_slow);
+    yarn.original_context = fields_.Uint(key_("rope.scaling.original_context_length"));
+    const float ext_factor = fields_.Float(key_("rope.scaling.yarn_ext_factor"), 1);
     if (ext_factor != 1) {
-      return Refuse(Key("rope.scaling.yarn_ext_factor"), ext_factor, "only 1");
+      return Unsupported(gguf_, key_("rope.scaling.yarn_ext_factor"), ext_factor, "only 1");
     }
-    const float multiplier = fields_.Float(Key("rope.scaling.yarn_log_multiplier"), 0);
+    const float multiplier = fields_.Float(key_("rope.scaling.yarn_log_multiplier"), 0);
     config_.yarn = yarn;
     config_.rope_magnitude = YarnMagnitude(yarn.factor) / YarnMagnitude(yarn.factor, multiplier) *
-                             fields_.Float(Key("rope.scaling.yarn_attn_factor"), 1);
+                             fields_.Float(key_("rope.scaling.yarn_attn_factor"), 1);
     return absl::OkStatus();
   }
 
   absl::Status ReadQueryScale() {
-    const std::string key = Key("attention.temperature_scale");
+    const std::string key = key_("attention.temperature_scale");
     const float beta = fields_.Float(key, 0);
     if (beta == 0) return absl::OkStatus();
-    if (!family_.features.has(Feature::kScaledQueries)) return Refuse(key, beta, "only 0");
-    config_.query_scale = {beta, fields_.Has(Key("attention.temperature_length"))
-                                     ? fields_.Uint(Key("attention.temperature_length"))
-                                     : fields_.Uint(Key("rope.scaling.original_context_length"))};
+    if (!config_.features.has(Feature::kScaledQueries))
+      return Unsupported(gguf_, key, beta, "only 0");
+    config_.query_scale = {beta, fields_.Has(key_("attention.temperature_length"))
+                                     ? fields_.Uint(key_("attention.temperature_length"))
+                                     : fields_.Uint(key_("rope.scaling.original_context_length"))};
     return absl::OkStatus();
   }
 
   const GgufFile& gguf_;
-  const Family& family_;
+  const GgufKeys key_;
   GgufFields& fields_;
   ModelConfig& config_;
 };

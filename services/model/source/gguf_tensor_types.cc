@@ -42,18 +42,20 @@ constexpr std::array kTypes = {
     GgufTensorType{40, "NVFP4", StorageType::kOther},
 };
 
-}  // namespace
-
-const GgufTensorType* FindTensorType(uint32_t code) {
-  const auto* found = std::find_if(kTypes.begin(), kTypes.end(),
-                                   [&](const GgufTensorType& each) { return each.code == code; });
+template <typename Predicate>
+const GgufTensorType* FindWhere(Predicate is) {
+  const auto* found = std::find_if(kTypes.begin(), kTypes.end(), is);
   return found == kTypes.end() ? nullptr : found;
 }
 
+}  // namespace
+
+const GgufTensorType* FindTensorType(uint32_t code) {
+  return FindWhere([code](const GgufTensorType& each) { return each.code == code; });
+}
+
 const GgufTensorType* FindTensorType(absl::string_view name) {
-  const auto* found = std::find_if(kTypes.begin(), kTypes.end(),
-                                   [&](const GgufTensorType& each) { return each.name == name; });
-  return found == kTypes.end() ? nullptr : found;
+  return FindWhere([name](const GgufTensorType& each) { return each.name == name; });
 }
 
 }  // namespace folio::model

@@ -73,15 +73,18 @@ struct Context {
   uint32_t context = 0;
   uint32_t original = 0;  // 0: it stands in the object
   bool scales_queries = false;
+
+  // How many times the original context the model's is.
+  float times(uint32_t of) const {
+    return static_cast<float>(context) / static_cast<float>(std::max(of, 1u));
+  }
 };
 
 void ReadYarn(JsonFields& fields, const Context& model, Scaling& scaling) {
   YarnScaling& yarn = scaling.yarn.emplace();
   yarn.original_context = fields.Uint("original_max_position_embeddings",
                                       model.original != 0 ? model.original : model.context);
-  const float ratio =
-      static_cast<float>(model.context) / static_cast<float>(std::max(yarn.original_context, 1u));
-  yarn.factor = fields.Float("factor", ratio);
+  yarn.factor = fields.Float("factor", model.times(yarn.original_context));
   yarn.beta_fast = fields.Float("beta_fast", yarn.beta_fast);
   yarn.beta_slow = fields.Float("beta_slow", yarn.beta_slow);
   yarn.truncate = fields.Bool("truncate", true);
@@ -104,9 +107,8 @@ void ReadLongRope(JsonFields& fields, const Context& model, Scaling& scaling) {
   longer.original_context =
       fields.Uint("original_max_position_embeddings",
                   model.original != 0 ? std::optional<uint32_t>(model.original) : std::nullopt);
-  const float ratio =
-      static_cast<float>(model.context) / static_cast<float>(std::max(longer.original_context, 1u));
-  const float usual = LongRopeMagnitude(fields.Float("factor", ratio), longer.original_context);
+  const float factor = fields.Float("factor", model.times(longer.original_context));
+  const float usual = LongRopeMagnitude(factor, longer.original_context);
   scaling.magnitude = fields.Float("attention_factor", usual);
 }
 
@@ -137,8 +139,6 @@ absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope, const 
   return scaling;
 }
 
-}  // namespace
-
 // A user who adds YaRN to a model of Qwen2.5 leaves its max_position_embeddings, and means a
 // context of the factor times the original one.
 void StretchContext(ModelConfig& config) {
@@ -161,6 +161,8 @@ absl::Status ReadRotary(JsonFields& fields, const std::string& where, Agreed<flo
   }
   return partial.Set(where, "partial_rotary_factor", share);
 }
+
+}  // namespace
 
 absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfig& config) {
   Agreed<float> theta;

@@ -1,5 +1,6 @@
 #include "services/model/source/super_blocks.h"
 
+#include <array>
 #include <cstdint>
 
 #include "services/model/source/stored_bytes.h"
@@ -25,6 +26,10 @@ ScaleAndOffset SixBits(const std::byte* packed, size_t group) {
           HighNibble(packed[group + 4]) | Bits(packed[group], 6, 3) << 4};
 }
 
+// The values that the nibbles of IQ4_NL and IQ4_XS stand for.
+constexpr std::array<float, 16> kUnevenSteps = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                1,    13,   25,  38,  53,  69,  89,  113};
+
 // Q4_K, and Q5_K with `fifth`, whose byte i has the fifth bits of value i of each group.
 void DequantizeSixBitGroups(const std::byte* in, const std::byte* fifth, const std::byte* nibbles,
                             float* out) {
@@ -45,6 +50,14 @@ void DequantizeSixBitGroups(const std::byte* in, const std::byte* fifth, const s
 }
 
 }  // namespace
+
+void DequantizeUnevenSteps(const std::byte* nibbles, float scale, float* out) {
+  constexpr size_t kBytes = kQuantBlock / 2;
+  for (size_t i = 0; i < kBytes; ++i) {
+    out[i] = scale * kUnevenSteps[static_cast<size_t>(LowNibble(nibbles[i]))];
+    out[i + kBytes] = scale * kUnevenSteps[static_cast<size_t>(HighNibble(nibbles[i]))];
+  }
+}
 
 void DequantizeQ2K(const std::byte* in, float* out) {
   const std::byte* quarters = in + kGroup;
@@ -107,11 +120,7 @@ void DequantizeIq4Xs(const std::byte* in, float* out) {
   for (size_t group = 0; group < kSuperBlock / kQuantBlock; ++group, nibbles += kGroup) {
     const int scale =
         (Bits(low[group / 2], group % 2 * 4, 15) | ((high >> (2 * group)) & 3) << 4) - 32;
-    const float step = d * static_cast<float>(scale);
-    for (size_t i = 0; i < kGroup; ++i) {
-      out[i] = step * kUnevenSteps[static_cast<size_t>(LowNibble(nibbles[i]))];
-      out[i + kGroup] = step * kUnevenSteps[static_cast<size_t>(HighNibble(nibbles[i]))];
-    }
+    DequantizeUnevenSteps(nibbles, d * static_cast<float>(scale), out);
     out += kQuantBlock;
   }
 }
