@@ -4,21 +4,10 @@
 #include <array>
 #include <cmath>
 
-#include "absl/functional/function_ref.h"
 #include "services/base/check.h"
 
 namespace folio::model {
 namespace {
-
-void ForEachRow(kernels::ThreadPool& threads, const kernels::Matrix<float>& rows,
-                absl::FunctionRef<void(uint32_t row)> pass) {
-  constexpr uint32_t kRowBlock = 16;
-  const auto count = static_cast<uint32_t>(rows.rows);
-  threads.ParallelFor(static_cast<int>((count + kRowBlock - 1) / kRowBlock), [&](int task, int) {
-    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
-    for (uint32_t r = first; r < std::min(count, first + kRowBlock); ++r) pass(r);
-  });
-}
 
 // Sums in lanes that compilers turn into vectors, in an order that no instruction set changes.
 float SumOfSquares(const float* x, size_t size) {
@@ -42,11 +31,20 @@ void NormHead(absl::Span<const float> weight, float eps, float* x) {
 
 }  // namespace
 
+void ForEachRow(kernels::ThreadPool& threads, size_t rows,
+                absl::FunctionRef<void(size_t row)> pass) {
+  constexpr size_t kRowBlock = 16;
+  threads.ParallelFor(static_cast<int>((rows + kRowBlock - 1) / kRowBlock), [&](int task, int) {
+    const size_t first = static_cast<size_t>(task) * kRowBlock;
+    for (size_t r = first; r < std::min(rows, first + kRowBlock); ++r) pass(r);
+  });
+}
+
 void AddBias(kernels::ThreadPool& threads, absl::Span<const float> bias,
              const kernels::Matrix<float>& rows) {
   if (bias.empty()) return;
   FOLIO_CHECK(bias.size() == rows.cols);
-  ForEachRow(threads, rows, [&](uint32_t r) {
+  ForEachRow(threads, rows.rows, [&](size_t r) {
     float* row = rows.row(r);
     for (size_t i = 0; i < bias.size(); ++i) row[i] += bias[i];
   });
@@ -57,7 +55,7 @@ void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
   if (norms.query.empty()) return;
   FOLIO_CHECK(norms.query.size() == shape.head_dim && norms.key.size() == shape.head_dim &&
               rows.cols == size_t{shape.heads + 2 * shape.kv_heads} * shape.head_dim);
-  ForEachRow(threads, rows, [&](uint32_t r) {
+  ForEachRow(threads, rows.rows, [&](size_t r) {
     float* head = rows.row(r);
     for (uint32_t i = 0; i < shape.heads + shape.kv_heads; ++i, head += shape.head_dim) {
       NormHead(i < shape.heads ? norms.query : norms.key, norms.eps, head);
@@ -69,7 +67,7 @@ void ScaleQueries(kernels::ThreadPool& threads, const QueryScale& scale,
                   const kernels::AttentionShape& shape, absl::Span<const kernels::AppendSlot> slots,
                   const kernels::Matrix<float>& rows) {
   FOLIO_CHECK(slots.size() == rows.rows);
-  ForEachRow(threads, rows, [&](uint32_t r) {
+  ForEachRow(threads, rows.rows, [&](size_t r) {
     const float factor = QueryFactor(scale, slots[r].position);
     float* row = rows.row(r);
     for (uint32_t i = 0; factor != 1 && i < shape.heads * shape.head_dim; ++i) row[i] *= factor;

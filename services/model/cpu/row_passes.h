@@ -3,11 +3,18 @@
 #ifndef FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
 #define FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
 
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "kernels/cpu/ops.h"
 #include "services/model/family/model_config.h"
 
 namespace folio::model {
+
+// Calls `pass` for each of the rows, of which several threads have some each.
+void ForEachRow(kernels::ThreadPool& threads, size_t rows,
+                absl::FunctionRef<void(size_t row)> pass);
 
 // Adds `bias`, [cols], to each of the rows, [rows, cols]. Nothing is added if it is empty.
 void AddBias(kernels::ThreadPool& threads, absl::Span<const float> bias,

@@ -146,25 +146,21 @@ absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
 }
 
 void Transformer::AddRoundingLoss(const RowSplit& split) {
-  constexpr uint32_t kRowBlock = 16;
   const LayerWeights& w = weights_->layers[0];
   const uint32_t rows = split.total();
   const uint32_t size = config().hidden;
   const Matrix<float> hidden = hidden_.Floats(rows);
   const auto* rounded = static_cast<const kernels::bf16*>(normed_.View(rows).data);
   auto* loss = static_cast<kernels::bf16*>(loss_.View(rows).data);
-  threads_.ParallelFor(static_cast<int>((rows + kRowBlock - 1) / kRowBlock), [&](int task, int) {
-    const uint32_t first = static_cast<uint32_t>(task) * kRowBlock;
-    for (uint32_t r = first; r < std::min(rows, first + kRowBlock); ++r) {
-      const float* x = hidden.row(r);
-      double squares = 0;
-      for (uint32_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
-      const auto scale = static_cast<float>(1 / std::sqrt(squares / size + config().norm_eps));
-      for (uint32_t i = 0; i < size; ++i) {
-        const size_t at = size_t{r} * size + i;
-        const float exact = x[i] * scale * w.attention_norm[i];
-        loss[at] = kernels::bf16::Round(exact - rounded[at].ToFloat());
-      }
+  ForEachRow(threads_, rows, [&](size_t r) {
+    const float* x = hidden.row(r);
+    double squares = 0;
+    for (uint32_t i = 0; i < size; ++i) squares += double{x[i]} * x[i];
+    const auto scale = static_cast<float>(1 / std::sqrt(squares / size + config().norm_eps));
+    for (uint32_t i = 0; i < size; ++i) {
+      const size_t at = r * size + i;
+      const float exact = x[i] * scale * w.attention_norm[i];
+      loss[at] = kernels::bf16::Round(exact - rounded[at].ToFloat());
     }
   });
   ops_.Linear(threads_, split, loss_.View(rows), *w.qkv, qkv_.Floats(rows), true);
