@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "services/model/tokenizer/gguf_tokenizer.h"
 #include "services/model/tokenizer/tokenizer.h"
+#include "tests/model/gguf_tokenizer_texts.h"
 
 namespace folio::model {
 namespace {
@@ -43,45 +44,29 @@ GgufTokenizer Pieces(const std::string& model) {
   return gguf;
 }
 
-std::unique_ptr<Tokenizer> Make(const GgufTokenizer& gguf) {
-  const absl::StatusOr<TokenizerSpec> spec = TokenizerFromGguf(gguf);
-  EXPECT_TRUE(spec.ok()) << spec.status();
-  auto tokenizer = Tokenizer::Create(*spec, static_cast<uint32_t>(gguf.tokens.size()));
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return *std::move(tokenizer);
-}
-
-// What each token of `text` stands for.
-std::vector<std::string> Texts(const GgufTokenizer& gguf, const std::string& text) {
-  const auto tokenizer = Make(gguf);
-  std::vector<std::string> texts;
-  const std::vector<TokenId> ids = tokenizer->Encode(text).value();
-  for (const TokenId id : ids) texts.push_back(tokenizer->TokenBytes(id).value());
-  return texts;
-}
-
 TEST(GgufSentencePieceTest, ThePairWithTheBestScoreIsJoinedFirst) {
   GgufTokenizer gguf = Pieces("llama");
-  EXPECT_THAT(Texts(gguf, "abc"), ElementsAre("<s>", " ", "abc"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "abc"), ElementsAre("<s>", " ", "abc"));
   gguf.scores[kFirstByte + 256] = -9;  // "ab", now after "bc" and " a"
-  EXPECT_THAT(Texts(gguf, "abc"), ElementsAre("<s>", " a", "bc"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "abc"), ElementsAre("<s>", " a", "bc"));
 }
 
 TEST(GgufSentencePieceTest, TheBestSumOfScoresIsFound) {
   GgufTokenizer gguf = Pieces("t5");
-  EXPECT_THAT(Texts(gguf, "abc"), ElementsAre(" a", "bc"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "abc"), ElementsAre(" a", "bc"));
   gguf.scores[kFirstByte + 258] = -9;  // " a"
-  EXPECT_THAT(Texts(gguf, "abc"), ElementsAre(" ", "abc"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "abc"), ElementsAre(" ", "abc"));
 }
 
 TEST(GgufSentencePieceTest, ACharacterWithoutAPieceIsItsBytes) {
   for (const char* model : {"llama", "t5"}) {
     GgufTokenizer gguf = Pieces(model);
     gguf.add_bos = false;
-    EXPECT_THAT(Texts(gguf, "\u00E9\n"), ElementsAre(" ", "\xC3", "\xA9", "\n"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "\u00E9\n"), ElementsAre(" ", "\xC3", "\xA9", "\n"));
     // The text of a byte's token is not the byte.
     for (const char* piece : {"<", "0", "x", "A", ">"}) Add(gguf, piece, -9);
-    EXPECT_THAT(Texts(gguf, "<0x0A>"), ElementsAre(" ", "<", "0", "x", "0", "A", ">"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "<0x0A>"),
+                ElementsAre(" ", "<", "0", "x", "0", "A", ">"));
   }
 }
 
@@ -90,8 +75,8 @@ TEST(GgufSentencePieceTest, WithoutBytesItIsTheUnknownToken) {
     GgufTokenizer gguf = Pieces(model);
     gguf.add_bos = false;
     for (int byte = 0; byte < 256; ++byte) gguf.token_types[kFirstByte + byte] = 5;
-    const auto tokenizer = Make(gguf);
-    EXPECT_THAT(Texts(gguf, "a\u00E9\u00E8b"), ElementsAre(" a", "<unk>", "b"));
+    const auto tokenizer = MakeTokenizer(gguf);
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "a\u00E9\u00E8b"), ElementsAre(" a", "<unk>", "b"));
     EXPECT_TRUE(tokenizer->IsSpecial(TokenId(0)));
   }
 }
@@ -100,18 +85,18 @@ TEST(GgufSentencePieceTest, ASpaceInFrontAndBosAreAsTheFileSays) {
   for (const char* model : {"llama", "t5"}) {
     GgufTokenizer gguf = Pieces(model);
     gguf.add_bos = false;
-    EXPECT_THAT(Texts(gguf, "c"), ElementsAre(" ", "c"));
-    EXPECT_THAT(Texts(gguf, " c"), ElementsAre(" ", " ", "c"));
-    EXPECT_THAT(Texts(gguf, ""), ElementsAre());
-    EXPECT_THAT(Texts(gguf, "c</s>c"), ElementsAre(" ", "c", "</s>", " ", "c"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "c"), ElementsAre(" ", "c"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), " c"), ElementsAre(" ", " ", "c"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), ""), ElementsAre());
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "c</s>c"), ElementsAre(" ", "c", "</s>", " ", "c"));
     gguf.add_space_prefix = false;
-    EXPECT_THAT(Texts(gguf, "c"), ElementsAre("c"));
-    EXPECT_THAT(Texts(gguf, "  c "), ElementsAre(" ", " ", "c", " "));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "c"), ElementsAre("c"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "  c "), ElementsAre(" ", " ", "c", " "));
     gguf.remove_extra_spaces = true;
-    EXPECT_THAT(Texts(gguf, "  c  c "), ElementsAre("c", " ", "c"));
+    EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "  c  c "), ElementsAre("c", " ", "c"));
     gguf.add_bos.reset();
     const bool bos = std::string(model) == "llama";
-    EXPECT_EQ(Texts(gguf, "c").size(), bos ? 2U : 1U);
+    EXPECT_EQ(TextsOf(*MakeTokenizer(gguf), "c").size(), bos ? 2U : 1U);
   }
 }
 
@@ -123,9 +108,9 @@ TEST(GgufSentencePieceTest, TokensOfUsersAreTakenWhole) {
   Add(gguf, "    ", 0, 4);
   Add(gguf, "<end_of_turn>", 0, 3);
   gguf.chat_template = "{{ messages }}";
-  EXPECT_THAT(Texts(gguf, "a       b"), ElementsAre("a", "    ", "  ", " ", "b"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "a       b"), ElementsAre("a", "    ", "  ", " ", "b"));
   const uint32_t end = static_cast<uint32_t>(gguf.tokens.size()) - 1;
-  EXPECT_THAT(Make(gguf)->eos_ids(), ElementsAre(2, end));
+  EXPECT_THAT(MakeTokenizer(gguf)->eos_ids(), ElementsAre(2, end));
 }
 
 struct Damage {

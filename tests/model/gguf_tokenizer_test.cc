@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/model/tokenizer/tokenizer.h"
+#include "tests/model/gguf_tokenizer_texts.h"
 
 namespace folio::model {
 namespace {
@@ -57,27 +58,8 @@ GgufTokenizer Bytes(const std::string& pre, const std::vector<std::string>& merg
   return gguf;
 }
 
-std::unique_ptr<Tokenizer> Make(const GgufTokenizer& gguf) {
-  const absl::StatusOr<TokenizerSpec> spec = TokenizerFromGguf(gguf);
-  EXPECT_TRUE(spec.ok()) << spec.status();
-  auto tokenizer = Tokenizer::Create(*spec, static_cast<uint32_t>(gguf.tokens.size()));
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return *std::move(tokenizer);
-}
-
-// What each token of `text` stands for.
-std::vector<std::string> Pieces(const Tokenizer& tokenizer, const std::string& text) {
-  std::vector<std::string> pieces;
-  const std::vector<TokenId> ids = tokenizer.Encode(text).value();
-  pieces.reserve(ids.size());
-  for (const TokenId id : ids) {
-    pieces.push_back(tokenizer.TokenBytes(id).value());
-  }
-  return pieces;
-}
-
 TEST(GgufTokenizerTest, EveryByteHasItsToken) {
-  const auto tokenizer = Make(Bytes("gpt-2"));
+  const auto tokenizer = MakeTokenizer(Bytes("gpt-2"));
   for (uint32_t byte = 0; byte < 256; ++byte) {
     EXPECT_EQ(tokenizer->TokenBytes(TokenId(kFirstByte + byte)).value(),
               std::string(1, static_cast<char>(byte)));
@@ -90,11 +72,13 @@ TEST(GgufTokenizerTest, EveryByteHasItsToken) {
 // "1234" is a word of its own for GPT-2, is cut by smollm and qwen2; others take three digits.
 TEST(GgufTokenizerTest, PreTokenizersCutDigitsEachInItsWay) {
   const std::vector<std::string> merges = {"1 2", "12 3", "123 4"};
-  EXPECT_THAT(Pieces(*Make(Bytes("gpt-2", merges)), "1234"), ElementsAre("1234"));
-  EXPECT_THAT(Pieces(*Make(Bytes("default", merges)), "1234"), ElementsAre("123", "4"));
-  EXPECT_THAT(Pieces(*Make(Bytes("smollm", merges)), "1234"), ElementsAre("1", "2", "3", "4"));
-  EXPECT_THAT(Pieces(*Make(Bytes("qwen2", merges)), "1234"), ElementsAre("1", "2", "3", "4"));
-  EXPECT_THAT(Pieces(*Make(Bytes("llama-bpe", merges)), "1234"),
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("gpt-2", merges)), "1234"), ElementsAre("1234"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("default", merges)), "1234"), ElementsAre("123", "4"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("smollm", merges)), "1234"),
+              ElementsAre("1", "2", "3", "4"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("qwen2", merges)), "1234"),
+              ElementsAre("1", "2", "3", "4"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("llama-bpe", merges)), "1234"),
               ElementsAre("<|bos|>", "123", "4"));
 }
 
@@ -103,19 +87,19 @@ TEST(GgufTokenizerTest, LlamaTakesAWordThatIsATokenWithoutItsMerges) {
   gguf.tokens.push_back("cat");
   gguf.token_types.push_back(1);
   gguf.add_bos = false;
-  EXPECT_THAT(Pieces(*Make(gguf), "cat"), ElementsAre("cat"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "cat"), ElementsAre("cat"));
   gguf.pre = "qwen2";
-  EXPECT_THAT(Pieces(*Make(gguf), "cat"), ElementsAre("c", "a", "t"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "cat"), ElementsAre("c", "a", "t"));
 }
 
 TEST(GgufTokenizerTest, PreTokenizersCutWordsAndBlanks) {
   const std::vector<std::string> merges = {"\u0120 a", "' S", "( a", "\u010A \u010A"};
-  const auto llama = Make(Bytes("llama-bpe", merges));
-  EXPECT_THAT(Pieces(*llama, "(a"), ElementsAre("<|bos|>", "(a"));
-  EXPECT_THAT(Pieces(*llama, "x'S  a\n\n"), ElementsAre("<|bos|>", "x", "'S", " ", " a", "\n\n"));
-  const auto gpt2 = Make(Bytes("gpt-2", merges));
-  EXPECT_THAT(Pieces(*gpt2, "(a"), ElementsAre("(", "a"));
-  EXPECT_THAT(Pieces(*gpt2, "x'S  a\n\n"), ElementsAre("x", "'", "S", " ", " a", "\n\n"));
+  const auto llama = MakeTokenizer(Bytes("llama-bpe", merges));
+  EXPECT_THAT(TextsOf(*llama, "(a"), ElementsAre("<|bos|>", "(a"));
+  EXPECT_THAT(TextsOf(*llama, "x'S  a\n\n"), ElementsAre("<|bos|>", "x", "'S", " ", " a", "\n\n"));
+  const auto gpt2 = MakeTokenizer(Bytes("gpt-2", merges));
+  EXPECT_THAT(TextsOf(*gpt2, "(a"), ElementsAre("(", "a"));
+  EXPECT_THAT(TextsOf(*gpt2, "x'S  a\n\n"), ElementsAre("x", "'", "S", " ", " a", "\n\n"));
 }
 
 // The words of a text whose bytes all differ. Each part of the text is a token, and
@@ -132,7 +116,7 @@ std::string Words(const std::string& pre, const std::string& text) {
       gguf.token_types.push_back(1);
     }
   }
-  return absl::StrJoin(Pieces(*Make(gguf), text), "|");
+  return absl::StrJoin(TextsOf(*MakeTokenizer(gguf), text), "|");
 }
 
 // The words are those that Python's package `regex` finds by the families' published patterns.
@@ -175,18 +159,19 @@ TEST(GgufTokenizerTest, EachPreTokenizerHasItsWords) {
 }
 
 TEST(GgufTokenizerTest, Qwen2ComposesCharacters) {
-  EXPECT_THAT(Pieces(*Make(Bytes("qwen2")), "e\u0301"), ElementsAre("\xC3", "\xA9"));
-  EXPECT_THAT(Pieces(*Make(Bytes("smollm")), "e\u0301"), ElementsAre("e", "\xCC", "\x81"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("qwen2")), "e\u0301"), ElementsAre("\xC3", "\xA9"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(Bytes("smollm")), "e\u0301"),
+              ElementsAre("e", "\xCC", "\x81"));
 }
 
 TEST(GgufTokenizerTest, BosComesInFrontOnceOnly) {
   GgufTokenizer gguf = Bytes("gpt-2");
-  EXPECT_THAT(Pieces(*Make(gguf), "a"), ElementsAre("a"));
-  EXPECT_THAT(Pieces(*Make(gguf), ""), ElementsAre());
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "a"), ElementsAre("a"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), ""), ElementsAre());
   gguf.add_bos = true;
-  EXPECT_THAT(Pieces(*Make(gguf), "a"), ElementsAre("<|bos|>", "a"));
-  EXPECT_THAT(Pieces(*Make(gguf), "<|bos|>a"), ElementsAre("<|bos|>", "a"));
-  EXPECT_THAT(Pieces(*Make(gguf), ""), ElementsAre("<|bos|>"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "a"), ElementsAre("<|bos|>", "a"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), "<|bos|>a"), ElementsAre("<|bos|>", "a"));
+  EXPECT_THAT(TextsOf(*MakeTokenizer(gguf), ""), ElementsAre("<|bos|>"));
 }
 
 TEST(GgufTokenizerTest, ControlTokensAreSpecialUserDefinedOnlyTakenWhole) {
@@ -194,8 +179,8 @@ TEST(GgufTokenizerTest, ControlTokensAreSpecialUserDefinedOnlyTakenWhole) {
   const TokenId user(static_cast<uint32_t>(gguf.tokens.size()));
   gguf.tokens.push_back("two words");
   gguf.token_types.push_back(4);
-  const auto tokenizer = Make(gguf);
-  EXPECT_THAT(Pieces(*tokenizer, "a<|eos|>two wordsb"),
+  const auto tokenizer = MakeTokenizer(gguf);
+  EXPECT_THAT(TextsOf(*tokenizer, "a<|eos|>two wordsb"),
               ElementsAre("a", "<|eos|>", "two words", "b"));
   EXPECT_TRUE(tokenizer->IsSpecial(TokenId(1)));
   EXPECT_FALSE(tokenizer->IsSpecial(user));
@@ -205,10 +190,10 @@ TEST(GgufTokenizerTest, ControlTokensAreSpecialUserDefinedOnlyTakenWhole) {
 
 TEST(GgufTokenizerTest, EndOfGenerationIsWhatTheFileNamesAndTheEndOfATurn) {
   GgufTokenizer gguf = Bytes("gpt-2");
-  EXPECT_THAT(Make(gguf)->eos_ids(), ElementsAre(1));
+  EXPECT_THAT(MakeTokenizer(gguf)->eos_ids(), ElementsAre(1));
   gguf.eot_id = 0;
   gguf.chat_template = "{{ messages }}";
-  const auto tokenizer = Make(gguf);
+  const auto tokenizer = MakeTokenizer(gguf);
   EXPECT_THAT(tokenizer->eos_ids(), ElementsAre(1, 0, 2));
   EXPECT_TRUE(tokenizer->IsEos(TokenId(2)));
   EXPECT_FALSE(tokenizer->IsEos(TokenId(kFirstByte)));

@@ -15,6 +15,7 @@
 #include "services/model/tokenizer/gguf_tokenizer.h"
 #include "services/model/tokenizer/tokenizer.h"
 #include "services/text/utf8.h"
+#include "tests/model/gguf_tokenizer_texts.h"
 #include "tests/model/score_merge_walk.h"
 
 namespace folio::model {
@@ -35,18 +36,6 @@ GgufTokenizer GgufOf(const json& fields) {
   gguf.add_bos = false;
   absl::Base64Unescape(fields["precompiled_charsmap"].get<std::string>(), &gguf.charsmap);
   return gguf;
-}
-
-std::unique_ptr<Tokenizer> Make(const TokenizerSpec& spec, size_t vocab) {
-  auto tokenizer = Tokenizer::Create(spec, static_cast<uint32_t>(vocab));
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return *std::move(tokenizer);
-}
-
-std::unique_ptr<Tokenizer> Make(const GgufTokenizer& gguf) {
-  const absl::StatusOr<TokenizerSpec> spec = TokenizerFromGguf(gguf);
-  EXPECT_TRUE(spec.ok()) << spec.status();
-  return Make(*spec, gguf.tokens.size());
 }
 
 std::vector<uint32_t> Values(const std::vector<TokenId>& ids) {
@@ -81,7 +70,7 @@ class SentencePieceTest : public testing::Test {
   static std::unique_ptr<Tokenizer> FromJson(const json& each) {
     TokenizerSpec spec;
     spec.tokenizer_json = each["tokenizer_json"].dump();
-    return Make(spec, each["gguf"]["tokens"].size());
+    return MakeTokenizer(spec, each["gguf"]["tokens"].size());
   }
 };
 
@@ -98,7 +87,7 @@ TEST_F(SentencePieceTest, GgufFilesGiveItsIdsAndTexts) {
   ASSERT_EQ(Cases().size(), 5U);
   for (const json& each : Cases()) {
     SCOPED_TRACE(each["name"].get<std::string>());
-    const auto tokenizer = Make(GgufOf(each["gguf"]));
+    const auto tokenizer = MakeTokenizer(GgufOf(each["gguf"]));
     ASSERT_GE(each["rows"].size(), 50U);
     for (const json& row : each["rows"]) {
       if (!row["json_only"]) CheckRow(*tokenizer, row);
@@ -123,7 +112,7 @@ TEST_F(SentencePieceTest, AWholeTextLosesTheSpaceThatWasPutInFront) {
     GgufTokenizer gguf = GgufOf(each["gguf"]);
     gguf.add_bos = true;
     gguf.bos_id = 1;
-    const auto tokenizer = Make(gguf);
+    const auto tokenizer = MakeTokenizer(gguf);
     for (const json& row : each["rows"]) {
       if (row["decoded"].is_null() || row["json_only"]) continue;
       const auto ids = tokenizer->Encode(row["text"].get<std::string>()).value();
@@ -145,7 +134,7 @@ TEST_F(SentencePieceTest, RandomTextsAreMergedAsByASearchForTheBestPair) {
   std::mt19937 random(seed);
   for (const char* name : {"llama", "pairs without bytes"}) {
     const GgufTokenizer gguf = GgufOf(Case(name)["gguf"]);
-    const auto tokenizer = Make(gguf);
+    const auto tokenizer = MakeTokenizer(gguf);
     const ScoreMergeWalk walk(gguf);
     for (int round = 0; round < 500; ++round) {
       std::string text;
@@ -163,7 +152,7 @@ TEST_F(SentencePieceTest, RandomTextsAreMergedAsByASearchForTheBestPair) {
 TEST_F(SentencePieceTest, LongTextsTakeNoLongerThanTheirLength) {
   for (const json& each : Cases()) {
     SCOPED_TRACE(each["name"].get<std::string>());
-    const auto tokenizer = Make(GgufOf(each["gguf"]));
+    const auto tokenizer = MakeTokenizer(GgufOf(each["gguf"]));
     std::string text = "x";
     while (text.size() < 200'000) text += " the worker keeps a page";
     const auto ids = tokenizer->Encode(text);
@@ -181,7 +170,7 @@ TEST_F(SentencePieceTest, ACutInAMessagePutsNoSpaceThere) {
     SCOPED_TRACE(each["name"].get<std::string>());
     TokenizerSpec spec = TokenizerFromGguf(GgufOf(each["gguf"])).value();
     spec.chat_template = "<s>{{ messages[0].content }}</s>next";
-    const auto tokenizer = Make(spec, each["gguf"]["tokens"].size());
+    const auto tokenizer = MakeTokenizer(spec, each["gguf"]["tokens"].size());
     const auto chat = tokenizer->RenderChat({{"user", "a<s>bc</s> d"}}, {}).value();
     ASSERT_EQ(chat.text, "<s>a<s>bc</s> d</s>next");
     ASSERT_EQ(chat.cuts.size(), 2U);
@@ -205,7 +194,7 @@ TEST_F(SentencePieceTest, MetaspacePutsASpaceInFrontAsItSays) {
     TokenizerSpec spec;
     spec.tokenizer_json = document.dump();
     spec.chat_template = "{{ messages[0].content }}";
-    const auto tokenizer = Make(spec, document["model"]["vocab"].size());
+    const auto tokenizer = MakeTokenizer(spec, document["model"]["vocab"].size());
     std::vector<std::string> texts = {Stream(*tokenizer, Values(tokenizer->Encode(text).value()))};
     const auto chat = tokenizer->RenderChat({{"user", text}}, {}).value();
     texts.push_back(Stream(*tokenizer, Values(tokenizer->EncodeChat(chat).value())));
@@ -236,10 +225,10 @@ TEST_F(SentencePieceTest, AWordThatIsATokenMayBeTakenWhole) {
   vocab["\u2581zqzq"] = id;  // without merges
   TokenizerSpec spec;
   spec.tokenizer_json = document.dump();
-  EXPECT_GT(Make(spec, id + 1)->Encode("zqzq").value().size(), 1U);
+  EXPECT_GT(MakeTokenizer(spec, id + 1)->Encode("zqzq").value().size(), 1U);
   document["model"]["ignore_merges"] = true;
   spec.tokenizer_json = document.dump();
-  EXPECT_THAT(Make(spec, id + 1)->Encode("zqzq").value(), ElementsAre(TokenId(id)));
+  EXPECT_THAT(MakeTokenizer(spec, id + 1)->Encode("zqzq").value(), ElementsAre(TokenId(id)));
 }
 
 }  // namespace

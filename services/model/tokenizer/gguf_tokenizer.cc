@@ -78,15 +78,7 @@ absl::StatusOr<std::string> BytePairDocument(const GgufTokenizer& gguf, const Gg
   if (pre.compose) (*document)["normalizer"] = {{"type", "NFC"}};
   (*document)["pre_tokenizer"] = pre.cut();
   (*document)["decoder"] = ByteLevel(true);
-  const Json settings = {{"type", "BPE"},
-                         {"dropout", nullptr},
-                         {"unk_token", nullptr},
-                         {"continuing_subword_prefix", nullptr},
-                         {"end_of_word_suffix", nullptr},
-                         {"fuse_unk", false},
-                         {"byte_fallback", false},
-                         {"ignore_merges", pre.ignore_merges}};
-  return PairDocument(*document, settings, gguf, *merges);
+  return PairDocument(*document, {.ignore_merges = pre.ignore_merges}, gguf, *merges);
 }
 
 // Everything but the tokenizer.json.

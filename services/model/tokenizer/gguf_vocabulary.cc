@@ -97,12 +97,21 @@ absl::StatusOr<Json> StartDocument(const GgufTokenizer& gguf, bool unknown_is_sp
   return document;
 }
 
-std::string PairDocument(const Json& document, const Json& settings, const GgufTokenizer& gguf,
-                         absl::Span<const TokenPair> merges) {
+std::string PairDocument(const Json& document, const PairSettings& settings,
+                         const GgufTokenizer& gguf, absl::Span<const TokenPair> merges) {
+  Json model = {{"type", "BPE"},
+                {"dropout", nullptr},
+                {"unk_token", nullptr},
+                {"continuing_subword_prefix", nullptr},
+                {"end_of_word_suffix", nullptr},
+                {"fuse_unk", settings.fuses_unknown},
+                {"byte_fallback", settings.has_bytes},
+                {"ignore_merges", settings.ignore_merges}};
+  if (settings.unknown.has_value()) model["unk_token"] = gguf.tokens[*settings.unknown];
   std::vector<std::string> quoted;
   quoted.reserve(gguf.tokens.size());
   for (const std::string& token : gguf.tokens) quoted.push_back(Quoted(token));
-  std::string text = absl::StrCat(Opened(document), ",\"model\":", Opened(settings), ",\"vocab\":");
+  std::string text = absl::StrCat(Opened(document), ",\"model\":", Opened(model), ",\"vocab\":");
   char separator = '{';
   for (size_t id = 0; id < quoted.size(); ++id) {
     absl::StrAppend(&text, absl::string_view(&separator, 1), quoted[id], ":", id);

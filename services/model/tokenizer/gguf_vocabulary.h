@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -42,10 +43,17 @@ struct TokenPair {
   uint32_t left, right;
 };
 
-// The text of `document` with a BPE model, of which `settings` has all but the vocabulary and the
-// merges. A JSON object of a large vocabulary would take most of the time that a file takes to
-// open.
-std::string PairDocument(const nlohmann::json& document, const nlohmann::json& settings,
+// How BPE models differ, apart from their vocabularies and merges.
+struct PairSettings {
+  std::optional<uint32_t> unknown = std::nullopt;  // the token of a text that no token stands for
+  bool fuses_unknown = false;                      // such texts side by side are one token
+  bool has_bytes = false;      // there are tokens of bytes, which stand for such a text
+  bool ignore_merges = false;  // a word that is a token is that one
+};
+
+// The text of `document` with a BPE model. A JSON object of a large vocabulary would take most of
+// the time that a file takes to open.
+std::string PairDocument(const nlohmann::json& document, const PairSettings& settings,
                          const GgufTokenizer& gguf, absl::Span<const TokenPair> merges);
 
 }  // namespace folio::model

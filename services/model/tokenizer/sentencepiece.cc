@@ -115,19 +115,6 @@ Json Decoder(const GgufTokenizer& gguf, bool bytes) {
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
-Json PairSettings(const GgufTokenizer& gguf, std::optional<uint32_t> unknown, bool bytes) {
-  Json settings = {{"type", "BPE"},
-                   {"dropout", nullptr},
-                   {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr},
-                   {"end_of_word_suffix", nullptr},
-                   {"fuse_unk", true},
-                   {"byte_fallback", bytes},
-                   {"ignore_merges", false}};
-  if (unknown.has_value()) settings["unk_token"] = gguf.tokens[*unknown];
-  return settings;
-}
-
 // The crate searches tokens of all types. Control tokens are cut out before, but the six characters
 // of a byte's token are text where they are written, and the score here makes them so.
 float ByteScore(const GgufTokenizer& gguf) {
@@ -177,7 +164,8 @@ absl::StatusOr<std::string> SentencePieceDocument(const GgufTokenizer& gguf, con
   if (gguf.model == "llama") {
     const absl::StatusOr<std::vector<TokenPair>> merges = ScoreMerges(gguf, ids);
     if (!merges.ok()) return merges.status();
-    return PairDocument(*document, PairSettings(gguf, *unknown, *bytes), gguf, *merges);
+    const PairSettings settings = {.unknown = *unknown, .fuses_unknown = true, .has_bytes = *bytes};
+    return PairDocument(*document, settings, gguf, *merges);
   }
   absl::StatusOr<Json> model = UnigramModel(gguf, *unknown, *bytes);
   if (!model.ok()) return model.status();
