@@ -13,12 +13,11 @@ import json
 import pathlib
 import re
 import shutil
-import struct
 import sys
 import tempfile
 
 import numpy as np
-from bf16 import to_bf16
+from bf16 import to_bf16, write_safetensors
 from gguf import GGUFReader
 from gguf.quants import dequantize
 
@@ -74,19 +73,6 @@ def tensors(reader, fields):
         elif tensor.name.endswith("attn_k.weight"):
             weights = to_half_split(weights, kv_heads)
         yield hf_name(tensor.name), shape, to_bf16(weights)
-
-
-def write_safetensors(path, entries):
-    header, offset = {"__metadata__": {"format": "pt"}}, 0
-    for name, shape, data in entries:
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + data.nbytes]}
-        offset += data.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
-        for _, _, data in entries:
-            out.write(data.tobytes())
 
 
 def write_weights(directory, entries, shards):

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "model"))
-from bf16 import to_bf16  # noqa: E402
+sys.path[:0] = [str(HERE.parent / "model"), str(HERE.parent / "gpu")]
+from bf16 import to_bf16, write_safetensors  # noqa: E402
+from suite.shape_model import byte_letters  # noqa: E402
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["\u0120 t", "h e", "\u0120t he"]  # U+0120 is a space
@@ -76,16 +77,8 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def byte_characters():
-    """The character that stands for each byte in byte-level vocabularies."""
-    shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    table = {byte: chr(byte) for byte in shown} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
-    return [table[byte] for byte in range(256)]
-
-
 def vocabulary():
-    return SPECIAL + byte_characters() + [merge.replace(" ", "") for merge in MERGES]
+    return SPECIAL + byte_letters() + [merge.replace(" ", "") for merge in MERGES]
 
 
 def tokenizer_json():
@@ -153,28 +146,14 @@ def configuration(family):
     return {**FAMILIES[family].config, "vocab_size": len(vocabulary()), "torch_dtype": "bfloat16"}
 
 
-def write_safetensors(path, tensors):
-    """In BF16."""
-    header, at = {}, 0
-    for name, values in tensors.items():
-        size = 2 * values.size
-        header[name] = {"dtype": "BF16", "shape": list(values.shape), "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for values in tensors.values():
-            file.write(to_bf16(values).tobytes())
-
-
 def write(family, directory):
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text(json.dumps(configuration(family)))
     (directory / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
     (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": SPECIAL[2]}))
-    write_safetensors(directory / "model.safetensors", weights(family))
+    entries = [(name, list(values.shape), to_bf16(values)) for name, values in weights(family).items()]
+    write_safetensors(directory / "model.safetensors", entries)
     return directory
 
 
