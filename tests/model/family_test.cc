@@ -100,42 +100,19 @@ TEST(CheckFeatures, IsAskedBeforeWeightsAreLoaded) {
   }
 }
 
-// Llama's tensors with Phi-3's projections: the rows of q, k and v in one tensor, of gate and up in
-// another.
-constexpr TensorSpec kFusedTensors[] = {
-    {Role::kEmbedding, "token_embd.weight", "model.embed_tokens.weight"},
-    {Role::kOutput, "output.weight", "lm_head.weight"},
-    {Role::kFinalNorm, "output_norm.weight", "model.norm.weight"},
-    {Role::kAttentionNorm, "attn_norm.weight", "input_layernorm.weight"},
-    {Role::kFfnNorm, "ffn_norm.weight", "post_attention_layernorm.weight"},
-    {Role::kQuery, "attn_qkv.weight", "self_attn.qkv_proj.weight"},
-    {Role::kKey, "attn_qkv.weight", "self_attn.qkv_proj.weight"},
-    {Role::kValue, "attn_qkv.weight", "self_attn.qkv_proj.weight"},
-    {Role::kAttentionOut, "attn_output.weight", "self_attn.o_proj.weight"},
-    {Role::kGate, "ffn_up.weight", "mlp.gate_up_proj.weight"},
-    {Role::kUp, "ffn_up.weight", "mlp.gate_up_proj.weight"},
-    {Role::kDown, "ffn_down.weight", "mlp.down_proj.weight"},
-};
-constexpr Family kFused = {.name = "fused",
-                           .title = "Fused",
-                           .gguf_architecture = "fused",
-                           .hf_architecture = "FusedForCausalLM",
-                           .hf_model_type = "fused",
-                           .features = {},
-                           .gguf_rows = RopeRows::kHalves,
-                           .tensors = kFusedTensors,
-                           .hf_limits = {}};
+// Phi-3 has the rows of q, k and v in one tensor, and those of gate and up in another.
+const Family& Fused() { return *FindFamily("phi3"); }
 
 // The tiny model as a reader of GGUF files with fused tensors would have found it. `bytes` keeps
 // what the tensors point to.
 RawModel FusedModel(const TinyModel& model, StorageType type, std::vector<std::string>& bytes) {
   RawModel raw;
   raw.origin = "fused";
-  raw.family = &kFused;
+  raw.family = &Fused();
   raw.format = Format::kGguf;
   ModelConfig& config = raw.config;
   config = testing::TinyConfig();
-  config.architecture = "fused";
+  config.architecture = Fused().name;
   config.hidden = model.options().hidden;
   config.ffn = model.options().ffn;
   config.heads = model.options().heads;
@@ -159,7 +136,7 @@ RawModel FusedModel(const TinyModel& model, StorageType type, std::vector<std::s
     bytes.push_back(::folio::testing::Encode(stored, values));
     raw.tensors.push_back({"fused", name, stored, "", shape, {}});
   };
-  for (const TensorSpec& spec : kFusedTensors) {
+  for (const TensorSpec& spec : Fused().tensors) {
     if (spec.role == Role::kOutput || spec.role == Role::kKey || spec.role == Role::kValue ||
         spec.role == Role::kUp) {
       continue;

@@ -11,7 +11,7 @@
 #include "services/model/source/block_formats.h"
 #include "services/model/source/gguf_tensor_types.h"
 #include "services/model/source/model_source.h"
-#include "tests/testing/scratch_directory.h"
+#include "tests/model/source_reading.h"
 #include "tests/testing/tiny_model.h"
 
 namespace folio::model {
@@ -19,7 +19,6 @@ namespace {
 
 using ::folio::testing::GgufImage;
 using ::folio::testing::GgufTensor;
-using ::folio::testing::ScratchDirectory;
 using ::folio::testing::TinyModel;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -64,23 +63,15 @@ void Requantise(const Case& each, GgufTensor& tensor) {
   tensor.bytes = std::move(bytes);
 }
 
-absl::StatusOr<std::unique_ptr<ModelSource>> Open(const GgufImage& image,
-                                                  const ScratchDirectory& scratch) {
-  const std::string path = scratch.File("tiny.gguf");
-  ::folio::testing::WriteFile(path, image.Serialize());
-  return OpenModel(path);
-}
-
 class BlockFormats : public ::testing::TestWithParam<Case> {};
 
 TEST_P(BlockFormats, RowsAreInTheRightOrder) {
-  const ScratchDirectory scratch;
   GgufImage image = Image();
   // Rotated, so that the file has its rows in another order, and not rotated.
   for (const char* name : {"blk.1.attn_k.weight", "blk.0.ffn_up.weight"}) {
     Requantise(GetParam(), image.Tensor(name));
   }
-  const auto source = Open(image, scratch);
+  const auto source = OpenGguf(image);
   ASSERT_TRUE(source.ok()) << source.status();
   const struct {
     const char* name;
@@ -110,7 +101,6 @@ TEST_P(BlockFormats, RowsAreInTheRightOrder) {
 }
 
 TEST_P(BlockFormats, AScaleThatIsNotFiniteIsRefused) {
-  const ScratchDirectory scratch;
   for (const size_t at : GetParam().halves) {
     GgufImage image = Image();
     GgufTensor& tensor = image.Tensor("blk.0.ffn_up.weight");
@@ -123,7 +113,7 @@ TEST_P(BlockFormats, AScaleThatIsNotFiniteIsRefused) {
       SetHalf(0x1400, block * BlockBytes(type) + half, tensor.bytes);
     }
     SetHalf(0x7e00, block * BlockBytes(type) + at, tensor.bytes);
-    const auto source = Open(image, scratch);
+    const auto source = OpenGguf(image);
     ASSERT_TRUE(source.ok()) << source.status();
     const auto read = (*source)->ReadMatrix(Role::kUp, 0);
     EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
@@ -134,12 +124,11 @@ TEST_P(BlockFormats, AScaleThatIsNotFiniteIsRefused) {
 }
 
 TEST_P(BlockFormats, RowsOfAnotherLengthAreRefused) {
-  const ScratchDirectory scratch;
   GgufImage image = Image();
   GgufTensor& tensor = image.Tensor("blk.0.ffn_up.weight");
   Requantise(GetParam(), tensor);
   tensor.extents[0] = 250;
-  const auto source = Open(image, scratch);
+  const auto source = OpenGguf(image);
   EXPECT_EQ(source.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(source.status().message(),
               HasSubstr(absl::StrCat("shape [256, 250] is not possible for ", GetParam().type)));

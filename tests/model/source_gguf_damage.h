@@ -33,6 +33,11 @@ inline GgufEdit String(const char* key, const char* value) {
   return [=](::folio::testing::GgufImage& image) { image.SetString(key, value); };
 }
 
+// Changes the tensor of that name.
+inline GgufEdit Tensor(const char* name, std::function<void(::folio::testing::GgufTensor&)> edit) {
+  return [=](::folio::testing::GgufImage& image) { edit(image.Tensor(name)); };
+}
+
 inline void CheckRefused(const GgufDamage& damage) {
   const ::folio::testing::ScratchDirectory scratch;
   const std::string path = scratch.File("tiny.gguf");

@@ -19,10 +19,6 @@ using ::testing::HasSubstr;
 
 using enum absl::StatusCode;
 
-GgufEdit Tensor(const char* name, std::function<void(GgufTensor&)> edit) {
-  return [=](GgufImage& image) { edit(image.Tensor(name)); };
-}
-
 // Overwrites bytes at `at`.
 std::function<void(GgufTensor&)> Bytes(size_t at, std::string bytes) {
   return [=](GgufTensor& tensor) { tensor.bytes.replace(at, bytes.size(), bytes); };

@@ -50,6 +50,13 @@ inline HfDamage InImage(const char* name, EditImage edit, absl::StatusCode code,
   return {name, std::move(edit), nullptr, code, words, {}};
 }
 
+// Gives a field of config.json that value.
+inline HfDamage Config(const char* name, const char* key, nlohmann::json value,
+                       absl::StatusCode code, const char* words) {
+  return InImage(
+      name, [=](::folio::testing::HfImage& image) { image.config[key] = value; }, code, words);
+}
+
 inline HfDamage InFiles(const char* name, EditFiles edit, absl::StatusCode code,
                         const char* words) {
   return {name, nullptr, std::move(edit), code, words, {}};

@@ -14,12 +14,6 @@ using nlohmann::json;
 
 using enum absl::StatusCode;
 
-HfDamage Config(const char* name, const char* key, json value, absl::StatusCode code,
-                const char* words) {
-  return InImage(
-      name, [=](HfImage& i) { i.config[key] = value; }, code, words);
-}
-
 HfDamage Rope(const char* name, json value, absl::StatusCode code, const char* words) {
   return Config(name, "rope_scaling", std::move(value), code, words);
 }

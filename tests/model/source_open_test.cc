@@ -31,21 +31,20 @@ std::unique_ptr<ModelSource> Open(const std::string& path) {
   return source.ok() ? *std::move(source) : nullptr;
 }
 
-std::unique_ptr<ModelSource> Open(const GgufImage& image, const ScratchDirectory& scratch) {
-  const std::string path = scratch.File("tiny.gguf");
-  ::folio::testing::WriteFile(path, image.Serialize());
-  return Open(path);
+std::unique_ptr<ModelSource> Open(const GgufImage& image) {
+  auto source = OpenGguf(image);
+  EXPECT_TRUE(source.ok()) << source.status();
+  return source.ok() ? *std::move(source) : nullptr;
 }
 
 const TinyOptions kModels[] = {
     {}, {.seed = 7, .tied = false}, TinyHeadDim64(), {.seed = 9, .family = "qwen2"}};
 
 TEST(OpenModel, ReadsExactGgufFiles) {
-  const ScratchDirectory scratch;
   for (const TinyOptions& options : kModels) {
     const TinyModel model(options);
     for (const StorageType type : {StorageType::kF32, StorageType::kF16, StorageType::kBF16}) {
-      const auto source = Open(model.Gguf(type), scratch);
+      const auto source = Open(model.Gguf(type));
       ASSERT_NE(source, nullptr);
       EXPECT_EQ(LargestError(*source, model), 0.0f);
     }
@@ -67,7 +66,6 @@ TEST(OpenModel, ReadsExactDirectories) {
 
 // Half a step of the largest block, and what bf16 adds.
 TEST(OpenModel, ReadsQuantisedGgufFiles) {
-  const ScratchDirectory scratch;
   for (const TinyOptions& options : kModels) {
     const TinyModel model(options);
     const struct {
@@ -76,7 +74,7 @@ TEST(OpenModel, ReadsQuantisedGgufFiles) {
     } cases[] = {
         {StorageType::kQ8_0, 0.003f}, {StorageType::kQ4_0, 0.03f}, {StorageType::kQ4_1, 0.03f}};
     for (const auto& each : cases) {
-      const auto source = Open(model.Gguf(each.type), scratch);
+      const auto source = Open(model.Gguf(each.type));
       ASSERT_NE(source, nullptr);
       const float error = LargestError(*source, model);
       EXPECT_LT(error, each.bound);
@@ -86,14 +84,8 @@ TEST(OpenModel, ReadsQuantisedGgufFiles) {
 }
 
 TEST(OpenModel, GivesTheConfiguration) {
-  const ScratchDirectory scratch;
-  const TinyModel model(TinyHeadDim64());
-  model.WriteHf(scratch.path());
-  model.WriteGguf(scratch.File("tiny.gguf"));
-  for (const std::string& path : {scratch.path(), scratch.File("tiny.gguf")}) {
-    const auto source = Open(path);
-    ASSERT_NE(source, nullptr);
-    const ModelConfig& config = source->config();
+  ForBothContainers(TinyModel(TinyHeadDim64()), [](const ModelSource& source) {
+    const ModelConfig& config = source.config();
     EXPECT_EQ(config.name, "tiny");
     EXPECT_EQ(config.architecture, "llama");
     EXPECT_EQ(config.num_layers, 2u);
@@ -109,25 +101,19 @@ TEST(OpenModel, GivesTheConfiguration) {
     EXPECT_TRUE(config.tied_embeddings);
     EXPECT_THAT(config.rope_divisors, IsEmpty());
     EXPECT_FALSE(config.rope_scaling.has_value());
-  }
+  });
 }
 
 TEST(OpenModel, GivesTheSameTokenizerFromBothContainers) {
-  const ScratchDirectory scratch;
-  const TinyModel model;
-  model.WriteHf(scratch.path());
-  model.WriteGguf(scratch.File("tiny.gguf"));
-  for (const std::string& path : {scratch.path(), scratch.File("tiny.gguf")}) {
-    const auto source = Open(path);
-    ASSERT_NE(source, nullptr);
-    const TokenizerSpec& spec = source->tokenizer();
+  ForBothContainers(TinyModel(), [](const ModelSource& source) {
+    const TokenizerSpec& spec = source.tokenizer();
     EXPECT_EQ(spec.bos_token, "<|im_start|>");
     EXPECT_EQ(spec.eos_token, "<|im_end|>");
     EXPECT_EQ(spec.chat_template, ::folio::testing::TinyChatTemplate());
     EXPECT_FALSE(spec.add_bos);
     EXPECT_EQ(spec.bos_id, ::folio::testing::kTinyImStart);
     EXPECT_THAT(spec.eos_ids, ElementsAre(::folio::testing::kTinyImEnd));
-    const auto tokenizer = Tokenizer::Create(spec, source->config().vocab);
+    const auto tokenizer = Tokenizer::Create(spec, source.config().vocab);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const std::string text = "the rain, and 42 <|im_end|>\xc3\xa9";
     const auto ids = (*tokenizer)->Encode(text);
@@ -136,14 +122,13 @@ TEST(OpenModel, GivesTheSameTokenizerFromBothContainers) {
     for (const TokenId id : *ids) back += (*tokenizer)->TokenBytes(id).value();
     EXPECT_EQ(back, text);
     EXPECT_LT(ids->size(), text.size());  // merges and the control token were used
-  }
+  });
 }
 
 TEST(OpenModel, TiesTheOutputToTheEmbedding) {
-  const ScratchDirectory scratch;
-  const auto tied = Open(TinyModel().Gguf(StorageType::kF16), scratch);
+  const auto tied = Open(TinyModel().Gguf(StorageType::kF16));
   const TinyModel untied({.tied = false});
-  const auto two = Open(untied.Gguf(StorageType::kF16), scratch);
+  const auto two = Open(untied.Gguf(StorageType::kF16));
   ASSERT_TRUE(tied != nullptr && two != nullptr);
   const auto bits = [](const ModelSource& source, Role role) {
     std::vector<uint16_t> all;
@@ -158,10 +143,9 @@ TEST(OpenModel, TiesTheOutputToTheEmbedding) {
 }
 
 TEST(OpenModel, ReadsRopeDivisorsOfGguf) {
-  const ScratchDirectory scratch;
   const RopeScaling scaling{
       .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 256};
-  const auto source = Open(TinyModel({.rope_scaling = scaling}).Gguf(StorageType::kF32), scratch);
+  const auto source = Open(TinyModel({.rope_scaling = scaling}).Gguf(StorageType::kF32));
   ASSERT_NE(source, nullptr);
   const std::vector<float> expected = ::folio::testing::RopeDivisors(scaling, 10000, 16);
   EXPECT_EQ(source->config().rope_divisors, expected);
@@ -171,7 +155,6 @@ TEST(OpenModel, ReadsRopeDivisorsOfGguf) {
 }
 
 TEST(OpenModel, DerivesWhatOlderGgufFilesLeaveOut) {
-  const ScratchDirectory scratch;
   GgufImage image = TinyModel({.kv_heads = 4}).Gguf(StorageType::kF32);
   image.version = 2;
   for (const char* key : {"llama.attention.key_length", "llama.attention.value_length",
@@ -179,7 +162,7 @@ TEST(OpenModel, DerivesWhatOlderGgufFilesLeaveOut) {
                           "llama.rope.freq_base", "llama.vocab_size", "general.name"}) {
     image.Erase(key);
   }
-  const auto source = Open(image, scratch);
+  const auto source = Open(image);
   ASSERT_NE(source, nullptr);
   EXPECT_EQ(source->config().head_dim, 16u);
   EXPECT_EQ(source->config().kv_heads, 4u);
@@ -189,34 +172,31 @@ TEST(OpenModel, DerivesWhatOlderGgufFilesLeaveOut) {
 }
 
 TEST(OpenModel, HonoursAnotherAlignment) {
-  const ScratchDirectory scratch;
   const TinyModel model;
   GgufImage image = model.Gguf(StorageType::kQ8_0);
   image.alignment = 256;
   image.SetUint("general.alignment", 256);
-  const auto source = Open(image, scratch);
+  const auto source = Open(image);
   ASSERT_NE(source, nullptr);
   EXPECT_LT(LargestError(*source, model), 0.003f);
 }
 
 TEST(OpenModel, LeavesTensorsAloneThatItDoesNotNeed) {
-  const ScratchDirectory scratch;
   GgufImage image = TinyModel().Gguf(StorageType::kF32);
   image.tensors.push_back({"note", {3}, 16, "xyz"});  // a type nobody here reads
   image.tensors.push_back({"blk.0.attn_rot_embd.weight", {1}, 0, std::string(4, '\0')});
-  EXPECT_NE(Open(image, scratch), nullptr);
+  EXPECT_NE(Open(image), nullptr);
 }
 
 TEST(Fingerprint, TellsModelsApart) {
-  const ScratchDirectory scratch;
   const TinyModel model;
-  const std::string base = Open(model.Gguf(StorageType::kF32), scratch)->fingerprint();
+  const std::string base = Open(model.Gguf(StorageType::kF32))->fingerprint();
   EXPECT_EQ(base.size(), 32u);
-  EXPECT_EQ(Open(model.Gguf(StorageType::kF32), scratch)->fingerprint(), base);
+  EXPECT_EQ(Open(model.Gguf(StorageType::kF32))->fingerprint(), base);
 
   GgufImage moved = model.Gguf(StorageType::kF32);
   moved.SetString("general.description", "the same model, elsewhere in the file");
-  EXPECT_EQ(Open(moved, scratch)->fingerprint(), base);
+  EXPECT_EQ(Open(moved)->fingerprint(), base);
 
   GgufImage weight = model.Gguf(StorageType::kF32);
   weight.Tensor("blk.1.ffn_down.weight").bytes.back() ^= 1;
@@ -226,18 +206,16 @@ TEST(Fingerprint, TellsModelsApart) {
   std::swap(swapped.Tensor("blk.0.attn_k.weight").bytes,
             swapped.Tensor("blk.0.attn_v.weight").bytes);
   for (const GgufImage& other : {weight, config, swapped}) {
-    EXPECT_NE(Open(other, scratch)->fingerprint(), base);
+    EXPECT_NE(Open(other)->fingerprint(), base);
   }
-  EXPECT_NE(Open(TinyModel({.seed = 3}).Gguf(StorageType::kF32), scratch)->fingerprint(), base);
+  EXPECT_NE(Open(TinyModel({.seed = 3}).Gguf(StorageType::kF32))->fingerprint(), base);
 }
 
 // A manager's pool outlives a worker's version: a model that has another fingerprint after an
 // update cannot use its own pages.
 TEST(Fingerprint, NeverChanges) {
   const ScratchDirectory scratch;
-  const auto of = [&scratch](const GgufImage& image) {
-    return Open(image, scratch)->fingerprint();
-  };
+  const auto of = [](const GgufImage& image) { return Open(image)->fingerprint(); };
   EXPECT_EQ(of(TinyModel().Gguf(StorageType::kF32)), "7b2a04566f24366e88d0ec5861151668");
   EXPECT_EQ(of(TinyModel({.seed = 7, .tied = false}).Gguf(StorageType::kQ8_0)),
             "fcacde2faf1021e91492f7f988e31be8");
@@ -248,9 +226,8 @@ TEST(Fingerprint, NeverChanges) {
 }
 
 TEST(OpenModel, IsReadFromManyThreads) {
-  const ScratchDirectory scratch;
   const TinyModel model;
-  const auto source = Open(model.Gguf(StorageType::kF16), scratch);
+  const auto source = Open(model.Gguf(StorageType::kF16));
   ASSERT_NE(source, nullptr);
   std::vector<float> errors(4, -1.0f);
   std::vector<std::thread> threads;

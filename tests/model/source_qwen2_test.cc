@@ -28,34 +28,26 @@ using enum absl::StatusCode;
 const TinyOptions kQwen2Options = {.seed = 9, .rope_theta = 1000000, .family = "qwen2"};
 
 TEST(Qwen2, IsReadFromBothContainers) {
-  const ScratchDirectory scratch;
   const TinyModel model(kQwen2Options);
-  model.WriteHf(scratch.path());
-  model.WriteGguf(scratch.File("tiny.gguf"));
-  for (const std::string& path : {scratch.path(), scratch.File("tiny.gguf")}) {
-    const auto source = OpenModel(path);
-    ASSERT_TRUE(source.ok()) << source.status();
-    const ModelConfig& config = (*source)->config();
+  ForBothContainers(model, [&model](const ModelSource& source) {
+    const ModelConfig& config = source.config();
     EXPECT_EQ(config.architecture, "qwen2");
     EXPECT_TRUE(config.features.has(Feature::kQkvBias));
     EXPECT_EQ(config.rope_theta, 1000000.0f);
     EXPECT_EQ(config.heads, 4u);
     EXPECT_EQ(config.kv_heads, 2u);
-    const auto bias = (*source)->ReadVector(Role::kKeyBias, 1);
+    const auto bias = source.ReadVector(Role::kKeyBias, 1);
     ASSERT_TRUE(bias.ok()) << bias.status();
     EXPECT_EQ(*bias, model.Find(Role::kKeyBias, 1).values);
-    const auto tokenizer = Tokenizer::Create((*source)->tokenizer(), config.vocab);
+    const auto tokenizer = Tokenizer::Create(source.tokenizer(), config.vocab);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     EXPECT_GT((*tokenizer)->Encode("the rain, and 42").value().size(), 0u);
-  }
+  });
 }
 
 TEST(Qwen2, ABiasIsPartOfTheFingerprint) {
-  const ScratchDirectory scratch;
-  const auto fingerprint = [&scratch](const GgufImage& image) {
-    const std::string path = scratch.File("tiny.gguf");
-    ::folio::testing::WriteFile(path, image.Serialize());
-    return OpenModel(path).value()->fingerprint();
+  const auto fingerprint = [](const GgufImage& image) {
+    return OpenGguf(image).value()->fingerprint();
   };
   GgufImage image = TinyModel(kQwen2Options).Gguf(StorageType::kF32);
   const std::string base = fingerprint(image);
@@ -63,26 +55,22 @@ TEST(Qwen2, ABiasIsPartOfTheFingerprint) {
   EXPECT_NE(fingerprint(image), base);
 }
 
-GgufEdit Bias(const char* name, std::function<void(::folio::testing::GgufTensor&)> edit) {
-  return [=](GgufImage& image) { edit(image.Tensor(name)); };
-}
-
 std::vector<GgufDamage> GgufDamages() {
   const char* key = "blk.1.attn_k.bias";
   std::vector<GgufDamage> damages = {
       {"NoBias", [=](GgufImage& i) { i.EraseTensor(key); }, kInvalidArgument,
        "tensor blk.1.attn_k.bias: missing"},
-      {"BiasOfAnotherLength", Bias(key, [](auto& t) { t.extents = {16}; }), kInvalidArgument,
+      {"BiasOfAnotherLength", Tensor(key, [](auto& t) { t.extents = {16}; }), kInvalidArgument,
        "blk.1.attn_k.bias: shape [16], expected [32]"},
       {"BiasAsMatrix",
-       Bias(key,
-            [](auto& t) {
-              t.extents = {32, 1};
-            }),
+       Tensor(key,
+              [](auto& t) {
+                t.extents = {32, 1};
+              }),
        kInvalidArgument, "blk.1.attn_k.bias: shape [1, 32], expected [32]"},
-      {"BiasOfAnUnknownType", Bias(key, [](auto& t) { t.type = 16; }), kUnimplemented,
+      {"BiasOfAnUnknownType", Tensor(key, [](auto& t) { t.type = 16; }), kUnimplemented,
        "blk.1.attn_k.bias: type IQ2_XXS is not supported"},
-      {"NanInBias", Bias(key, [](auto& t) { t.bytes.replace(4, 4, "\xff\xff\xff\x7f"); }),
+      {"NanInBias", Tensor(key, [](auto& t) { t.bytes.replace(4, 4, "\xff\xff\xff\x7f"); }),
        kDataLoss, "blk.1.attn_k.bias: a value is NaN"},
       {"BiasOfTheOutput",
        [](GgufImage& i) {
@@ -105,19 +93,14 @@ std::vector<GgufDamage> GgufDamages() {
 }
 
 std::vector<HfDamage> HfDamages() {
-  const auto config = [](const char* name, const char* key, const nlohmann::json& value,
-                         absl::StatusCode code, const char* words) {
-    return InImage(
-        name, [=](HfImage& i) { i.config[key] = value; }, code, words);
-  };
   std::vector<HfDamage> damages = {
-      config("SlidingWindow", "use_sliding_window", true, kUnimplemented,
+      Config("SlidingWindow", "use_sliding_window", true, kUnimplemented,
              "use_sliding_window: true is not supported"),
-      config("LocalLayers", "layer_types", {"full_attention", "sliding_attention"}, kUnimplemented,
+      Config("LocalLayers", "layer_types", {"full_attention", "sliding_attention"}, kUnimplemented,
              "layer_types: [\"full_attention\",\"sliding_attention\"] is not supported"),
-      config("Activation", "hidden_act", "gelu", kUnimplemented, "hidden_act: \"gelu\""),
-      config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
-      config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
+      Config("Activation", "hidden_act", "gelu", kUnimplemented, "hidden_act: \"gelu\""),
+      Config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
+      Config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
              "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM, Phi3ForCausalLM, "
              "Ministral3ForCausalLM)"),

@@ -28,45 +28,33 @@ using enum absl::StatusCode;
 const TinyOptions kQwen3Options = {.seed = 10, .rope_theta = 1000000, .family = "qwen3"};
 
 TEST(Qwen3, IsReadFromBothContainers) {
-  const ScratchDirectory scratch;
   const TinyModel model(kQwen3Options);
-  model.WriteHf(scratch.path());
-  model.WriteGguf(scratch.File("tiny.gguf"));
-  for (const std::string& path : {scratch.path(), scratch.File("tiny.gguf")}) {
-    const auto source = OpenModel(path);
-    ASSERT_TRUE(source.ok()) << source.status();
-    const ModelConfig& config = (*source)->config();
+  ForBothContainers(model, [&model](const ModelSource& source) {
+    const ModelConfig& config = source.config();
     EXPECT_EQ(config.architecture, "qwen3");
     EXPECT_TRUE(config.features.has(Feature::kHeadNorms));
     EXPECT_EQ(config.rope_theta, 1000000.0f);
     EXPECT_EQ(config.heads, 4u);
     EXPECT_EQ(config.kv_heads, 2u);
     for (const Role role : {Role::kQueryNorm, Role::kKeyNorm}) {
-      const auto norm = (*source)->ReadVector(role, 1);
+      const auto norm = source.ReadVector(role, 1);
       ASSERT_TRUE(norm.ok()) << norm.status();
       EXPECT_EQ(*norm, model.Find(role, 1).values);
     }
-    const auto tokenizer = Tokenizer::Create((*source)->tokenizer(), config.vocab);
+    const auto tokenizer = Tokenizer::Create(source.tokenizer(), config.vocab);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     EXPECT_GT((*tokenizer)->Encode("the rain, and 42").value().size(), 0u);
-  }
+  });
 }
 
 TEST(Qwen3, ANormOfHeadsIsPartOfTheFingerprint) {
-  const ScratchDirectory scratch;
-  const auto fingerprint = [&scratch](const GgufImage& image) {
-    const std::string path = scratch.File("tiny.gguf");
-    ::folio::testing::WriteFile(path, image.Serialize());
-    return OpenModel(path).value()->fingerprint();
+  const auto fingerprint = [](const GgufImage& image) {
+    return OpenGguf(image).value()->fingerprint();
   };
   GgufImage image = TinyModel(kQwen3Options).Gguf(StorageType::kF32);
   const std::string base = fingerprint(image);
   image.Tensor("blk.1.attn_q_norm.weight").bytes.back() ^= 1;
   EXPECT_NE(fingerprint(image), base);
-}
-
-GgufEdit Norm(const char* name, std::function<void(::folio::testing::GgufTensor&)> edit) {
-  return [=](GgufImage& image) { edit(image.Tensor(name)); };
 }
 
 std::vector<GgufDamage> GgufDamages() {
@@ -75,13 +63,13 @@ std::vector<GgufDamage> GgufDamages() {
       {"NoNorm", [=](GgufImage& i) { i.EraseTensor(key); }, kInvalidArgument,
        "tensor blk.1.attn_k_norm.weight: missing"},
       {"NormOfAllHeads",
-       Norm(key,
-            [](auto& t) {
-              t.extents = {32};
-              t.bytes += t.bytes;
-            }),
+       Tensor(key,
+              [](auto& t) {
+                t.extents = {32};
+                t.bytes += t.bytes;
+              }),
        kInvalidArgument, "blk.1.attn_k_norm.weight: shape [32], expected [16]"},
-      {"NanInNorm", Norm(key, [](auto& t) { t.bytes.replace(4, 4, "\xff\xff\xff\x7f"); }),
+      {"NanInNorm", Tensor(key, [](auto& t) { t.bytes.replace(4, 4, "\xff\xff\xff\x7f"); }),
        kDataLoss, "blk.1.attn_k_norm.weight: a value is NaN"},
       {"BiasOfQwen2",
        [](GgufImage& i) {
@@ -96,19 +84,14 @@ std::vector<GgufDamage> GgufDamages() {
 }
 
 std::vector<HfDamage> HfDamages() {
-  const auto config = [](const char* name, const char* key, const nlohmann::json& value,
-                         absl::StatusCode code, const char* words) {
-    return InImage(
-        name, [=](HfImage& i) { i.config[key] = value; }, code, words);
-  };
   std::vector<HfDamage> damages = {
-      config("SlidingWindow", "use_sliding_window", true, kUnimplemented,
+      Config("SlidingWindow", "use_sliding_window", true, kUnimplemented,
              "use_sliding_window: true is not supported"),
-      config("Biases", "attention_bias", true, kUnimplemented,
+      Config("Biases", "attention_bias", true, kUnimplemented,
              "attention_bias: true is not supported"),
-      config("Mixture", "architectures", {"Qwen3MoeForCausalLM"}, kUnimplemented,
+      Config("Mixture", "architectures", {"Qwen3MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen3MoeForCausalLM\"] is not supported"),
-      config("HeadsOfAnotherLength", "head_dim", 32, kInvalidArgument, "expected [128, 64]"),
+      Config("HeadsOfAnotherLength", "head_dim", 32, kInvalidArgument, "expected [128, 64]"),
       InImage(
           "NoNorm", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_norm.weight"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_norm.weight: missing"),

@@ -1,18 +1,46 @@
-// This header reads every tensor of a model, for the tests of model sources. A tiny model says what
-// is expected.
+// This header opens tiny models and reads every tensor of them, for the tests of model sources. A
+// tiny model says what is expected.
 #ifndef FOLIO_TESTS_MODEL_SOURCE_READING_H_
 #define FOLIO_TESTS_MODEL_SOURCE_READING_H_
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "services/model/source/model_source.h"
+#include "tests/testing/gguf_image.h"
+#include "tests/testing/scratch_directory.h"
 #include "tests/testing/tiny_model.h"
 
 namespace folio::model {
+
+// The file may go once it is open, because it is mapped.
+inline absl::StatusOr<std::unique_ptr<ModelSource>> OpenGguf(
+    const ::folio::testing::GgufImage& image) {
+  const ::folio::testing::ScratchDirectory scratch;
+  const std::string path = scratch.File("tiny.gguf");
+  ::folio::testing::WriteFile(path, image.Serialize());
+  return OpenModel(path);
+}
+
+// Calls `check` with the model as it is read from each container.
+inline void ForBothContainers(const ::folio::testing::TinyModel& model,
+                              absl::FunctionRef<void(const ModelSource&)> check) {
+  const ::folio::testing::ScratchDirectory scratch;
+  model.WriteHf(scratch.path());
+  model.WriteGguf(scratch.File("tiny.gguf"));
+  for (const std::string& path : {scratch.path(), scratch.File("tiny.gguf")}) {
+    const auto source = OpenModel(path);
+    ASSERT_TRUE(source.ok()) << source.status();
+    check(**source);
+  }
+}
 
 inline constexpr Role kMatrixRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kAttentionOut,
                                         Role::kGate,  Role::kUp,  Role::kDown};

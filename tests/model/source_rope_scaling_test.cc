@@ -50,10 +50,8 @@ json LongRope() {
 ModelConfig OpenBoth(const HfImage& hf, const GgufImage& gguf) {
   const ScratchDirectory scratch;
   hf.Write(scratch.path());
-  const std::string file = scratch.File("tiny.gguf");
-  ::folio::testing::WriteFile(file, gguf.Serialize());
   const auto one = OpenModel(scratch.path());
-  const auto other = OpenModel(file);
+  const auto other = OpenGguf(gguf);
   EXPECT_TRUE(one.ok()) << one.status();
   EXPECT_TRUE(other.ok()) << other.status();
   if (!one.ok() || !other.ok()) return {};
@@ -167,8 +165,7 @@ std::vector<HfDamage> HfDamages() {
   const auto rope = [](const char* name, json scaling, const char* key, const json& value,
                        absl::StatusCode code, const char* words) {
     scaling[key] = value;
-    return InImage(
-        name, [=](HfImage& i) { i.config["rope_scaling"] = scaling; }, code, words);
+    return Config(name, "rope_scaling", scaling, code, words);
   };
   std::vector<HfDamage> damages = {
       rope("YarnFactor", Yarn(), "factor", 0.5, kInvalidArgument, "yarn factor 0.5 is out of"),
@@ -187,12 +184,10 @@ std::vector<HfDamage> HfDamages() {
            "long_factor: missing"),
       rope("FactorsAreText", LongRope(), "long_factor", {"a"}, kInvalidArgument,
            "long_factor: has an entry that is not a finite number"),
-      InImage(
-          "PartOfAPair", [](HfImage& i) { i.config["partial_rotary_factor"] = 0.7; },
-          kInvalidArgument, "rotated dimensions 11 are not an even part of the head's 16"),
-      InImage(
-          "MoreThanAHead", [](HfImage& i) { i.config["partial_rotary_factor"] = 1.5; },
-          kInvalidArgument, "partial_rotary_factor: 1.5 is out of range (0, 1]"),
+      Config("PartOfAPair", "partial_rotary_factor", 0.7, kInvalidArgument,
+             "rotated dimensions 11 are not an even part of the head's 16"),
+      Config("MoreThanAHead", "partial_rotary_factor", 1.5, kInvalidArgument,
+             "partial_rotary_factor: 1.5 is out of range (0, 1]"),
   };
   for (HfDamage& damage : damages) damage.model = kOptions;
   return damages;

@@ -21,7 +21,6 @@ using ::folio::testing::HfImage;
 using ::folio::testing::RopeDivisors;
 using ::folio::testing::ScratchDirectory;
 using ::folio::testing::TinyModel;
-using ::folio::testing::WriteFile;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Each;
@@ -63,9 +62,7 @@ ModelConfig ReadGguf(const std::function<void(GgufImage&)>& edit,
                      const ::folio::testing::TinyOptions& options = {}) {
   GgufImage image = TinyModel(options).Gguf(StorageType::kF32);
   edit(image);
-  const ScratchDirectory scratch;
-  WriteFile(scratch.File("tiny.gguf"), image.Serialize());
-  const auto source = OpenModel(scratch.File("tiny.gguf"));
+  const auto source = OpenGguf(image);
   EXPECT_TRUE(source.ok()) << source.status();
   return source.ok() ? (*source)->config() : ModelConfig();
 }
