@@ -16,6 +16,7 @@
 #include "services/manager/worker_name.h"
 #include "services/runtime/logging.h"
 #include "services/wire/layout.h"
+#include "services/wire/protocol_versions.h"
 
 namespace folio::manager {
 namespace {
@@ -114,11 +115,8 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   if (drains_->ending()) {
     return absl::UnavailableError("the manager is draining; attach to the next one");
   }
-  if (request.protocol_version() != kProtocolVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("protocol_version: the manager has ",
-                                                      kProtocolVersion, ", the worker ",
-                                                      request.protocol_version()));
-  }
+  const absl::StatusOr<uint32_t> version = wire::ChooseVersion({}, request);
+  if (!version.ok()) return version.status();
   absl::Status status = CheckTextSize("worker_name", request.worker_name(), kMaxLabelBytes);
   if (!status.ok()) return status;
   if (!request.has_layout()) return absl::InvalidArgumentError("layout: must be set");
@@ -144,7 +142,10 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
   worker.ranks.resize(pool->memory().ranks());
   for (RankProcess& rank : worker.ranks) rank.export_token = NewToken();
   worker.session_token = NewToken();
-  log::Info("worker attached", {{"worker", WorkerName(id)}, {"name", worker.name}, {"peer", peer}});
+  log::Info("worker attached", {{"worker", WorkerName(id)},
+                                {"name", worker.name},
+                                {"peer", peer},
+                                {"protocol_version", *version}});
   Record({.kind = EventKind::kWorkerAttached, .worker = id, .worker_name = worker.name});
 
   v1::AttachResponse response;
@@ -160,6 +161,7 @@ absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachReques
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.rules.lease_ttl)));
   response.set_brings_pool(worker.brings_pool = awaited_ != nullptr);
   response.set_manager_boot_id(options_.boot_id);
+  response.set_protocol_version(*version);
   SaveWorker(id, worker);
   if (options_.journal != nullptr) options_.journal->files().Flush();
   return response;

@@ -229,17 +229,22 @@ def kv_manager(node):
     return kv_manager_pb2_grpc.KvManagerStub(node.channels[0])
 
 
-def attach(node, version=3, **changes):
+def attach(node, version=3, newest=0, **changes):
     layout = types_pb2.ModelLayout()
     layout.CopyFrom(node.pool().layout)
     for field, value in changes.items():
         setattr(layout, field, value)
-    return kv_manager_pb2.AttachRequest(protocol_version=version, worker_name="intruder", layout=layout)
+    return kv_manager_pb2.AttachRequest(
+        protocol_version=version, newest_protocol_version=newest, worker_name="intruder", layout=layout
+    )
 
 
 ATTACH = {
     # name: (changes, code, words)
-    "other protocol": ({"version": 99}, "FAILED_PRECONDITION", ["protocol_version"]),
+    "other protocol": ({"version": 99}, "FAILED_PRECONDITION", ["protocol_version", "the worker version 99"]),
+    "newer protocols": ({"version": 90, "newest": 99}, "FAILED_PRECONDITION", ["protocol_version", "the worker versions 90 to 99"]),
+    "older protocols": ({"version": 1, "newest": 2}, "FAILED_PRECONDITION", ["protocol_version", "the worker versions 1 to 2"]),
+    "protocols backwards": ({"version": 3, "newest": 2}, "INVALID_ARGUMENT", ["newest_protocol_version"]),
     "other weights": ({"fingerprint": "00" * 16}, "FAILED_PRECONDITION", ["fingerprint"]),
     "other layers": ({"num_layers": 31}, "FAILED_PRECONDITION", ["num_layers", "31"]),
     "other heads": ({"num_kv_heads": 4}, "FAILED_PRECONDITION", ["num_kv_heads", "4"]),

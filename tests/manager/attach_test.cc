@@ -133,10 +133,22 @@ TEST(Attach, OtherProtocolVersionsAreRefused) {
   for (const uint32_t version : {0U, kProtocolVersion - 1, kProtocolVersion + 1}) {
     auto refused = TestWorker(harness.address()).Attach(SmallLayout(), version);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(Message(refused.status()), HasSubstr("protocol_version: the manager speaks"));
     EXPECT_THAT(Message(refused.status()),
-                HasSubstr(absl::StrCat("protocol_version: the manager has ", kProtocolVersion,
-                                       ", the worker ", version)));
+                HasSubstr(absl::StrCat("and the worker version ", version)));
   }
+}
+
+TEST(Attach, AWorkerOfSeveralProtocolVersionsGetsTheNewestThatTheManagerSpeaks) {
+  ManagerHarness harness;
+  TestWorker newer(harness.address());
+  const auto attached = newer.Attach(SmallLayout(), kOldestProtocolVersion, kProtocolVersion + 5);
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->protocol_version(), kProtocolVersion);
+  const auto older = TestWorker(harness.address())
+                         .Attach(SmallLayout(), kOldestProtocolVersion - 1, kOldestProtocolVersion);
+  ASSERT_TRUE(older.ok()) << older.status();
+  EXPECT_EQ(older->protocol_version(), kOldestProtocolVersion);
 }
 
 TEST(Attach, ALayoutNoPoolCanHaveIsRefusedAndCarvesNothing) {

@@ -80,9 +80,11 @@ void TestWorker::Follows(const v1::AttachResponse& previous) {
 }
 
 absl::StatusOr<v1::AttachResponse> TestWorker::Attach(const v1::ModelLayout& layout,
-                                                      uint32_t protocol_version) {
+                                                      uint32_t protocol_version,
+                                                      uint32_t newest_protocol_version) {
   v1::AttachRequest request;
   request.set_protocol_version(protocol_version);
+  request.set_newest_protocol_version(newest_protocol_version);
   request.set_worker_name("test-worker");
   *request.mutable_layout() = layout;
   request.set_device(device_);

@@ -66,7 +66,8 @@ class TestWorker {
   void Follows(const v1::AttachResponse& previous);
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::ModelLayout& layout = SmallLayout(),
-                                            uint32_t protocol_version = kProtocolVersion);
+                                            uint32_t protocol_version = kProtocolVersion,
+                                            uint32_t newest_protocol_version = 0);
   absl::Status Fetch();
   // Opens the stream with the hello of this worker; the answer to it.
   absl::Status Begin();

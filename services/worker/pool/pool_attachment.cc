@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "folio/v1/kv_manager.grpc.pb.h"
-#include "services/base/protocol.h"
 #include "services/grpc/grpc_deadline.h"
 #include "services/grpc/grpc_status.h"
 #include "services/runtime/pool_socket.h"
 #include "services/wire/layout.h"
+#include "services/wire/protocol_versions.h"
 #include "services/worker/link/manager_channel.h"
 #include "services/worker/pool/gpu_choice.h"
 
@@ -118,7 +118,7 @@ absl::Status PoolAttachment::MapPages(int fd, size_t bytes, const PoolUser& user
 absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     const std::shared_ptr<grpc::Channel>& channel, const Attacher& attacher, const PoolUser& user) {
   v1::AttachRequest request;
-  request.set_protocol_version(kProtocolVersion);
+  wire::SetVersions({}, &request);
   request.set_worker_name(attacher.name);
   request.set_pool(attacher.pool);
   if (attacher.previous.has_value()) {
@@ -148,6 +148,7 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     absl::Status dropped = attacher.drop ? attacher.drop() : absl::OkStatus();
     if (!dropped.ok()) return dropped;
   }
+  if (status.ok()) status = wire::ChosenVersion({}, response).status();
   if (!status.ok()) return status;
   if (!attacher.pool.empty() && response.pool_name() != attacher.pool) {
     return absl::FailedPreconditionError(absl::StrCat(
