@@ -79,7 +79,10 @@ class Harness {
 
   // A next manager takes over. `workers` may still run. The pages have their contents or lost them.
   Restored Restart(const std::vector<WorkerId>& workers, bool has_contents = true) {
-    SavedCache saved = journal.Take(workers);
+    return Continue(journal.Take(workers), has_contents);
+  }
+  // As Restart, from what the next manager has read.
+  Restored Continue(SavedCache saved, bool has_contents) {
     saved.has_contents = has_contents;
     coordinator = std::make_unique<Coordinator>(options);
     return Restoration(*coordinator).Restore(std::move(saved));

@@ -56,6 +56,7 @@ class MirrorJournal final : public Journal {
   }
 
   const std::map<SequenceId, SavedSequence>& sequences() const { return sequences_; }
+  const std::vector<SavedQuarantine>& quarantines() const { return quarantines_; }
   const absl::Status& error() const { return error_; }
 
  private:

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/fuzz/fuzz_episode.h"
+#include "tests/fuzz/fuzz_seed.h"
 
 namespace folio::cache {
 namespace {
@@ -16,11 +16,6 @@ namespace {
 constexpr uint64_t kShards = 4;
 constexpr uint64_t kEpisodeSteps = 5000;
 constexpr uint64_t kStepsToSeeAll = 100'000;
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 // The kinds of event that each long run should have seen. Rare ones first.
 std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {

@@ -13,6 +13,7 @@ std::string Episode::Run(uint64_t steps) {
   for (uint64_t step = 0; step < steps; ++step) {
     std::string wrong = Step();
     if (wrong.empty()) wrong = Compare();
+    if (wrong.empty() && record_ != nullptr) wrong = record_->AfterStep(Workers());
     if (!wrong.empty()) return absl::StrCat("step ", step, ": ", wrong);
   }
   return End();
@@ -24,7 +25,7 @@ std::string Episode::Step() {
   if (kind < 4 || model_.workers.empty()) return AddWorker();
   if (OneIn(150)) SetQuota();
   if (kind < 6) return EndWorker();
-  if (kind < 8) return OneIn(8) ? Restart() : LetTimePass();
+  if (kind < 8) return OneIn(record_ == nullptr ? 8 : 2) ? Restart() : LetTimePass();
   if (kind < 20) return Renew();
   if (kind >= 992) return Steer();
   if (kind < 24 && !model_.sequences.empty()) return Claim();
@@ -125,11 +126,23 @@ std::string Episode::EndWorker() {
   return "";
 }
 
-std::string Episode::Restart() {
+std::vector<WorkerId> Episode::Workers() const {
   std::vector<WorkerId> workers;
   for (const auto& [worker, state] : model_.workers) workers.push_back(worker);
+  return workers;
+}
+
+std::string Episode::Restart() {
   const bool has_contents = !OneIn(4);
-  const Restored restored = harness_.Restart(workers, has_contents);
+  SavedCache saved = harness_.journal.Take(Workers());
+  if (record_ != nullptr) {
+    absl::StatusOr<SavedCache> read = record_->Die(saved);
+    if (!read.ok()) return read.status().ToString();
+    saved = *std::move(read);
+    harness_.options.journal = &record_->journal();
+  }
+  const Restored restored = harness_.Continue(std::move(saved), has_contents);
+  if (record_ != nullptr) record_->AfterRestart(has_contents);
   if (restored.has_contents != has_contents) return "the record was not believed";
   ++coverage_.restarts;
   coverage_.kept += restored.kept;

@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "tests/cache/coordinator_harness.h"
 #include "tests/fuzz/cache_model.h"
+#include "tests/fuzz/episode_record.h"
 #include "tests/fuzz/model_tenants.h"
 
 namespace folio::cache {
@@ -30,7 +33,8 @@ struct Coverage {
 // One coordinator from its first page to its last.
 class Episode {
  public:
-  Episode(uint64_t seed, Coverage& coverage)
+  // Without `make` the record is in memory.
+  Episode(uint64_t seed, Coverage& coverage, const MakeEpisodeRecord& make = nullptr)
       : random_(seed),
         coverage_(coverage),
         page_tokens_(std::array<uint32_t, 4>{1, 2, 4, 8}[Pick(4)]),
@@ -49,7 +53,12 @@ class Episode {
                   .admission = admission_,
                   .swap_slots = swap_slots_}),
         model_(harness_.geometry, pages_, &harness_.board, orphan_seconds_, grace_seconds_,
-               admission_, swap_slots_) {}
+               admission_, swap_slots_) {
+    if (!make) return;
+    record_ = make(harness_, seed);
+    harness_.options.journal = &record_->journal();
+    harness_.coordinator = std::make_unique<Coordinator>(harness_.options);
+  }
 
   // "" or what was wrong.
   std::string Run(uint64_t steps);
@@ -60,6 +69,7 @@ class Episode {
 
   std::string Step();
   std::string Compare();
+  std::vector<WorkerId> Workers() const;
   // All workers go; every page must come home.
   std::string End();
 
@@ -120,6 +130,7 @@ class Episode {
   const Admission admission_;
   const uint32_t swap_slots_;
   Harness harness_;
+  std::unique_ptr<EpisodeRecord> record_;
   CacheModel model_;
   ModelTenants tenants_{model_};
 };

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "services/policy/registry.h"
 #include "tests/fuzz/fuzz_episode.h"
@@ -84,6 +85,10 @@ OpenRequest Episode::RandomOpen() {
   request.cache.compaction_stride = TokenCount(OneIn(40) ? Pick(3) : (1 + Pick(5)) * p);
   if (OneIn(40)) request.cache.budget += TokenCount(1);
   if (OneIn(60)) request.cache.recent += TokenCount(1);
+  // A journal has only settings that a client can ask for.
+  if (record_ != nullptr && spec == 0) request.cache = Cache(policy::FullSpec(), 0, 0, 0);
+  const std::vector<TokenCount>& listed = request.cache.layer_budgets;
+  if (!listed.empty()) request.cache.budget = *std::max_element(listed.begin(), listed.end());
   return request;
 }
 

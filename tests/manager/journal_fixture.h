@@ -22,6 +22,7 @@
 #include "tests/cache/worker_sequence.h"
 #include "tests/common/temp_dir.h"
 #include "tests/manager/both_journals.h"
+#include "tests/manager/pool_message.h"
 
 namespace folio::manager {
 
@@ -68,22 +69,7 @@ class JournalTest : public ::testing::Test {
     std::sort(files.begin(), files.end());
     return files;
   }
-  state::JournalPool PoolMessage() const {
-    state::JournalPool pool;
-    pool.set_pool_id("a pool");
-    v1::ModelLayout* layout = pool.mutable_layout();
-    layout->set_model("m");
-    layout->set_fingerprint("f");
-    layout->set_num_layers(harness_.geometry.num_layers);
-    layout->set_num_kv_heads(harness_.geometry.num_kv_heads);
-    layout->set_head_dim(harness_.geometry.head_dim);
-    layout->set_page_tokens(harness_.geometry.page_tokens);
-    layout->set_data_type(v1::DATA_TYPE_BFLOAT16);
-    pool.set_num_pages(harness_.options.num_pages.value());
-    pool.add_rank_device("cpu");
-    pool.add_rank_memory()->set_bytes(1);
-    return pool;
-  }
+  state::JournalPool PoolMessage() const { return folio::manager::PoolMessage(harness_.options); }
   // A life with an eviction, a park, an end and a worker that is lost.
   void Live() {
     cache::WorkerSequence evicts = Open(8, Cache(policy::StreamingLlmSpec(), 8, 4, 4));
