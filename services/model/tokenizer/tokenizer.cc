@@ -108,7 +108,8 @@ class CrateTokenizer final : public Tokenizer {
     const std::string json = values->dump();
     folio_tok_bytes text{};
     folio_tok_bytes error{};
-    if (folio_tok_render(template_->get(), View(json), WallClockSeconds(), &text, &error) != 0) {
+    if (folio_tok_render(template_->get(), View(json), View(*mark), WallClockSeconds(), &text,
+                         &error) != 0) {
       return InvalidArgument("chat template", error);
     }
     ChatText chat{Take(text), {}};

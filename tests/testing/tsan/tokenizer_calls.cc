@@ -15,8 +15,8 @@ int __real_folio_tok_encode_rest(const folio_tok_vocabulary*, folio_tok_view, fo
                                  folio_tok_bytes*);
 int __real_folio_tok_compile(folio_tok_view, folio_tok_view, folio_tok_view, folio_tok_template**,
                              folio_tok_bytes*);
-int __real_folio_tok_render(const folio_tok_template*, folio_tok_view, int64_t, folio_tok_bytes*,
-                            folio_tok_bytes*);
+int __real_folio_tok_render(const folio_tok_template*, folio_tok_view, folio_tok_view, int64_t,
+                            folio_tok_bytes*, folio_tok_bytes*);
 void __real_folio_tok_free(folio_tok_vocabulary*);
 void __real_folio_tok_free_template(folio_tok_template*);
 void __real_folio_tok_free_bytes(folio_tok_bytes);
@@ -46,10 +46,11 @@ int __wrap_folio_tok_compile(folio_tok_view source, folio_tok_view bos, folio_to
   return __real_folio_tok_compile(source, bos, eos, chat, error);
 }
 
-int __wrap_folio_tok_render(const folio_tok_template* chat, folio_tok_view messages, int64_t now,
-                            folio_tok_bytes* text, folio_tok_bytes* error) {
+int __wrap_folio_tok_render(const folio_tok_template* chat, folio_tok_view messages,
+                            folio_tok_view mark, int64_t now, folio_tok_bytes* text,
+                            folio_tok_bytes* error) {
   const NotLookedAt rust;
-  return __real_folio_tok_render(chat, messages, now, text, error);
+  return __real_folio_tok_render(chat, messages, mark, now, text, error);
 }
 
 void __wrap_folio_tok_free(folio_tok_vocabulary* vocabulary) {

@@ -78,11 +78,13 @@ void folio_tok_free_template(folio_tok_template* chat);
 
 /* The rendered template with the generation prompt. `values` is a JSON object of variables for it:
    {"messages": [{"role": .., "content": ..}, ..], ..}, of which `tools` and `documents` are none if
-   they are absent. `now` is in seconds since 1970, in the zone that strftime_now shall show. Memory
-   and time of a rendering are bounded. One that passes a bound fails and keeps that memory until
-   the process ends, so after three of them all fail. */
-int folio_tok_render(const folio_tok_template* chat, folio_tok_view values, int64_t now,
-                     folio_tok_bytes* text, folio_tok_bytes* error);
+   they are absent. `mark` is a character of Unicode's private use in texts of the values, or empty.
+   It comes out as it is, also where the template escapes such characters. `now` is in seconds since
+   1970, in the zone that strftime_now shall show. Memory and time of a rendering are bounded. One
+   that passes a bound fails and keeps that memory until the process ends, so after three of them
+   all fail. */
+int folio_tok_render(const folio_tok_template* chat, folio_tok_view values, folio_tok_view mark,
+                     int64_t now, folio_tok_bytes* text, folio_tok_bytes* error);
 
 /* What constraints need to know of the vocabulary, which takes some time and memory to find out.
    The tokens end an answer: a constraint allows them only where it may end. */

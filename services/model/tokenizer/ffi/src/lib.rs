@@ -8,6 +8,12 @@ mod grammar_boundary;
 mod grammar_text;
 mod pieces;
 mod spelling;
+mod template_filters;
+mod template_json;
+mod template_methods;
+mod template_tags;
+mod template_time;
+mod template_values;
 mod text_rest;
 mod vocabulary;
 
@@ -129,11 +135,14 @@ pub unsafe extern "C" fn folio_tok_free_template(template: *mut Template) {
 pub unsafe extern "C" fn folio_tok_render(
     template: *const Template,
     values: View,
+    mark: View,
     now: i64,
     text: *mut Owned<u8>,
     error: *mut Owned<u8>,
 ) -> i32 {
-    guarded::<_, Failure>(text, error, || Ok((*template).render(values.bytes(), now)?.into()))
+    guarded::<_, Failure>(text, error, || {
+        Ok((*template).render(values.bytes(), mark.text("the mark")?, now)?.into())
+    })
 }
 
 /// # Safety
