@@ -26,7 +26,7 @@ std::vector<GgufDamage> ConfigDamage() {
        "general.architecture: missing"},
       {"OtherArchitecture", String("general.architecture", "gemma3"), kUnimplemented,
        "general.architecture gemma3 is not supported (known are llama, qwen2"},
-      {"Split", Uint("split.count", 4), kUnimplemented, "split.count: 4 is not supported"},
+      {"Split", Uint("split.count", 4), kInvalidArgument, "split.no: missing"},
       {"Experts", Uint("llama.expert_count", 8), kUnimplemented, "llama.expert_count: 8"},
       {"RopeType", String("llama.rope.scaling.type", "dynamic"), kUnimplemented,
        "llama.rope.scaling.type: dynamic is not supported"},

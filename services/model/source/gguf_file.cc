@@ -207,8 +207,22 @@ absl::StatusOr<GgufFile> GgufFile::Parse(std::shared_ptr<const MappedFile> file)
   const auto data = placed->empty() ? absl::Span<const std::byte>() : file->bytes().subspan(start);
   if (absl::Status status = PlaceTensors(data, *alignment, *placed); !status.ok()) return status;
   for (PlacedTensor& each : *placed) gguf.tensors_.push_back(std::move(each.tensor));
-  gguf.file_ = std::move(file);
+  gguf.files_.push_back(std::move(file));
   return gguf;
+}
+
+absl::Status GgufFile::Append(GgufFile part) {
+  absl::flat_hash_map<std::string, const StoredTensor*> here;
+  for (const StoredTensor& tensor : tensors_) here.emplace(tensor.name, &tensor);
+  for (const StoredTensor& tensor : part.tensors_) {
+    const auto found = here.find(tensor.name);
+    if (found == here.end()) continue;
+    return absl::DataLossError(absl::StrCat(tensor.file, ": tensor ", tensor.name,
+                                            ": is in another part too, ", found->second->file));
+  }
+  for (StoredTensor& tensor : part.tensors_) tensors_.push_back(std::move(tensor));
+  for (auto& file : part.files_) files_.push_back(std::move(file));
+  return absl::OkStatus();
 }
 
 const StoredTensor* GgufFile::FindTensor(absl::string_view name) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/model/source/gguf_fields.h"
+#include "services/model/source/gguf_parts.h"
 #include "services/model/source/gguf_rope.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/tokenizer/gguf_tokenizer.h"
@@ -25,9 +26,6 @@ absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& field
 
 // Refuses what a file of any family can ask for and this code does not compute.
 absl::Status RefuseUnsupported(const GgufFile& gguf, const GgufKeys& key, GgufFields& fields) {
-  if (const uint32_t parts = fields.Uint("split.count", 0); parts > 1) {
-    return Unsupported(gguf, "split.count", parts, "a model in one file");
-  }
   if (const uint32_t experts = fields.Uint(key("expert_count"), 0); experts > 0) {
     return Unsupported(gguf, key("expert_count"), experts, "no mixture of experts");
   }
@@ -118,9 +116,7 @@ absl::Status ReadVocabulary(const GgufFile& gguf, const GgufKeys& key, GgufField
 }  // namespace
 
 absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<GgufFile> gguf = GgufFile::Parse(*std::move(file));
+  const absl::StatusOr<GgufFile> gguf = OpenGgufModel(path);
   if (!gguf.ok()) return gguf.status();
   GgufFields fields(*gguf);
   const absl::StatusOr<const Family*> family = ReadFamily(*gguf, fields);
@@ -142,7 +138,7 @@ absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
   parts.tensors = gguf->tensors();
   parts.harmless = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight",
                     ".attn_rot_embd.weight"};
-  parts.files.push_back(gguf->file());
+  parts.files = gguf->files();
   return parts;
 }
 
