@@ -1,5 +1,5 @@
 folio_test(model_source_test
-  source_block_formats_test.cc source_dequantize_test.cc source_gguf_config_test.cc source_gguf_damage_test.cc source_gguf_parts_test.cc source_fp8_test.cc source_hf_damage_test.cc source_hf_test.cc source_mutation_test.cc source_open_test.cc source_mistral_test.cc source_qwen2_test.cc source_qwen3_test.cc source_sentencepiece_test.cc source_rope_scaling_test.cc source_hf_names_test.cc source_reference_test.cc source_safetensors_damage_test.cc source_rope_test.cc source_hf_tokenizer_test.cc source_hf_architecture_test.cc
+  source_block_formats_test.cc source_dequantize_test.cc source_gguf_config_test.cc source_gguf_damage_test.cc source_gguf_parts_test.cc source_unserved_gguf_test.cc source_unserved_hf_test.cc source_fp8_test.cc source_hf_damage_test.cc source_hf_test.cc source_mutation_test.cc source_open_test.cc source_mistral_test.cc source_qwen2_test.cc source_qwen3_test.cc source_sentencepiece_test.cc source_rope_scaling_test.cc source_hf_names_test.cc source_reference_test.cc source_safetensors_damage_test.cc source_rope_test.cc source_hf_tokenizer_test.cc source_hf_architecture_test.cc
   LIBS folio_model_source folio_model_tp folio_testing_model)
 
 # For test_block_formats.py.

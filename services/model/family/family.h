@@ -69,6 +69,9 @@ struct Family {
   // The configuration may have a window ("sliding_window") of latest tokens to which each layer
   // attends. Up to its length that is full attention, so the model is served with that context.
   bool windowed = false;
+  // Keys of configurations that are refused in other families (unserved_fields.cc), and that this
+  // one computes: of GGUF files without the architecture, and of config.json.
+  absl::Span<const char* const> own_fields = {};
 };
 
 // All families, in registry.cc.

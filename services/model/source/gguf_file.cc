@@ -236,4 +236,11 @@ const GgufValue* GgufFile::Find(absl::string_view key) const {
   return found == metadata_.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> GgufFile::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : metadata_) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
 }  // namespace folio::model

@@ -32,6 +32,7 @@ class GgufFile {
   // This file, then the other parts.
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
   const GgufValue* Find(absl::string_view key) const;
+  std::vector<std::string> Keys() const;  // of the metadata, sorted
   // In file order. Tensors of a type this code does not know have empty bytes.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   // Null if there is none.

@@ -7,6 +7,7 @@
 #include "services/model/source/gguf_parts.h"
 #include "services/model/source/gguf_rope.h"
 #include "services/model/source/raw_model.h"
+#include "services/model/source/unserved_fields.h"
 #include "services/model/tokenizer/gguf_tokenizer.h"
 
 namespace folio::model {
@@ -22,14 +23,6 @@ absl::StatusOr<const Family*> ReadFamily(const GgufFile& gguf, GgufFields& field
   return absl::UnimplementedError(absl::StrCat(gguf.path(), ": general.architecture ", architecture,
                                                " is not supported (known are ",
                                                KnownArchitectures(Format::kGguf), ")"));
-}
-
-// Refuses what a file of any family can ask for and this code does not compute.
-absl::Status RefuseUnsupported(const GgufFile& gguf, const GgufKeys& key, GgufFields& fields) {
-  if (const uint32_t experts = fields.Uint(key("expert_count"), 0); experts > 0) {
-    return Unsupported(gguf, key("expert_count"), experts, "no mixture of experts");
-  }
-  return fields.status();
 }
 
 // head_dim, which older files leave to be derived, and what must go with it.
@@ -127,7 +120,7 @@ absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
   parts.origin = path;
   parts.family = *family;
   parts.format = Format::kGguf;
-  absl::Status status = RefuseUnsupported(*gguf, key, fields);
+  absl::Status status = RefuseUnserved(*gguf, **family);
   if (status.ok()) status = ReadConfig(*gguf, **family, key, fields, parts.config);
   if (status.ok()) status = ReadVocabulary(*gguf, key, fields, parts);
   if (!status.ok()) return status;

@@ -89,6 +89,7 @@ class RopeReader {
   absl::Status ReadScaling() {
     const std::string key = key_("rope.scaling.type");
     const std::string type = fields_.String(key, config_.long_rope ? "none" : "linear");
+    if (!fields_.status().ok()) return fields_.status();
     if (type == "none" || (type == "longrope" && config_.long_rope)) return absl::OkStatus();
     if (type == "linear") return ReadLinear();
     if (type != "yarn")

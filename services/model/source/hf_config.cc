@@ -8,6 +8,7 @@
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/raw_model.h"
+#include "services/model/source/unserved_fields.h"
 
 namespace folio::model {
 namespace {
@@ -79,6 +80,9 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
   if (quantized != nullptr) {
     absl::Status served = CheckHfQuantization(*quantized, where);
     if (!served.ok()) return served;
+  }
+  if (absl::Status unserved = RefuseUnserved(fields, family, where); !unserved.ok()) {
+    return unserved;
   }
   // Newer files say of each layer whether it attends to a window.
   const json* layers = fields.Find("layer_types");

@@ -116,6 +116,9 @@ absl::StatusOr<Scaling> ReadScaling(JsonFields& fields, const json& rope, const 
                                     const std::string& where) {
   const absl::StatusOr<json> type = ReadType(fields, rope, where);
   if (!type.ok()) return type.status();
+  if (const json* sections = fields.Find("mrope_section"); sections != nullptr) {
+    return Unsupported(where, "mrope_section", *sections, "one position for all of a head");
+  }
   Scaling scaling;
   // Phi-3's first files call it su or yarn.
   const bool is_long = *type == "longrope" || *type == "su" ||

@@ -27,6 +27,24 @@ constexpr absl::string_view kOtherNetworks[] = {"vision_tower", "vision_model",
                                                 "visual",       "audio_tower",
                                                 "mm_projector", "multi_modal_projector"};
 
+// Parts beside the layers that change what the model computes, as part of a name between two
+// points.
+constexpr absl::string_view kOtherParts[] = {"token_embd_norm",
+                                             "token_types",
+                                             "position_embd",
+                                             "per_layer_token_embd",
+                                             "embed_positions",
+                                             "embed_layernorm",
+                                             "embedding_norm",
+                                             "embed_tokens_per_layer",
+                                             "wpe",
+                                             "mtp",
+                                             "cls",
+                                             "altup_projections"};
+
+// GGUF files of other networks, and of pictures and sounds, begin so.
+constexpr absl::string_view kOtherGgufNetworks[] = {"v", "a", "mm", "enc", "dec"};
+
 std::string LayersOf(const HfPrefixes& prefixes) { return absl::StrCat(prefixes.model, "layers."); }
 
 const TensorSpec& SpecOf(const RawModel& parts, Role role) {
@@ -99,6 +117,15 @@ absl::Status TensorNames::CheckUnused(const StoredTensor& tensor) const {
         absl::StrCat(where, "\"", part,
                      "\" is a network for other input than text, which is not supported; "
                      "save the language model alone"));
+  }
+  const std::vector<absl::string_view> words = absl::StrSplit(name, '.');
+  const bool other_gguf =
+      parts_.format == Format::kGguf && absl::c_linear_search(kOtherGgufNetworks, words.front());
+  const auto changes = absl::c_find_if(
+      words, [](absl::string_view word) { return absl::c_linear_search(kOtherParts, word); });
+  if (other_gguf || changes != words.end()) {
+    return absl::UnimplementedError(
+        absl::StrCat(where, "a part that ", parts_.family->title, " models do not have"));
   }
   for (const std::string& ending : parts_.harmless) {
     if (absl::EndsWith(name, ending)) return absl::OkStatus();
