@@ -156,7 +156,7 @@ TEST(HfFp8, OtherScalesAreRefusedByName) {
   const auto unserved = absl::StatusCode::kUnimplemented;
   ExpectRefusal(absl::StatusCode::kInvalidArgument, {scale, "missing", "one for each row"},
                 [&](HfImage& image) { image.EraseTensor(scale); });
-  ExpectRefusal(unserved, {scale + "_inv", "scales of blocks are not served", "one for each row"},
+  ExpectRefusal(unserved, {scale + "_inv", "config.json has no weight_block_size"},
                 [&](HfImage& image) { image.Tensor(scale).name += "_inv"; });
   ExpectRefusal(unserved, {scale, "shape [8, 8]", "one for each row"}, [&](HfImage& image) {
     image.Tensor(scale).shape = {8, 8};
@@ -191,8 +191,8 @@ TEST(HfFp8, ConfigurationsOfOtherSchemesAreRefusedByName) {
     ExpectRefusal(absl::StatusCode::kUnimplemented, words,
                   [&](HfImage& image) { change(image.config["quantization_config"]); });
   };
-  refused({"quant_method", "gptq", "fp8"}, [](json& c) { c["quant_method"] = "gptq"; });
-  refused({"format", "pack-quantized"}, [](json& c) { c["format"] = "pack-quantized"; });
+  refused({"quant_method", "quanto", "fp8"}, [](json& c) { c["quant_method"] = "quanto"; });
+  refused({"format", "marlin-24"}, [](json& c) { c["format"] = "marlin-24"; });
   refused({"kv_cache_scheme"}, [](json& c) { c["kv_cache_scheme"] = {{"num_bits", 8}}; });
   refused({"group_0: weights: strategy", "block"},
           [](json& c) { c["config_groups"]["group_0"]["weights"]["strategy"] = "block"; });
@@ -205,10 +205,6 @@ TEST(HfFp8, ConfigurationsOfOtherSchemesAreRefusedByName) {
   refused({"activation_scheme", "static"}, [&](json& c) {
     c = fp8;
     c["activation_scheme"] = "static";
-  });
-  refused({"weight_block_size", "128"}, [&](json& c) {
-    c = fp8;
-    c["weight_block_size"] = {128, 128};
   });
 }
 

@@ -29,7 +29,8 @@
 
 namespace folio::model {
 
-// kOther is a format that this code cannot read. A tensor that is not needed may have it.
+// kPacked is a matrix that several tensors make up (packed_matrix.h). kOther is a format that this
+// code cannot read. A tensor that is not needed may have it.
 enum class StorageType {
   kF32,
   kF16,
@@ -47,13 +48,14 @@ enum class StorageType {
   kQ5K,
   kQ6K,
   kIq4Xs,
+  kPacked,
   kOther
 };
 
 inline constexpr size_t kQuantBlock = 32;   // values in a block of Q8_0 and its like
 inline constexpr size_t kSuperBlock = 256;  // values in a block of Q4_K and its like
 
-// Values per block (1 for plain floats) and bytes per block. Not for kOther.
+// Values per block (1 for plain floats) and bytes per block. Not for kPacked and kOther.
 size_t BlockValues(StorageType type);
 size_t BlockBytes(StorageType type);
 

@@ -15,7 +15,7 @@ absl::Status NotFinite(const StoredTensor& tensor, size_t row, size_t column) {
   const std::string place = tensor.shape.size() == 1
                                 ? absl::StrCat("at ", column)
                                 : absl::StrCat("at row ", row, ", column ", column);
-  const bool block = BlockValues(tensor.type) > 1;
+  const bool block = tensor.packed != nullptr || BlockValues(tensor.type) > 1;
   return absl::DataLossError(
       absl::StrCat(tensor.file, ": tensor ", tensor.name, ": ",
                    block ? "the scale of a block is NaN, infinite or out of range "
@@ -39,6 +39,8 @@ StoredTensor SliceRows(const StoredTensor& tensor, size_t first, size_t count) {
   };
   StoredTensor part = tensor;
   part.shape[0] = count;
+  part.first_row += first;
+  if (tensor.packed != nullptr) return part;
   part.bytes = tensor.bytes.subspan(bytes(first), bytes(count));
   if (!tensor.scales.empty()) {
     part.scales.assign(tensor.scales.begin() + static_cast<ptrdiff_t>(first),
@@ -59,21 +61,33 @@ size_t RowOrder::Stored(size_t row) const {
   return head + rotary + half * rest + (pair - rotated_pairs);
 }
 
+namespace {
+
+// A row in float32, `out` [columns].
+void ReadRow(const StoredTensor& tensor, size_t row, float* out) {
+  if (tensor.packed != nullptr) return tensor.packed->Row(tensor.first_row + row, out);
+  const size_t columns = tensor.shape[1];
+  const size_t row_bytes = columns / BlockValues(tensor.type) * BlockBytes(tensor.type);
+  DequantizeRow(tensor.type, tensor.bytes.data() + row * row_bytes, columns, out);
+  if (tensor.scales.empty()) return;
+  for (size_t i = 0; i < columns; ++i) out[i] *= tensor.scales[row];
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<kernels::bf16>> ReadBf16(const StoredTensor& tensor,
                                                     const RowOrder& order) {
   FOLIO_CHECK(tensor.shape.size() == 2);
   const size_t rows = tensor.shape[0];
   const size_t columns = tensor.shape[1];
-  const size_t row_bytes = columns / BlockValues(tensor.type) * BlockBytes(tensor.type);
-  FOLIO_CHECK(rows * row_bytes == tensor.bytes.size());
+  FOLIO_CHECK(tensor.packed != nullptr ||
+              rows * columns / BlockValues(tensor.type) * BlockBytes(tensor.type) ==
+                  tensor.bytes.size());
   std::vector<kernels::bf16> values(rows * columns);
   std::vector<float> row(columns);
   for (size_t r = 0; r < rows; ++r) {
     const size_t source = order.Stored(r);
-    DequantizeRow(tensor.type, tensor.bytes.data() + source * row_bytes, columns, row.data());
-    if (!tensor.scales.empty()) {
-      for (float& value : row) value *= tensor.scales[source];
-    }
+    ReadRow(tensor, source, row.data());
     kernels::bf16* out = values.data() + r * columns;
     uint32_t bad = 0;
     for (size_t c = 0; c < columns; ++c) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "kernels/e4m3.h"
 #include "kernels/views.h"
 #include "services/model/source/block_formats.h"
+#include "services/model/source/packed_matrix.h"
 
 namespace folio::model {
 
@@ -31,6 +33,9 @@ struct StoredTensor {
   std::vector<uint64_t> shape;  // row-major, outermost first
   absl::Span<const std::byte> bytes;
   std::vector<float> scales = {};  // of kE4M3 alone: one for each row
+  // kPacked alone has these, and no `bytes`: the numbers, of which row 0 is this row.
+  std::shared_ptr<const PackedMatrix> packed = nullptr;
+  size_t first_row = 0;
 };
 
 // Rows [first, first + count) of a tensor of one or two dimensions, which holds that many; all of

@@ -76,11 +76,6 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
       return Unsupported(where, limit.key, *value, absl::StrCat("only ", limit.only));
     }
   }
-  const json* quantized = fields.Find("quantization_config");
-  if (quantized != nullptr) {
-    absl::Status served = CheckHfQuantization(*quantized, where);
-    if (!served.ok()) return served;
-  }
   if (absl::Status unserved = RefuseUnserved(fields, family, where); !unserved.ok()) {
     return unserved;
   }
@@ -101,7 +96,7 @@ std::string DirectoryName(const std::string& directory) {
 
 }  // namespace
 
-absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
+absl::StatusOr<HfConfig> ReadHfConfig(const std::string& directory) {
   const std::string where = directory + "/config.json";
   const absl::StatusOr<json> object = ReadJsonObject(where);
   if (!object.ok()) return object.status();
@@ -111,7 +106,13 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
   if (!family.ok()) return family.status();
   if (absl::Status status = CheckLimits(fields, **family, where); !status.ok()) return status;
 
-  ModelConfig config;
+  HfConfig whole;
+  if (const json* quantized = fields.Find("quantization_config"); quantized != nullptr) {
+    const absl::StatusOr<Quantization> served = ReadHfQuantization(*quantized, where);
+    if (!served.ok()) return served.status();
+    whole.quantization = *served;
+  }
+  ModelConfig& config = whole.model;
   config.architecture = (*family)->name;
   config.features = (*family)->features;
   config.name = fields.String("_name_or_path", "");
@@ -135,7 +136,7 @@ absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory) {
   if (absl::Status status = ReadHfRope(fields, where, config); !status.ok()) return status;
   if ((*family)->windowed) LimitContext(where, fields.Uint("sliding_window", 0), config);
   if (!fields.status().ok()) return fields.status();
-  return config;
+  return whole;
 }
 
 }  // namespace folio::model

@@ -9,20 +9,31 @@
 #include "absl/status/statusor.h"
 #include "services/model/family/model_config.h"
 #include "services/model/source/json_fields.h"
+#include "services/model/source/quantization.h"
 #include "services/model/tokenizer/tokenizer_spec.h"
 
 namespace folio::model {
 
+// The contents of config.json.
+struct HfConfig {
+  ModelConfig model;
+  Quantization quantization = {};
+};
+
 // Reads config.json of a family that is known. UNIMPLEMENTED names a field that asks for what this
 // code does not compute (another architecture or activation, quantised weights, another rope type),
 // INVALID_ARGUMENT a field that is missing or of the wrong type.
-absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& directory);
+absl::StatusOr<HfConfig> ReadHfConfig(const std::string& directory);
 
-// Checks the field quantization_config of config.json. Served are weights in F8_E4M3 with a scale
-// for each matrix or row, and activations that are quantised as they come: quant_method "fp8"
-// without blocks, and "compressed-tensors" in the format "float-quantized". UNIMPLEMENTED names the
-// part that asks for something else.
-absl::Status CheckHfQuantization(const nlohmann::json& quantization, const std::string& where);
+// Reads the field quantization_config of config.json. Served are the forms of quantization.h:
+//   quant_method "fp8": with scales of blocks if there is a weight_block_size
+//   quant_method "compressed-tensors": the formats "float-quantized" with a scale for each matrix
+//   or row, and "pack-quantized" with 4 bits quant_method "awq": 4 bits, version "gemm", with zero
+//   points quant_method "gptq": 4 bits, of both checkpoint formats
+// with activations that are quantised as they come, or not. UNIMPLEMENTED names the part that asks
+// for something else.
+absl::StatusOr<Quantization> ReadHfQuantization(const nlohmann::json& quantization,
+                                                const std::string& where);
 
 // Reads rope_theta, rope_scaling and rope_parameters of config.json, whose path is `where`, into a
 // configuration whose sizes are checked. UNIMPLEMENTED names a type that is not computed, and

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/model/source/hf_files.h"
 #include "services/model/source/json_fields.h"
+#include "services/model/source/packed_tensors.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/source/safetensors_file.h"
 #include "services/model/source/tensor_names.h"
@@ -103,9 +104,9 @@ absl::Status ReadShards(const std::string& directory, const std::string& index_p
 absl::StatusOr<RawModel> ReadHfModel(const std::string& directory) {
   RawModel parts;
   parts.origin = directory;
-  absl::StatusOr<ModelConfig> config = ReadHfConfig(directory);
+  absl::StatusOr<HfConfig> config = ReadHfConfig(directory);
   if (!config.ok()) return config.status();
-  parts.config = *std::move(config);
+  parts.config = std::move(config->model);
   absl::StatusOr<TokenizerSpec> tokenizer = ReadHfTokenizer(directory, parts.config.vocab);
   if (!tokenizer.ok()) return tokenizer.status();
   parts.tokenizer = *std::move(tokenizer);
@@ -121,6 +122,7 @@ absl::StatusOr<RawModel> ReadHfModel(const std::string& directory) {
     }
     status = ReadShards(directory, index, parts);
   }
+  if (status.ok()) status = CombinePacked(config->quantization, parts.tensors);
   if (!status.ok()) return status;
   parts.family = FindFamily(parts.config.architecture);
   parts.format = Format::kHf;

@@ -1,5 +1,7 @@
-// Checks what config.json says about quantised weights. The tensors themselves are checked when
-// they are found.
+// Reads what config.json says about quantised weights. The tensors themselves are checked when they
+// are found.
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +14,8 @@ namespace folio::model {
 namespace {
 
 using nlohmann::json;
+
+constexpr uint32_t kMaxBlock = 1u << 16;
 
 // Checks fields of a configuration and keeps the first error.
 class QuantizationFields {
@@ -28,6 +32,37 @@ class QuantizationFields {
     }
     status_.Update(Unsupported(where_, field, value, absl::StrCat("only ", served.dump())));
     return *this;
+  }
+  // A list of two natural numbers, or null.
+  QuantizationFields& Block(absl::string_view field, Quantization& read) {
+    const json value = fields_.value(std::string(field), json());
+    if (value.is_null()) return *this;
+    const auto side = [&value](size_t at) {
+      return value.is_array() && value.size() == 2 && value[at].is_number_unsigned() &&
+                     value[at] > 0 && value[at] <= kMaxBlock
+                 ? value[at].get<uint32_t>()
+                 : 0;
+    };
+    read.block_rows = side(0);
+    read.block_columns = side(1);
+    if (read.block_rows == 0 || read.block_columns == 0) {
+      status_.Update(Unsupported(where_, field, value, "two numbers, as in [128, 128]"));
+    }
+    return *this;
+  }
+
+  // How many columns share a scale; -1 stands for all.
+  QuantizationFields& Group(absl::string_view field, uint32_t& group) {
+    Only(field, {32, 64, 128, -1});
+    const json value = fields_.value(std::string(field), json());
+    if (value.is_number_unsigned()) group = value.get<uint32_t>();
+    return *this;
+  }
+
+  // A field that must be there.
+  bool Bool(absl::string_view field) {
+    Only(field, {true, false});
+    return fields_.value(std::string(field), json()) == true;
   }
   const absl::Status& status() const { return status_; }
 
@@ -60,34 +95,108 @@ absl::Status CheckGroup(const json& group, const std::string& where) {
       .status();
 }
 
-}  // namespace
+// Weights of 4 bits with a scale for each group of columns or for each row.
+absl::Status ReadInt4Group(const json& group, const std::string& where, Quantization& read) {
+  const json weights = group.value("weights", json());
+  if (!weights.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": weights: missing"));
+  }
+  QuantizationFields fields(weights, where + ": weights");
+  fields.Only("type", {"int"}).Only("num_bits", {4}).Only("strategy", {"group", "channel"});
+  fields.Only("actorder", {nullptr, "weight", "static", false}).Only("dynamic", {nullptr, false});
+  if (weights.value("strategy", json()) == "group") fields.Group("group_size", read.group);
+  read.symmetric = fields.Bool("symmetric");
+  if (!fields.status().ok()) return fields.status();
+  return QuantizationFields(group, where)
+      .Only("input_activations", {nullptr})
+      .Only("output_activations", {nullptr})
+      .status();
+}
 
-absl::Status CheckHfQuantization(const json& quantization, const std::string& where) {
-  const std::string here = where + ": quantization_config";
-  if (!quantization.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(here, ": not an object"));
-  }
-  QuantizationFields fields(quantization, here);
-  fields.Only("quant_method", {"fp8", "compressed-tensors"});
-  if (!fields.status().ok()) return fields.status();
-  if (quantization["quant_method"] == "fp8") {
-    fields.Only("activation_scheme", {"dynamic"}).Only("weight_block_size", {nullptr});
-    return fields.status();
-  }
-  fields.Only("format", {"float-quantized"}).Only("kv_cache_scheme", {nullptr});
-  if (!fields.status().ok()) return fields.status();
+absl::Status ReadCompressedTensors(const json& quantization, const std::string& here,
+                                   Quantization& read) {
+  const absl::Status status = QuantizationFields(quantization, here)
+                                  .Only("format", {"float-quantized", "pack-quantized"})
+                                  .Only("kv_cache_scheme", {nullptr})
+                                  .status();
+  if (!status.ok()) return status;
+  const bool packed = quantization["format"] == "pack-quantized";
+  read.form = packed ? QuantizedAs::kPackedInt4 : QuantizedAs::kRowsE4M3;
   const json groups = quantization.value("config_groups", json());
   if (!groups.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(here, ": config_groups: missing"));
+  }
+  if (packed && groups.size() != 1) {
+    return absl::UnimplementedError(
+        absl::StrCat(here, ": config_groups: ", groups.size(), " groups; one is supported"));
   }
   for (const auto& [name, group] : groups.items()) {
     const std::string place = absl::StrCat(here, ": config_groups: ", name);
     if (!group.is_object()) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": not an object"));
     }
-    if (absl::Status status = CheckGroup(group, place); !status.ok()) return status;
+    absl::Status checked = packed ? ReadInt4Group(group, place, read) : CheckGroup(group, place);
+    if (!checked.ok()) return checked;
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadFp8(const json& quantization, const std::string& here, Quantization& read) {
+  QuantizationFields fields(quantization, here);
+  fields.Only("activation_scheme", {"dynamic"}).Block("weight_block_size", read);
+  read.form = read.block_rows == 0 ? QuantizedAs::kRowsE4M3 : QuantizedAs::kBlocksE4M3;
+  return fields.status();
+}
+
+absl::Status ReadAwq(const json& quantization, const std::string& here, Quantization& read) {
+  read.form = QuantizedAs::kAwq;
+  return QuantizationFields(quantization, here)
+      .Only("bits", {4})
+      .Only("version", {"gemm", "GEMM"})
+      .Only("zero_point", {true})
+      .Group("group_size", read.group)
+      .status();
+}
+
+absl::Status ReadGptq(const json& quantization, const std::string& here, Quantization& read) {
+  read.form = QuantizedAs::kGptq;
+  QuantizationFields fields(quantization, here);
+  fields.Only("bits", {4})
+      .Group("group_size", read.group)
+      .Only("checkpoint_format", {nullptr, "gptq", "gptq_v2"})
+      .Only("format", {nullptr, "gptq", "gptq_v2"})
+      .Only("is_marlin_format", {nullptr, false})
+      .Only("pack_dtype", {nullptr, "int32"})
+      .Only("dynamic", {nullptr, json::object()})
+      .Only("sym", {nullptr, true, false});
+  read.any_order = fields.Bool("desc_act");
+  // Older files store each zero point less one, which is taken from whole words of them.
+  const bool newer = quantization.value("checkpoint_format", json()) == "gptq_v2" ||
+                     quantization.value("format", json()) == "gptq_v2";
+  read.zeros_added = newer ? 0 : 0x11111111u;
+  return fields.status();
+}
+
+}  // namespace
+
+absl::StatusOr<Quantization> ReadHfQuantization(const json& quantization,
+                                                const std::string& where) {
+  const std::string here = where + ": quantization_config";
+  if (!quantization.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(here, ": not an object"));
+  }
+  absl::Status status = QuantizationFields(quantization, here)
+                            .Only("quant_method", {"fp8", "compressed-tensors", "awq", "gptq"})
+                            .status();
+  if (!status.ok()) return status;
+  const json method = quantization["quant_method"];
+  Quantization read;
+  if (method == "fp8") status = ReadFp8(quantization, here, read);
+  if (method == "compressed-tensors") status = ReadCompressedTensors(quantization, here, read);
+  if (method == "awq") status = ReadAwq(quantization, here, read);
+  if (method == "gptq") status = ReadGptq(quantization, here, read);
+  if (!status.ok()) return status;
+  return read;
 }
 
 }  // namespace folio::model

@@ -68,6 +68,8 @@ class StoredModel final : public ModelSource {
       add(head.data(), head.size());
       add(tensor.bytes.data(), tensor.bytes.size());
       add(tensor.scales.data(), tensor.scales.size() * sizeof(float));
+      if (tensor.packed == nullptr || tensor.first_row != 0) continue;
+      for (const StoredBytes part : tensor.packed->Parts()) add(part.data(), part.size());
     }
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
@@ -151,7 +153,8 @@ class TensorFinder {
     const RoleInfo& info = InfoOf(first.role);
     // A vector of several parts may be cut anywhere, which a block of quantised values cannot.
     const bool served = tensor.type != StorageType::kOther &&
-                        !(info.vector() && tensor.type == StorageType::kE4M3) &&
+                        !(info.vector() && (tensor.type == StorageType::kE4M3 ||
+                                            tensor.type == StorageType::kPacked)) &&
                         (specs.size() == 1 || !info.vector() || BlockValues(tensor.type) == 1);
     if (!served) {
       return absl::UnimplementedError(

@@ -27,7 +27,8 @@ absl::Status TakeScales(const TensorsByName& tensors, StoredTensor& matrix) {
     const std::string where = absl::StrCat(matrix.file, ": tensor ");
     if (tensors.contains(blocks)) {
       return absl::UnimplementedError(
-          absl::StrCat(where, blocks, ": scales of blocks are not served; ", kServedScales));
+          absl::StrCat(where, blocks, ": scales of blocks, but the quantization_config of ",
+                       "config.json has no weight_block_size"));
     }
     return absl::InvalidArgumentError(absl::StrCat(where, name, ": missing; ", kServedScales));
   }

@@ -17,7 +17,7 @@ std::string ScalesName(const std::string& matrix);
 
 // Gives `matrix` [n, k] a scale for each row, from the tensor of ScalesName: one number, or [n] or
 // [n, 1] of them, in F32, F16 or BF16. INVALID_ARGUMENT: there is no such tensor. UNIMPLEMENTED
-// names other types and layouts, such as a scale for each block. DATA_LOSS: a scale is negative,
+// names other types and layouts. DATA_LOSS: a scale is negative,
 // NaN or infinite.
 absl::Status TakeScales(const TensorsByName& tensors, StoredTensor& matrix);
 

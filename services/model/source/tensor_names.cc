@@ -6,7 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "services/base/check.h"
+#include "services/model/source/packed_tensors.h"
 
 namespace folio::model {
 namespace {
@@ -98,6 +100,12 @@ absl::Status TensorNames::Missing(const TensorSpec& spec, uint32_t layer) const 
     absl::StrAppend(&text, " (with tie_word_embeddings: true in config.json the ", other,
                     " would take its place)");
   }
+  const std::string packed = PackedNameOf(Of(spec, layer), parts_.tensors);
+  if (!packed.empty()) {
+    absl::StrAppend(&text, " (there is ", packed,
+                    ", but config.json has no quantization_config for it; put the one of "
+                    "quantize_config.json or quant_config.json there)");
+  }
   return absl::InvalidArgumentError(text);
 }
 
@@ -106,6 +114,14 @@ bool TensorNames::InLayer(const std::string& name) const {
   return absl::c_any_of(kPrefixes, [&name](const HfPrefixes& prefixes) {
     return absl::StartsWith(name, LayersOf(prefixes));
   });
+}
+
+bool TensorNames::IsBiasOfZeros(const StoredTensor& tensor) const {
+  absl::string_view matrix = tensor.name;
+  if (!absl::ConsumeSuffix(&matrix, ".bias")) return false;
+  const auto found = stored_.find(absl::StrCat(matrix, ".weight"));
+  return found != stored_.end() && found->second->type == StorageType::kPacked &&
+         absl::c_all_of(tensor.bytes, [](std::byte each) { return each == std::byte{}; });
 }
 
 absl::Status TensorNames::CheckUnused(const StoredTensor& tensor) const {
@@ -130,6 +146,7 @@ absl::Status TensorNames::CheckUnused(const StoredTensor& tensor) const {
   for (const std::string& ending : parts_.harmless) {
     if (absl::EndsWith(name, ending)) return absl::OkStatus();
   }
+  if (IsBiasOfZeros(tensor)) return absl::OkStatus();
   if (!InLayer(name) && !absl::EndsWith(name, ".bias")) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(where, "not part of a ", parts_.config.num_layers,
                                                "-layer ", parts_.family->title,

@@ -42,6 +42,8 @@ class TensorNames {
  private:
   bool Has(const TensorSpec& spec) const { return stored_.contains(Of(spec, 0)); }
   bool InLayer(const std::string& name) const;
+  // Programs that quantise a model give each matrix a bias, which is zero where the model has none.
+  bool IsBiasOfZeros(const StoredTensor& tensor) const;
 
   const RawModel& parts_;
   const TensorsByName& stored_;
