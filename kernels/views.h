@@ -3,27 +3,14 @@
 #ifndef FOLIO_KERNELS_VIEWS_H_
 #define FOLIO_KERNELS_VIEWS_H_
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/bf16.h"
 #include "services/base/geometry.h"
 #include "services/base/score_kind.h"
 
 namespace folio::kernels {
-
-// Storage type of weights and of the cache. Rounding is to nearest even, and NaN stays NaN.
-struct bf16 {
-  uint16_t bits = 0;
-
-  static bf16 Round(float value) {
-    uint32_t u = std::bit_cast<uint32_t>(value);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((u >> 16) | 0x40u)};
-    u += 0x7fffu + ((u >> 16) & 1u);
-    return {static_cast<uint16_t>(u >> 16)};
-  }
-  float ToFloat() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
-};
 
 // A row-major matrix [rows, cols], with `stride` elements from one row to the next.
 template <typename T>
@@ -111,12 +98,18 @@ struct AppendSlot {
 
 // Neighbouring batch rows of one sequence in one layer. Row i of the item (0-based) attends the
 // first `context - rows + 1 + i` slots of the table. That is causal attention aligned to the bottom
-// right, which stays right after evictions because slots keep the order of tokens.
+// right, which stays right after evictions because slots keep the order of tokens. In a layer with
+// a window a row leaves out the slots before `first_slots[i]`. These are slots and not positions,
+// because evictions leave gaps between positions.
 struct AttentionItem {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   const uint32_t* pages = nullptr;  // the layer's table
   uint32_t context = 0;             // resident tokens, with the item's own rows
+  // [rows] ascending, each at most the row's own slot. Null: all rows attend from slot 0 on.
+  const uint32_t* first_slots = nullptr;
+
+  uint32_t first_slot(uint32_t row) const { return first_slots != nullptr ? first_slots[row] : 0; }
 };
 
 // All resident tokens of one sequence, in one layer.

@@ -50,13 +50,13 @@ class FastOps final : public CpuOps {
   size_t activation_bytes() const override { return sizeof(bf16); }
 
   std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const override {
-    return PanelWeights::Pack(arena_, kernels_.lanes, weight, nullptr);
+    return PanelWeights::Pack(arena_, kernels_.lanes, weight);
   }
 
-  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
-                                           Matrix<const bf16> up) const override {
+  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate, Matrix<const bf16> up,
+                                           Activation activation) const override {
     FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
-    return PanelWeights::Pack(arena_, kernels_.lanes, gate, &up);
+    return PanelWeights::Pack(arena_, kernels_.lanes, gate, &up, activation);
   }
 
   void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
@@ -95,8 +95,9 @@ class FastOps final : public CpuOps {
                       {static_cast<bf16*>(out.data) + size_t{own} * out.cols, rows.total() - own,
                        out.cols, out.cols});
     }
+    const auto kernel = kernels_.gated[fast::IndexOf(panels.activation())];
     ForTiles(pool, own, in, panels, [&](const LinearTile& tile, size_t row, size_t column) {
-      kernels_.gated(tile, {static_cast<bf16*>(out.data) + row * out.cols + column, out.cols});
+      kernel(tile, {static_cast<bf16*>(out.data) + row * out.cols + column, out.cols});
     });
   }
 

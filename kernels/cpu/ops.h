@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/activation.h"
 #include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
 
@@ -53,9 +54,10 @@ class CpuOps {
 
   // Copies `weight`, [n, k] row-major, into the family's layout.
   virtual std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const = 0;
-  // Two matrices of equal shape whose products feed SwiGLU, packed to be computed together.
-  virtual std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
-                                                   Matrix<const bf16> up) const = 0;
+  // Two matrices of equal shape whose products feed a gated network, packed to be computed
+  // together.
+  virtual std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate, Matrix<const bf16> up,
+                                                   Activation activation) const = 0;
 
   // out[r] = embedding[ids[r]] as float32. `embedding` is [vocab, hidden] row-major.
   virtual void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
@@ -69,7 +71,7 @@ class CpuOps {
   virtual void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
                       Matrix<float> out, bool accumulate) const = 0;
 
-  // out = silu(in * gate^T) * (in * up^T). in [rows, k], out [rows, n].
+  // out = activation(in * gate^T) * (in * up^T). in [rows, k], out [rows, n].
   virtual void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in,
                            const PackedWeights& gate_up, Activations out) const = 0;
 

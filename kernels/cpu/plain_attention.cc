@@ -46,31 +46,30 @@ float Exponentials(float* score, uint32_t count, float scale) {
 }
 
 // One row, all query heads of one KV head. q and out: [group, head_dim] with head_dim stride.
-void AttendRow(Matrix<const float> q, const AttentionItem& run, uint32_t visible, uint32_t kv_head,
+void AttendRow(Matrix<const float> q, const AttentionItem& run, SlotRange slots, uint32_t kv_head,
                const PoolView& pages, std::vector<float>& scratch, Matrix<float> out) {
   const CacheGeometry& geometry = pages.geometry;
-  const uint32_t page_tokens = geometry.page_tokens;
+  const uint32_t count = slots.count();
   const float scale = 1.0f / std::sqrt(float(geometry.head_dim));
-  scratch.resize(q.rows * size_t{visible});
-  for (uint32_t t = 0; t < visible; t += page_tokens) {
-    const uint32_t page = run.pages[t / page_tokens];
-    FOLIO_CHECK(page < pages.num_pages);
-    const uint32_t tokens = std::min(page_tokens, visible - t);
-    BestLoops().dots(q, HeadRows(pages.keys(page), geometry, kv_head, tokens),
-                     {scratch.data() + t, q.rows, tokens, visible});
-  }
+  scratch.resize(q.rows * size_t{count});
+  ForPages(run, slots, geometry.page_tokens,
+           [&](uint32_t page, uint32_t first, uint32_t tokens, uint32_t at) {
+             FOLIO_CHECK(page < pages.num_pages);
+             BestLoops().dots(q, HeadRows(pages.keys(page), geometry, kv_head, first, tokens),
+                              {scratch.data() + at, q.rows, tokens, count});
+           });
   for (size_t g = 0; g < q.rows; ++g) {
-    float* score = scratch.data() + g * visible;
-    const float inverse = 1.0f / Exponentials(score, visible, scale);
-    for (uint32_t t = 0; t < visible; ++t) score[t] *= inverse;
+    float* score = scratch.data() + g * count;
+    const float inverse = 1.0f / Exponentials(score, count, scale);
+    for (uint32_t t = 0; t < count; ++t) score[t] *= inverse;
     std::fill_n(out.row(g), out.cols, 0.0f);
   }
-  for (uint32_t t = 0; t < visible; t += page_tokens) {
-    const uint32_t tokens = std::min(page_tokens, visible - t);
-    BestLoops().weighted_sums(
-        {scratch.data() + t, q.rows, tokens, visible},
-        HeadRows(pages.values(run.pages[t / page_tokens]), geometry, kv_head, tokens), out);
-  }
+  ForPages(run, slots, geometry.page_tokens,
+           [&](uint32_t page, uint32_t first, uint32_t tokens, uint32_t at) {
+             BestLoops().weighted_sums(
+                 {scratch.data() + at, q.rows, tokens, count},
+                 HeadRows(pages.values(page), geometry, kv_head, first, tokens), out);
+           });
 }
 
 }  // namespace
@@ -87,10 +86,10 @@ void Attention(ThreadPool& pool, Matrix<const float> q, absl::Span<const Attenti
     const Tile& tile = tiles[task];
     const AttentionItem& run = *tile.run;
     for (uint32_t i = tile.first_row; i < tile.first_row + tile.rows; ++i) {
-      const uint32_t visible = run.context - run.rows + 1 + i;
       const size_t column = tile.kv_head * group * dim;
-      AttendRow({q.row(run.first_row + i) + column, group, dim, dim}, run, visible, tile.kv_head,
-                pages, scratch[thread], {out.row(run.first_row + i) + column, group, dim, dim});
+      AttendRow({q.row(run.first_row + i) + column, group, dim, dim}, run, SlotsOf(run, i),
+                tile.kv_head, pages, scratch[thread],
+                {out.row(run.first_row + i) + column, group, dim, dim});
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,13 +36,15 @@ Matrix<const float> ConstFloats(const Activations& a) {
 // Row-major, as given. A gated pair is interleaved: row 2i is gate's row i, 2i + 1 is up's.
 class RowMajorWeights final : public PackedWeights {
  public:
-  RowMajorWeights(std::vector<bf16> values, uint32_t n, uint32_t k, bool gated)
-      : values_(std::move(values)), n_(n), k_(k), gated_(gated) {}
+  RowMajorWeights(std::vector<bf16> values, uint32_t n, uint32_t k,
+                  std::optional<Activation> activation)
+      : values_(std::move(values)), n_(n), k_(k), activation_(activation) {}
 
   uint32_t n() const override { return n_; }
   uint32_t k() const override { return k_; }
   size_t bytes() const override { return values_.size() * sizeof(bf16); }
-  bool gated() const { return gated_; }
+  // Only a gated pair has one.
+  const std::optional<Activation>& activation() const { return activation_; }
 
   Matrix<const bf16> Rows(size_t first, size_t count) const {
     return {values_.data() + first * k_, count, k_, k_};
@@ -51,12 +54,12 @@ class RowMajorWeights final : public PackedWeights {
   std::vector<bf16> values_;
   uint32_t n_;
   uint32_t k_;
-  bool gated_;
+  std::optional<Activation> activation_;
 };
 
 const RowMajorWeights& Unpack(const PackedWeights& weight, bool gated) {
   const auto* rows = dynamic_cast<const RowMajorWeights*>(&weight);
-  FOLIO_CHECK(rows != nullptr && rows->gated() == gated);
+  FOLIO_CHECK(rows != nullptr && rows->activation().has_value() == gated);
   return *rows;
 }
 
@@ -75,6 +78,12 @@ void Store(std::vector<float>& in, bf16* out) {
     out[i] = bf16::Round(in[i]);
     in[i] = out[i].ToFloat();
   }
+}
+
+float Activate(Activation activation, float x) {
+  if (activation == Activation::kSilu) return x / (1.0f + std::exp(-x));
+  const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+  return x / (1.0f + std::exp(-2.0f * u));
 }
 
 float Norm(const std::vector<float>& x) {
@@ -99,18 +108,19 @@ class PlainOps final : public CpuOps {
     for (size_t r = 0; r < weight.rows; ++r) {
       std::copy_n(weight.row(r), weight.cols, values.data() + r * weight.cols);
     }
-    return std::make_unique<RowMajorWeights>(std::move(values), weight.rows, weight.cols, false);
+    return std::make_unique<RowMajorWeights>(std::move(values), weight.rows, weight.cols,
+                                             std::nullopt);
   }
 
-  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate,
-                                           Matrix<const bf16> up) const override {
+  std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate, Matrix<const bf16> up,
+                                           Activation activation) const override {
     FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
     std::vector<bf16> values(2 * gate.rows * gate.cols);
     for (size_t r = 0; r < gate.rows; ++r) {
       std::copy_n(gate.row(r), gate.cols, values.data() + 2 * r * gate.cols);
       std::copy_n(up.row(r), up.cols, values.data() + (2 * r + 1) * gate.cols);
     }
-    return std::make_unique<RowMajorWeights>(std::move(values), gate.rows, gate.cols, true);
+    return std::make_unique<RowMajorWeights>(std::move(values), gate.rows, gate.cols, activation);
   }
 
   void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
@@ -182,7 +192,7 @@ class PlainOps final : public CpuOps {
         for (size_t i = 0; i < count; ++i) {
           const float gate = pairs[(r * count + i) * 2];
           const float up = pairs[(r * count + i) * 2 + 1];
-          to.row(r)[first + i] = gate / (1.0f + std::exp(-gate)) * up;
+          to.row(r)[first + i] = Activate(*w.activation(), gate) * up;
         }
       }
     });

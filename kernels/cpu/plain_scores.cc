@@ -37,7 +37,7 @@ struct HeadTokens {
 
   const bf16* key(uint32_t slot) const {
     const CacheGeometry& geometry = pages.geometry;
-    return HeadRows(pages.keys(table[slot / geometry.page_tokens]), geometry, head,
+    return HeadRows(pages.keys(table[slot / geometry.page_tokens]), geometry, head, 0,
                     geometry.page_tokens)
         .row(slot % geometry.page_tokens);
   }
@@ -117,18 +117,16 @@ void ScoreUnrotatedHead(const UnrotatedItem& run, uint32_t head, const RopeTable
 }
 
 // Adds one query's share for each slot that it sees to `mass`.
-void AddShares(const float* q, const AttentionItem& run, uint32_t visible, uint32_t kv_head,
+void AddShares(const float* q, const AttentionItem& run, SlotRange slots, uint32_t kv_head,
                const PoolView& pages, std::vector<float>& score, std::vector<double>& mass) {
-  const uint32_t page_tokens = pages.geometry.page_tokens;
   const size_t dim = pages.geometry.head_dim;
-  score.resize(visible);
-  for (uint32_t t = 0; t < visible; t += page_tokens) {
-    const uint32_t tokens = std::min(page_tokens, visible - t);
-    BestLoops().dots(
-        {q, 1, dim, dim},
-        HeadRows(pages.keys(run.pages[t / page_tokens]), pages.geometry, kv_head, tokens),
-        {score.data() + t, 1, tokens, visible});
-  }
+  score.resize(slots.count());
+  ForPages(run, slots, pages.geometry.page_tokens,
+           [&](uint32_t page, uint32_t first, uint32_t tokens, uint32_t at) {
+             BestLoops().dots({q, 1, dim, dim},
+                              HeadRows(pages.keys(page), pages.geometry, kv_head, first, tokens),
+                              {score.data() + at, 1, tokens, slots.count()});
+           });
   const double scale = 1 / std::sqrt(static_cast<double>(dim));
   const float max = *std::max_element(score.begin(), score.end());
   double sum = 0;
@@ -136,7 +134,7 @@ void AddShares(const float* q, const AttentionItem& run, uint32_t visible, uint3
     s = static_cast<float>(std::exp((double{s} - double{max}) * scale));
     sum += s;
   }
-  for (uint32_t t = 0; t < visible; ++t) mass[t] += score[t] / sum;
+  for (uint32_t t = 0; t < slots.count(); ++t) mass[slots.first + t] += score[t] / sum;
 }
 
 struct WindowScratch {
@@ -150,11 +148,10 @@ void WindowHead(Matrix<const float> q, const WindowItem& window, uint32_t kv_hea
   const uint32_t group = shape.heads / shape.kv_heads;
   scratch.mass.assign(run.context, 0);
   for (uint32_t i = 0; i < run.rows; ++i) {
-    const uint32_t visible = run.context - run.rows + 1 + i;
     for (uint32_t g = 0; g < group; ++g) {
       const size_t column = (size_t{kv_head} * group + g) * shape.head_dim;
-      AddShares(q.row(run.first_row + i) + column, run, visible, kv_head, pages, scratch.score,
-                scratch.mass);
+      AddShares(q.row(run.first_row + i) + column, run, SlotsOf(run, i), kv_head, pages,
+                scratch.score, scratch.mass);
     }
   }
   const double queries = static_cast<double>(run.rows) * group;

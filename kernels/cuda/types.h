@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/e4m3.h"
 #include "kernels/views.h"
 

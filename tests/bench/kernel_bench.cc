@@ -51,7 +51,7 @@ class KernelBench {
     for (uint32_t l = 0; l < kLayers; ++l) {
       layers_.push_back({Pack(qkv, kQkv, kHidden), Pack(qkv, kHidden, kHidden),
                          ops_->PackGated({up.data(), kFfn, kHidden, kHidden},
-                                         {down.data(), kFfn, kHidden, kHidden}),
+                                         {down.data(), kFfn, kHidden, kHidden}, Activation::kSilu),
                          Pack(down, kHidden, kFfn)});
     }
     const auto head = RandomBf16(size_t{kVocab} * kHidden, 0.1f);

@@ -207,7 +207,7 @@ absl::Status PlainDecode::RunLayer(uint32_t layer) {
       [&] { return multiply(attended_, w.out, hidden_, true); },
       [&] { return cuda::AddRmsNorm(stream, hidden_.tensor, {}, w.ffn_norm, eps, normed_.tensor); },
       [&] { return multiply(normed_, w.gate_up, gate_up_, false); },
-      [&] { return cuda::SwiGlu(stream, gate_up_.tensor, ffn_.tensor); },
+      [&] { return cuda::Glu(stream, kernels::Activation::kSilu, gate_up_.tensor, ffn_.tensor); },
       [&] { return multiply(ffn_, w.down, hidden_, true); },
   });
 }
@@ -230,7 +230,7 @@ absl::Status PlainDecode::SampleNext() {
 
 absl::Status PlainDecode::RunLayers() {
   absl::Status status = cuda::Embed(stream_->get(), weights_.embedding, 0,
-                                    {ids_.as<uint32_t>(), batch_}, hidden_.tensor);
+                                    {ids_.as<uint32_t>(), batch_}, 1, hidden_.tensor);
   for (uint32_t layer = 0; layer < model_.config().num_layers && status.ok(); ++layer) {
     status = RunLayer(layer);
   }

@@ -24,7 +24,8 @@ def answers(stub):
 
 
 # Converters write "llama" into the GGUF files of Mistral's models.
-@pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2"), ("qwen3", "qwen3")])
+@pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2"), ("qwen3", "qwen3"),
+                                             ("gemma3", "gemma3")])  # fmt: skip
 def test_both_formats_say_the_same(family, gguf, tmp_path):
     directory = write_model(tmp_path / family, family)
     said = []

@@ -70,6 +70,10 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithHeadNorms) {
   ExpectWhatTheCpuSays(OfFamily("qwen3", GpuConfig()));
 }
 
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithGemmasLayers) {
+  ExpectWhatTheCpuSays(OfFamily("gemma3", GpuConfig()));
+}
+
 // Both products that end in a residual are computed in parts where a chunk of a prompt has enough
 // rows.
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysInParts) {
@@ -233,10 +237,19 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
 
 TEST(CudaExecutorTest, NamesAFeatureThatItDoesNotCompute) {
   ModelConfig config = GpuConfig();
-  config.features = {Feature::kGelu};
+  config.features = {Feature::kSoftCaps};
   EXPECT_EQ(Refusal(config, {.max_rows = 8}),
-            "model tiny of the family llama has GELU in the feed-forward network, which the CUDA "
+            "model tiny of the family llama has soft caps of scores and logits, which the CUDA "
             "transformer does not compute");
+}
+
+// Windows that are shorter than the context are not computed, and the message says what is.
+TEST(CudaExecutorTest, NamesTheContextThatAWindowAllows) {
+  ModelConfig config = OfFamily("gemma3", GpuConfig());
+  config.others->window = 40;
+  EXPECT_EQ(Refusal(config, {.max_rows = 8}),
+            "model tiny has layers that attend to a window of 40 tokens, which the CUDA "
+            "transformer does not compute. With --max_context=40 they attend to all tokens");
 }
 
 // A step whose memory does not fit fails alone; the next one, which needs less, does not.

@@ -1,4 +1,4 @@
-// Embedding, normalisation, biases and SwiGLU against the plain family.
+// Embedding, normalisation and biases against the plain family.
 #include "kernels/cuda/ops/ops.h"
 #include "tests/gpu/device_data.h"
 
@@ -25,13 +25,15 @@ TEST_P(GpuRowsTest, EmbedIsExactAndZeroElsewhere) {
     const OnDevice<uint16_t> device_table(table);
     const OnDevice<uint32_t> device_ids(ids);
     const OnDevice<float> out(std::vector<float>(ids.size() * cols, -1));
+    constexpr float kScale = 0.75f;
     ASSERT_TRUE(Embed(nullptr, Dense(device_table.data(), type(), vocab, cols), first,
-                      device_ids.array(), Dense(out.data(), DataType::kFloat32, ids.size(), cols))
+                      device_ids.array(), kScale,
+                      Dense(out.data(), DataType::kFloat32, ids.size(), cols))
                     .ok());
     const std::vector<float> got = out.Read();
     for (size_t i = 0; i < got.size(); ++i) {
       const uint32_t row = ids[i / cols] - first;
-      const float want = row < vocab ? Value(type(), table[row * cols + i % cols]) : 0;
+      const float want = row < vocab ? kScale * Value(type(), table[row * cols + i % cols]) : 0;
       ASSERT_EQ(got[i], want) << "row " << i / cols << " of " << cols;
     }
   }
@@ -213,37 +215,10 @@ TEST_P(GpuRowsTest, QueriesAreScaledByTheirPosition) {
   }
 }
 
-TEST_P(GpuRowsTest, SwiGluIsWhatItSays) {
-  const uint32_t rows = 4;
-  for (const uint32_t cols : kCols) {
-    for (const bool wide : {true, false}) {
-      std::vector<float> in = RandomFloats(random_, size_t{rows} * 2 * cols, 4.0f);
-      in[0] = -100;  // exp of it overflows
-      in[cols - 1] = 100;
-      const Stored rounded = RoundAll(type(), in);
-      const OnDevice<float> full(in);
-      const OnDevice<uint16_t> half(rounded);
-      const OnDevice<uint16_t> out(Stored(rows * cols, 0x7fff));
-      void* data = wide ? static_cast<void*>(full.data()) : half.data();
-      const absl::Status status =
-          SwiGlu(nullptr, Dense(data, wide ? DataType::kFloat32 : type(), rows, 2 * cols),
-                 Dense(out.data(), type(), rows, cols));
-      ASSERT_TRUE(status.ok()) << status;
-      const Stored got = out.Read();
-      for (size_t i = 0; i < got.size(); ++i) {
-        const size_t at = i / cols * 2 * cols + i % cols;
-        const double gate = wide ? in[at] : Value(type(), rounded[at]);
-        const double up = wide ? in[at + cols] : Value(type(), rounded[at + cols]);
-        const double want = gate / (1 + std::exp(-gate)) * up;
-        ASSERT_NEAR(Value(type(), got[i]), want, std::fabs(want) * Precision(type()) + 1e-6) << i;
-      }
-    }
-  }
-}
-
 TEST_P(GpuRowsTest, NoRowsAreNoWork) {
   EXPECT_TRUE(AddBias(nullptr, Dense(nullptr, DataType::kFloat32, 0, 8), nullptr).ok());
-  EXPECT_TRUE(SwiGlu(nullptr, Dense(nullptr, type(), 0, 8), Dense(nullptr, type(), 0, 4)).ok());
+  const auto silu = Activation::kSilu;
+  EXPECT_TRUE(Glu(nullptr, silu, Dense(nullptr, type(), 0, 8), Dense(nullptr, type(), 0, 4)).ok());
   EXPECT_TRUE(AddRmsNorm(nullptr, Dense(nullptr, DataType::kFloat32, 0, 8), {}, nullptr, 1e-5f,
                          Dense(nullptr, type(), 0, 8))
                   .ok());
@@ -252,7 +227,8 @@ TEST_P(GpuRowsTest, NoRowsAreNoWork) {
 TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
   const OnDevice<float> some(std::vector<float>(64));
   const Tensor floats = Dense(some.data(), DataType::kFloat32, 1, 8);
-  EXPECT_EQ(SwiGlu(nullptr, floats, floats).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Glu(nullptr, Activation::kSilu, floats, floats).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AddBias(nullptr, Dense(some.data(), type(), 1, 8), some.data()).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(NormHeads(nullptr, floats, {1, 1, 2}, {some.data(), some.data(), 1}).code(),
@@ -261,8 +237,9 @@ TEST_P(GpuRowsTest, WhatIsNotServedIsSaid) {
                          Dense(some.data(), type(), 1, 8))
                 .code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(SwiGlu(nullptr, Dense(some.data(), DataType::kFloat32, 1, 16), floats).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      Glu(nullptr, Activation::kSilu, Dense(some.data(), DataType::kFloat32, 1, 16), floats).code(),
+      absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(
       AddRmsNorm(nullptr, Dense(some.data(), type(), 1, 8), {}, some.data(), 1, floats).code(),
       absl::StatusCode::kInvalidArgument);

@@ -2,7 +2,10 @@
 // is refused.
 #include "kernels/cuda/ops/small_products.h"
 
+#include <cmath>
 #include <functional>
+#include <numbers>
+#include <utility>
 
 #include "tests/gpu/device_data.h"
 
@@ -22,7 +25,11 @@ constexpr SmallSizes kSizes[] = {{1, 1, 8},    {1, 17, 16},   {3, 16, 64},   {7,
 // Each multiprocessor has two blocks, so that a block computes one tile or several.
 constexpr uint32_t kProcessors[] = {1, 132};
 
-double Gate(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
+double Gate(Activation activation, double gate, double up) {
+  if (activation == Activation::kSilu) return gate / (1 + std::exp(-gate)) * up;
+  const double u = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+  return gate * (1 + std::tanh(u)) / 2 * up;
+}
 
 // Inputs and weights on the device, and their products in double precision.
 class SmallProductsTest : public ::testing::Test {
@@ -180,22 +187,26 @@ TEST_F(SmallProductsTest, RoundsToBf16) {
 
 TEST_F(SmallProductsTest, GatesOnTheWayOut) {
   for (const SmallSizes& sizes : {SmallSizes{1, 2, 8}, {3, 48, 104}, {8, 66, 576}, {5, 90, 2064}}) {
-    for (const bool normed : {false, true}) {
+    for (const auto& [normed, activation] : {std::pair(false, Activation::kSilu),
+                                             {true, Activation::kSilu},
+                                             {false, Activation::kGelu},
+                                             {true, Activation::kGelu}}) {
       Make(sizes);
       const uint32_t outputs = sizes.outputs / 2;
       const size_t stride = PaddedStride(kBf16, outputs);
       const OnDevice<uint16_t> out(Stored(sizes.rows * stride));
-      const absl::Status status = SmallSwiGlu(nullptr, normed ? Normed() : Plain(), weight(),
-                                              {out.data(), kBf16, sizes.rows, outputs, stride});
+      const absl::Status status =
+          SmallGlu(nullptr, normed ? Normed() : Plain(), activation, weight(),
+                   {out.data(), kBf16, sizes.rows, outputs, stride});
       ASSERT_TRUE(status.ok()) << status;
       const auto want = [&](uint32_t row, uint32_t col) {
         const Sum gate = Product(normed, row, col);
         const Sum up = Product(normed, row, outputs + col);
         const double precision = normed ? 1 / 256.0 : 1e-6;
-        const double value = Gate(gate.value, up.value);
-        // The gate's slope is at most 1.1.
+        const double value = Gate(activation, gate.value, up.value);
+        // The slopes of both are at most 1.13.
         return Sum{value, std::fabs(value) / 256 + 1e-6 +
-                              1.1 * gate.size * precision * (std::fabs(up.value) + 1) +
+                              1.13 * gate.size * precision * (std::fabs(up.value) + 1) +
                               up.size * precision * (std::fabs(gate.value) + 1)};
       };
       ExpectNear(Doubles(out.Read()), stride, sizes.rows, outputs, want,
@@ -272,8 +283,10 @@ TEST_F(SmallProductsTest, WhatIsNotServedIsSaid) {
   said(SmallProduct(nullptr, in, odd, nullptr, out), "a multiple of 8 columns, not 12");
   odd = weight();
   odd.rows = 15;
-  said(SmallSwiGlu(nullptr, Plain(), odd, Dense(nullptr, kBf16, 8, 7)), "as many gates as ups");
-  said(SmallSwiGlu(nullptr, Plain(), weight(), Dense(nullptr, kFloat32, 8, 8)), "result is bf16");
+  said(SmallGlu(nullptr, Plain(), Activation::kSilu, odd, Dense(nullptr, kBf16, 8, 7)),
+       "as many gates as ups");
+  said(SmallGlu(nullptr, Plain(), Activation::kSilu, weight(), Dense(nullptr, kFloat32, 8, 8)),
+       "result is bf16");
 }
 
 }  // namespace

@@ -13,6 +13,15 @@ struct Sequence {
   uint32_t context;
   uint32_t rows;
   bool prompt;
+  uint32_t window = 0;  // the latest slots that a row attends to, itself among them (0: all)
+
+  std::vector<uint32_t> FirstSlots() const {
+    std::vector<uint32_t> first;
+    for (uint32_t seen = context - rows + 1; seen <= context && window != 0; ++seen) {
+      first.push_back(seen > window ? seen - window : 0);
+    }
+    return first;
+  }
 };
 
 class AttentionTest : public testing::TestWithParam<std::string> {
@@ -25,8 +34,12 @@ class AttentionTest : public testing::TestWithParam<std::string> {
                                  RandomPool& pages) {
     RowSplit split;
     std::vector<AttentionItem> runs;
+    std::vector<std::vector<uint32_t>> first_slots;
+    for (const Sequence& s : sequences) first_slots.push_back(s.FirstSlots());
     for (const Sequence& s : sequences) {
-      runs.push_back({split.total(), s.rows, s.table.data(), s.context});
+      const std::vector<uint32_t>& first = first_slots[runs.size()];
+      runs.push_back({split.total(), s.rows, s.table.data(), s.context,
+                      first.empty() ? nullptr : first.data()});
       (s.prompt ? split.prompt_rows : split.decode_rows) += s.rows;
     }
     const uint32_t cols = shape.heads * shape.head_dim;
@@ -36,6 +49,8 @@ class AttentionTest : public testing::TestWithParam<std::string> {
     ops.Attention(pool, split, in.view(), runs, shape, pages.view(), out.view());
     return out;
   }
+
+  void ExpectSameBits(uint32_t window);
 
   std::unique_ptr<CpuOps> fast_, plain_;
   Random random_{kSeed};
@@ -63,6 +78,15 @@ TEST_P(AttentionTest, EqualsPlain) {
     sequences.push_back({pages.Table(129), 129, 13, true});
     sequences.push_back({pages.Table(200), 200, 65, true});
     sequences.push_back({pages.Table(66), 66, 1, true});
+    // The same with windows that begin in a page, in a tile, in a part of a decode row, or before
+    // the first slot.
+    const uint32_t windows[] = {1, 5, 16, 40, 100, 257, 600};
+    const std::vector<Sequence> whole = sequences;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      Sequence windowed = whole[i];
+      windowed.window = windows[i % std::size(windows)];
+      sequences.insert(windowed.prompt ? sequences.end() : sequences.begin(), std::move(windowed));
+    }
     uint32_t rows = 0;
     for (const Sequence& s : sequences) rows += s.rows;
     // Scores spread over some +-10: the softmax is neither flat nor a choice of one.
@@ -79,7 +103,7 @@ TEST_P(AttentionTest, EqualsPlain) {
 
 // A prompt in one piece by one thread, then cut into chunks of all sizes, in a batch, with 1 to 3
 // threads: the same bits. Likewise for decode rows alone and in batches.
-TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) {
+void AttentionTest::ExpectSameBits(uint32_t window) {
   const AttentionShape shape{6, 2, 64};
   const uint32_t cols = shape.heads * shape.head_dim;
   RandomPool pages(random_, 300, shape.kv_heads, shape.head_dim);
@@ -87,10 +111,10 @@ TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) {
   const std::vector<uint32_t> table = pages.Table(length);
   const auto q = RandomBf16(random_, size_t{length} * cols);
   const ActivationBuffer whole =
-      Attend(*fast_, 1, {{table, length, length, true}}, shape, q, pages);
+      Attend(*fast_, 1, {{table, length, length, true, window}}, shape, q, pages);
   std::vector<Sequence> decodes;
   for (uint32_t context : {40u, 512u, 600u, 1500u}) {
-    decodes.push_back({pages.Table(context), context, 1, false});
+    decodes.push_back({pages.Table(context), context, 1, false, window});
   }
   const auto decode_q = RandomBf16(random_, decodes.size() * cols);
   std::vector<std::vector<uint8_t>> alone;
@@ -110,7 +134,7 @@ TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) {
         batch_q = decode_q;
       }
       const size_t others = batch.size();
-      batch.push_back({table, first + rows, rows, true});
+      batch.push_back({table, first + rows, rows, true, window});
       batch_q.insert(batch_q.end(), q.begin() + first * cols, q.begin() + (first + rows) * cols);
       const ActivationBuffer out = Attend(*fast_, threads, batch, shape, batch_q, pages);
       for (uint32_t r = 0; r < others; ++r) ASSERT_EQ(out.row_bytes(r), alone[r]) << r;
@@ -119,6 +143,12 @@ TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) {
       }
     }
   }
+}
+
+TEST_P(AttentionTest, RowsDoNotDependOnChunksOrBatch) { ExpectSameBits(0); }
+
+TEST_P(AttentionTest, RowsWithWindowsDoNotDependOnChunksOrBatch) {
+  for (const uint32_t window : {1, 30, 64, 130}) ExpectSameBits(window);
 }
 
 // What lies in the pages behind a row's context does not reach it, be it infinite.

@@ -1,6 +1,9 @@
 // Matrix products of every fast family: parity with the plain family, and batch invariance.
 #include <gtest/gtest.h>
 
+#include <numbers>
+#include <utility>
+
 #include "tests/kernels/kernel_data.h"
 
 namespace folio::kernels::cpu {
@@ -82,6 +85,46 @@ TEST_P(LinearTest, WritesNothingOutsideItsColumns) {
   }
 }
 
+std::vector<std::pair<RowSplit, Activation>> WithActivations(const std::vector<RowSplit>& splits) {
+  std::vector<std::pair<RowSplit, Activation>> pairs;
+  for (const RowSplit& split : splits) {
+    for (const Activation each : {Activation::kSilu, Activation::kGelu}) {
+      pairs.emplace_back(split, each);
+    }
+  }
+  return pairs;
+}
+
+// What the gate passes, by its definition. The gates are exactly those of the weights' rows.
+TEST(Activations, AreWhatTheySay) {
+  std::vector<std::unique_ptr<CpuOps>> families;
+  families.push_back(MakePlainOps());
+  for (const std::string& name : FastFamilies()) families.push_back(*MakeFastOps(name));
+  std::vector<bf16> gate, up;
+  for (int i = -60; i <= 60; ++i) {
+    gate.push_back(bf16::Round(static_cast<float>(i) / (i % 2 == 0 ? 8.0f : 1.0f)));
+    up.push_back(bf16::Round(1));
+  }
+  const std::vector<bf16> one = {bf16::Round(1)};
+  ThreadPool pool(1);
+  for (const auto& ops : families) {
+    for (const Activation activation : {Activation::kSilu, Activation::kGelu}) {
+      const auto packed = ops->PackGated(AsMatrix<const bf16>(gate, gate.size(), 1),
+                                         AsMatrix<const bf16>(up, up.size(), 1), activation);
+      ActivationBuffer x(*ops, 1, 1, one.data());
+      ActivationBuffer out(*ops, 1, gate.size());
+      ops->GatedLinear(pool, {1, 0}, x.view(), *packed, out.view());
+      for (size_t i = 0; i < gate.size(); ++i) {
+        const double g = gate[i].ToFloat();
+        const double u = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
+        const double want =
+            activation == Activation::kGelu ? g * (1 + std::tanh(u)) / 2 : g / (1 + std::exp(-g));
+        EXPECT_NEAR(out.at(i), want, std::fabs(want) / 256 + 1e-6) << ops->name() << " of " << g;
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, GatedEqualsPlain) {
   for (const Shape& s : kShapes) {
     SCOPED_TRACE(testing::Message() << s.rows << " x " << s.n << " x " << s.k);
@@ -89,12 +132,12 @@ TEST_P(LinearTest, GatedEqualsPlain) {
     auto up = RandomBf16(random_, size_t{s.n} * s.k, 0.3f);
     const auto in = RandomBf16(random_, size_t{s.rows} * s.k);
     ThreadPool pool(2);
-    for (const RowSplit& split : Splits(s.rows)) {
+    for (const auto& [split, activation] : WithActivations(Splits(s.rows))) {
       ActivationBuffer got(*fast_, s.rows, s.n);
       ActivationBuffer want(*plain_, s.rows, s.n);
       for (CpuOps* ops : {fast_.get(), plain_.get()}) {
         auto packed = ops->PackGated(AsMatrix<const bf16>(gate, s.n, s.k),
-                                     AsMatrix<const bf16>(up, s.n, s.k));
+                                     AsMatrix<const bf16>(up, s.n, s.k), activation);
         ActivationBuffer x(*ops, s.rows, s.k, in.data());
         ops->GatedLinear(pool, split, x.view(), *packed, (ops == fast_.get() ? got : want).view());
       }
@@ -115,7 +158,8 @@ void CheckCompany(const CpuOps& ops, Random& random, uint32_t k) {
   auto up = RandomBf16(random, n * k);
   const auto in = RandomBf16(random, most * k);
   auto packed = ops.Pack(AsMatrix<const bf16>(weight, n, k));
-  auto gated = ops.PackGated(AsMatrix<const bf16>(weight, n, k), AsMatrix<const bf16>(up, n, k));
+  auto gated = ops.PackGated(AsMatrix<const bf16>(weight, n, k), AsMatrix<const bf16>(up, n, k),
+                             Activation::kGelu);
   const auto run = [&](int threads, uint32_t first, RowSplit split, std::vector<float>& out,
                        ActivationBuffer& gated_out) {
     ThreadPool pool(threads);

@@ -7,7 +7,7 @@ folio_test(sampler_test logit_edits_test.cc sampler_test.cc LIBS folio_model)
 folio_test(rope_test rope_test.cc LIBS folio_model)
 folio_test(executor_test executor_test.cc executor_clear_test.cc executor_damage_test.cc LIBS folio_executor_harness)
 folio_test(executor_score_test executor_score_test.cc executor_unrotated_test.cc LIBS folio_executor_harness)
-folio_test(executor_forward_test executor_forward_test.cc LIBS folio_executor_harness)
+folio_test(executor_forward_test executor_forward_test.cc executor_window_test.cc LIBS folio_executor_harness)
 
 # Tensor parallelism: several ranks, as threads and as processes.
 folio_test(shard_test shard_test.cc rank_command_test.cc LIBS folio_executor_harness)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kernels/views.h"
 
@@ -37,6 +38,13 @@ Numbers Norm(const Numbers& x, const Numbers& weight, double eps) {
   return y;
 }
 
+double Silu(double x) { return x / (1 + std::exp(-x)); }
+
+double Gelu(double x) {
+  const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  return x * (1 + std::tanh(u)) / 2;
+}
+
 // Nothing is added where there is no bias.
 void Add(Numbers& x, const Numbers& y) {
   if (y.empty()) return;
@@ -57,29 +65,29 @@ NaiveModel::NaiveModel(const ModelSource& source)
       output_(ReadMatrix(source, Role::kOutput, 0)),
       final_norm_(ReadVector(source, Role::kFinalNorm, 0)) {
   for (uint32_t l = 0; l < config_.num_layers; ++l) {
-    layers_.push_back({ReadVector(source, Role::kAttentionNorm, l),
-                       ReadVector(source, Role::kFfnNorm, l),
-                       ReadMatrix(source, Role::kQuery, l),
-                       ReadMatrix(source, Role::kKey, l),
-                       ReadMatrix(source, Role::kValue, l),
-                       ReadMatrix(source, Role::kAttentionOut, l),
-                       ReadMatrix(source, Role::kGate, l),
-                       ReadMatrix(source, Role::kUp, l),
-                       ReadMatrix(source, Role::kDown, l),
-                       {},
-                       {},
-                       {},
-                       {},
-                       {},
-                       {}});
+    Layer& layer = layers_.emplace_back();
+    layer.attention_norm = ReadVector(source, Role::kAttentionNorm, l);
+    layer.ffn_norm = ReadVector(source, Role::kFfnNorm, l);
+    layer.q = ReadMatrix(source, Role::kQuery, l);
+    layer.k = ReadMatrix(source, Role::kKey, l);
+    layer.v = ReadMatrix(source, Role::kValue, l);
+    layer.out = ReadMatrix(source, Role::kAttentionOut, l);
+    layer.gate = ReadMatrix(source, Role::kGate, l);
+    layer.up = ReadMatrix(source, Role::kUp, l);
+    layer.down = ReadMatrix(source, Role::kDown, l);
+    layer.other = config_.is_other(l);
     if (config_.features.has(Feature::kQkvBias)) {
-      layers_.back().q_bias = ReadVector(source, Role::kQueryBias, l);
-      layers_.back().k_bias = ReadVector(source, Role::kKeyBias, l);
-      layers_.back().v_bias = ReadVector(source, Role::kValueBias, l);
+      layer.q_bias = ReadVector(source, Role::kQueryBias, l);
+      layer.k_bias = ReadVector(source, Role::kKeyBias, l);
+      layer.v_bias = ReadVector(source, Role::kValueBias, l);
     }
     if (config_.features.has(Feature::kHeadNorms)) {
-      layers_.back().q_norm = ReadVector(source, Role::kQueryNorm, l);
-      layers_.back().k_norm = ReadVector(source, Role::kKeyNorm, l);
+      layer.q_norm = ReadVector(source, Role::kQueryNorm, l);
+      layer.k_norm = ReadVector(source, Role::kKeyNorm, l);
+    }
+    if (config_.features.has(Feature::kPostNorms)) {
+      layer.post_attention_norm = ReadVector(source, Role::kPostAttentionNorm, l);
+      layer.post_ffn_norm = ReadVector(source, Role::kPostFfnNorm, l);
     }
   }
 }
@@ -92,12 +100,13 @@ void NaiveModel::NormHeads(const Numbers& weight, Numbers& heads) const {
   }
 }
 
-void NaiveModel::Rotate(Numbers& heads) const {
+void NaiveModel::Rotate(const Layer& layer, Numbers& heads) const {
   const size_t dim = config_.head_dim;
+  const double theta = layer.other ? config_.others->rope_theta : config_.rope_theta;
+  if (theta == 0) return;
   for (size_t first = 0; first < heads.size(); first += dim) {
     for (size_t i = 0; i < dim / 2; ++i) {
-      const double angle = position_ * std::pow(double{config_.rope_theta},
-                                                -2.0 * static_cast<double>(i) / double(dim));
+      const double angle = position_ * std::pow(theta, -2.0 * static_cast<double>(i) / double(dim));
       const double lo = heads[first + i];
       const double hi = heads[first + i + dim / 2];
       heads[first + i] = lo * std::cos(angle) - hi * std::sin(angle);
@@ -106,12 +115,21 @@ void NaiveModel::Rotate(Numbers& heads) const {
   }
 }
 
+void NaiveModel::AddTo(Numbers& state, const Numbers& added, const Numbers& norm) const {
+  Add(state, norm.empty() ? added : Norm(added, norm, config_.norm_eps));
+}
+
 Numbers NaiveModel::Shares(const Layer& layer, const Numbers& q, size_t head, size_t seen) const {
   const size_t dim = config_.head_dim;
   const size_t kv = head / (config_.heads / config_.kv_heads) * dim;
   Numbers share;
   double sum = 0;
   for (size_t t = 0; t < seen; ++t) {
+    const uint32_t ago = layer.cache[seen - 1].position - layer.cache[t].position;
+    if (layer.other && config_.window() != 0 && ago >= config_.window()) {
+      share.push_back(0);
+      continue;
+    }
     double score = 0;
     for (size_t i = 0; i < dim; ++i) score += q[head * dim + i] * layer.cache[t].key[kv + i];
     share.push_back(std::exp(score / std::sqrt(double(dim))));
@@ -159,6 +177,7 @@ Numbers NaiveModel::Feed(uint32_t token) {
   const size_t hidden = config_.hidden;
   Numbers x(embedding_.begin() + static_cast<ptrdiff_t>(token * hidden),
             embedding_.begin() + static_cast<ptrdiff_t>((token + 1) * hidden));
+  for (double& v : x) v *= config_.embedding_scale;
   for (Layer& layer : layers_) {
     const Numbers normed = Norm(x, layer.attention_norm, config_.norm_eps);
     Numbers q = Times(layer.q, normed);
@@ -173,15 +192,16 @@ Numbers NaiveModel::Feed(uint32_t token) {
       const QueryScale& scale = *config_.query_scale;
       for (double& x : q) x *= 1 + scale.beta * std::log(1 + position_ / scale.original_context);
     }
-    Rotate(q);
-    Rotate(k);
-    layer.cache.push_back({Stored(k), Stored(v), q});
-    Add(x, Times(layer.out, Attend(layer, q)));
+    Rotate(layer, q);
+    Rotate(layer, k);
+    layer.cache.push_back({Stored(k), Stored(v), q, position_});
+    AddTo(x, Times(layer.out, Attend(layer, q)), layer.post_attention_norm);
     const Numbers inner = Norm(x, layer.ffn_norm, config_.norm_eps);
     Numbers gate = Times(layer.gate, inner);
     const Numbers up = Times(layer.up, inner);
-    for (size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-    Add(x, Times(layer.down, gate));
+    const bool gelu = config_.features.has(Feature::kGelu);
+    for (size_t i = 0; i < gate.size(); ++i) gate[i] = (gelu ? Gelu : Silu)(gate[i]) * up[i];
+    AddTo(x, Times(layer.down, gate), layer.post_ffn_norm);
   }
   ++position_;
   return Times(output_, Norm(x, final_norm_, config_.norm_eps));

@@ -30,19 +30,25 @@ class NaiveModel {
   struct Entry {
     Numbers key, value;  // [kv_heads * head_dim]
     Numbers query;       // [heads * head_dim]
+    uint32_t position;
   };
   struct Layer {
     Numbers attention_norm, ffn_norm, q, k, v, out, gate, up, down;
-    Numbers q_bias, k_bias, v_bias;  // empty without biases
-    Numbers q_norm, k_norm;          // [head_dim], empty without norms of heads
+    Numbers q_bias, k_bias, v_bias;              // empty without biases
+    Numbers q_norm, k_norm;                      // [head_dim], empty without norms of heads
+    Numbers post_attention_norm, post_ffn_norm;  // empty without norms behind
+    bool other = false;
     std::vector<Entry> cache;
   };
 
-  // The shares of one query head among the first `seen` entries.
+  // The shares of one query head among the first `seen` entries, of which the last is the query's
+  // own. Those behind a window have none.
   Numbers Shares(const Layer& layer, const Numbers& q, size_t head, size_t seen) const;
   Numbers Attend(const Layer& layer, const Numbers& q) const;
   void NormHeads(const Numbers& weight, Numbers& heads) const;
-  void Rotate(Numbers& heads) const;
+  void Rotate(const Layer& layer, Numbers& heads) const;
+  // Adds it to the state, behind a norm if there is one.
+  void AddTo(Numbers& state, const Numbers& added, const Numbers& norm) const;
 
   ModelConfig config_;
   Numbers embedding_, output_, final_norm_;

@@ -32,6 +32,16 @@ ModelConfig OfFamily(const std::string& family, ModelConfig config) {
   FOLIO_CHECK(found != nullptr);
   config.architecture = family;
   config.features = found->features;
+  if (config.features.has(Feature::kScaledEmbedding)) {
+    config.embedding_scale = std::sqrt(static_cast<float>(config.hidden));
+  }
+  const bool windows = config.features.has(Feature::kLocalLayers);
+  if (windows || config.features.has(Feature::kUnrotatedLayers)) {
+    OtherLayers& others = config.others.emplace();
+    others.window = windows ? config.context : 0;
+    others.rope_theta = windows ? 300 : 0;
+    for (uint32_t l = 0; l < config.num_layers; ++l) others.layers.push_back(l % 2 == 0);
+  }
   return config;
 }
 

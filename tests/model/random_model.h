@@ -19,6 +19,7 @@ namespace folio::model::testing {
 // size divides those of its FFN and of its vocabulary.
 ModelConfig TinyConfig();
 // The same sizes with the features of another family, by its name.
+// A window of local layers is longer than the context.
 ModelConfig OfFamily(const std::string& family, ModelConfig config = TinyConfig());
 
 // Weights drawn from `seed`; equal seeds give equal models.

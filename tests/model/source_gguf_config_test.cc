@@ -24,8 +24,8 @@ std::vector<GgufDamage> ConfigDamage() {
   return {
       {"NoArchitecture", Erase("general.architecture"), kInvalidArgument,
        "general.architecture: missing"},
-      {"OtherArchitecture", String("general.architecture", "gemma3"), kUnimplemented,
-       "general.architecture gemma3 is not supported (known are llama, qwen2"},
+      {"OtherArchitecture", String("general.architecture", "gemma2"), kUnimplemented,
+       "general.architecture gemma2 is not supported (known are llama, qwen2"},
       {"Split", Uint("split.count", 4), kInvalidArgument, "split.no: missing"},
       {"Experts", Uint("llama.expert_count", 8), kUnimplemented, "llama.expert_count: 8"},
       {"RopeType", String("llama.rope.scaling.type", "dynamic"), kUnimplemented,

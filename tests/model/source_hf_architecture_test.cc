@@ -87,7 +87,8 @@ std::vector<HfDamage> ArchitectureDamage() {
            kInvalidArgument, "config.json: architectures: several, and model_type is missing"),
       Told("OnlyAnUnknownType", nullptr, "mixtral", kUnimplemented,
            "config.json: model_type: \"mixtral\" is not supported (known: llama, qwen2, mistral, "
-           "qwen3, phi3, ministral3)"),
+           "qwen3, phi3, ministral3, "
+           "gemma3_text)"),
       Told("TypeAsNumber", nullptr, 7, kUnimplemented, "model_type: 7 is not supported"),
       Told("SeveralOfAnotherType", {"LlamaForCausalLM", "RewardModel"}, "qwen2", kUnimplemented,
            "model_type: \"qwen2\" is not supported (only llama)"),

@@ -96,14 +96,14 @@ std::vector<HfDamage> HfDamages() {
   std::vector<HfDamage> damages = {
       Config("SlidingWindow", "use_sliding_window", true, kUnimplemented,
              "use_sliding_window: true is not supported"),
-      Config("LocalLayers", "layer_types", {"full_attention", "sliding_attention"}, kUnimplemented,
+      Config("OtherLayers", "layer_types", {"full_attention", "sliding_attention"}, kUnimplemented,
              "layer_types: [\"full_attention\",\"sliding_attention\"] is not supported"),
       Config("Activation", "hidden_act", "gelu", kUnimplemented, "hidden_act: \"gelu\""),
       Config("ModelTypeOfLlama", "model_type", "llama", kUnimplemented, "model_type: \"llama\""),
       Config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
              "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM, Phi3ForCausalLM, "
-             "Ministral3ForCausalLM)"),
+             "Ministral3ForCausalLM, Gemma3ForCausalLM)"),
       InImage(
           "NoBias", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_proj.bias"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_proj.bias: missing"),

@@ -72,6 +72,10 @@ inline absl::Status ReadAll(const ModelSource& source,
       status.Update(vector(Role::kQueryNorm, layer));
       status.Update(vector(Role::kKeyNorm, layer));
     }
+    if (source.config().features.has(Feature::kPostNorms)) {
+      status.Update(vector(Role::kPostAttentionNorm, layer));
+      status.Update(vector(Role::kPostFfnNorm, layer));
+    }
     if (!source.config().features.has(Feature::kQkvBias)) continue;
     for (const Role role : kQkvBiasRoles) status.Update(vector(role, layer));
   }

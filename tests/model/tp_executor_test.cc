@@ -94,6 +94,12 @@ INSTANTIATE_TEST_SUITE_P(HeadNorms, TpExecutorTest,
                                                 "plain", "qwen3"}),
                          [](const auto& info) { return info.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(NormsBehind, TpExecutorTest,
+                         ::testing::Values(Case{"Two", kThreads, 2, 6, 2, true, "plain", "gemma3"},
+                                           Case{"FourThatShareHeads", kThreads, 4, 6, 2, false,
+                                                "plain", "gemma3"}),
+                         [](const auto& info) { return info.param.name; });
+
 // A sequence whose pages are damaged on one rank ends alone, and the group continues.
 TEST(TpExecutorDamage, OneSequenceFailsAndTheGroupContinues) {
   const RandomModel model(TinyConfig(), 1234);

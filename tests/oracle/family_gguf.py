@@ -21,13 +21,18 @@ GGUF_NAMES = {
     "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
     "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
 }  # fmt: skip
+GEMMA_NAMES = {
+    "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}  # fmt: skip
 
 
-def gguf_name(name):
+def gguf_name(name, architecture):
     stem, kind = name.rsplit(".", 1)
     if stem.startswith("model.layers."):
         _, _, layer, role = stem.split(".", 3)
-        return f"blk.{layer}.{GGUF_NAMES[role]}.{kind}"
+        names = {**GGUF_NAMES, **GEMMA_NAMES} if architecture == "gemma3" else GGUF_NAMES
+        return f"blk.{layer}.{names[role]}.{kind}"
     return f"{GGUF_NAMES[stem]}.{kind}"
 
 
@@ -69,9 +74,10 @@ def write(family, path):
         if of.pairs and (".q_proj." in name or ".k_proj." in name):
             values = in_pairs(values, config["head_dim"])
         if values.ndim == 1:
-            writer.add_tensor(gguf_name(name), values)
+            whole = values + 1 if of.norms_less_one and name.endswith("norm.weight") else values
+            writer.add_tensor(gguf_name(name, of.gguf), whole)
         else:
-            writer.add_tensor(gguf_name(name), to_bf16(values), raw_dtype=gguf.GGMLQuantizationType.BF16)
+            writer.add_tensor(gguf_name(name, of.gguf), to_bf16(values), raw_dtype=gguf.GGMLQuantizationType.BF16)
     for name, values in of.vectors.items():
         writer.add_tensor(name, np.array(values, np.float32))
     writer.write_header_to_file()

@@ -30,12 +30,16 @@ class Family:
     gguf: str  # the architecture
     pre: str = "smollm"  # the pre-tokenizer of the GGUF file
     pairs: bool = False  # the rows of a head lie in pairs there
+    norms_less_one: bool = False  # in Hugging Face files, and whole in GGUF files
     fields: dict = field(default_factory=dict)  # more fields there
     vectors: dict = field(default_factory=dict)  # more tensors there
 
 
 SHORT = [1.0 + 0.125 * i for i in range(12)]  # of LongRoPE
 LONG = [1.0 + 1.5 * i for i in range(12)]
+
+
+GEMMA_WINDOW = 50  # shorter than the prompt
 
 
 def sizes(layers=3, hidden=96, ffn=160, heads=6, kv_heads=2, head_dim=32, **others):
@@ -74,6 +78,15 @@ FAMILIES = {
         fields={"rope.scaling.original_context_length": 64, "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(8) / np.log(64))),
                 "rope.dimension_count": 24},
         vectors={"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}),
+    # Angles of other layers are scaled, and scores are not divided by the root of head_dim.
+    "gemma3": Family(
+        {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text",
+         **sizes(layers=4, heads=4, kv_heads=2, head_dim=32, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=True),
+         "hidden_activation": "gelu_pytorch_tanh", "sliding_window": GEMMA_WINDOW, "sliding_window_pattern": 3,
+         "rope_local_base_freq": 1000.0, "rope_scaling": {"rope_type": "linear", "factor": 4.0}, "query_pre_attn_scalar": 20},
+        "gemma3", norms_less_one=True,
+        fields={"attention.sliding_window": GEMMA_WINDOW, "attention.sliding_window_pattern": 3, "rope.freq_base_swa": 1000.0,
+                "rope.scaling.type": "linear", "rope.scaling.factor": 4.0, "attention.scale": 20**-0.5}),
 }  # fmt: skip
 
 
@@ -108,11 +121,14 @@ def shapes(config):
             yield f"{at}self_attn.{role}_proj.weight", (rows, hidden)
             if kind == "qwen2":
                 yield f"{at}self_attn.{role}_proj.bias", (rows,)
-        if kind == "qwen3":
+        if kind in ("qwen3", "gemma3_text"):
             yield at + "self_attn.q_norm.weight", (dim,)
             yield at + "self_attn.k_norm.weight", (dim,)
         yield at + "self_attn.o_proj.weight", (hidden, queries)
         yield at + "post_attention_layernorm.weight", (hidden,)
+        if kind == "gemma3_text":
+            yield at + "pre_feedforward_layernorm.weight", (hidden,)
+            yield at + "post_feedforward_layernorm.weight", (hidden,)
         if kind == "phi3":
             yield at + "mlp.gate_up_proj.weight", (2 * ffn, hidden)
         else:
@@ -124,10 +140,10 @@ def shapes(config):
         yield "lm_head.weight", (config["vocab_size"], hidden)
 
 
-def drawn(name, shape, random):
-    """Matrices keep the size of what they multiply, norms are near one. Sharp attention shows a token more or less."""
+def drawn(name, shape, random, norm):
+    """Matrices keep the size of what they multiply, norms are near `norm`. Sharp attention shows a token more or less."""
     if name.endswith("norm.weight"):
-        values = 1 + 0.25 * random.standard_normal(shape)
+        values = norm + 0.25 * random.standard_normal(shape)
     elif name.endswith(".bias"):
         values = 0.5 * random.standard_normal(shape)
     else:
@@ -139,7 +155,8 @@ def drawn(name, shape, random):
 def weights(family):
     config = configuration(family)
     random = np.random.default_rng(list(family.encode()))
-    return {name: drawn(name, shape, random) for name, shape in shapes(config)}
+    norm = 0 if FAMILIES[family].norms_less_one else 1
+    return {name: drawn(name, shape, random, norm) for name, shape in shapes(config)}
 
 
 def configuration(family):

@@ -46,27 +46,46 @@ def kept(keys, values):
     return sorted([*range(PAGE), *(int(token) for token in best), *range(count - PAGE, count)])
 
 
+def keep(layer, entries):
+    layer.keys, layer.values = (x[:, :, entries] for x in (layer.keys, layer.values))
+
+
 def evict(cache):
     """What each layer kept."""
     choices = []
     for layer in cache.layers:
         choices.append(kept(layer.keys, layer.values))
-        layer.keys, layer.values = (x[:, :, choices[-1]] for x in (layer.keys, layer.values))
+        keep(layer, choices[-1])
     return choices
+
+
+def leave_windows(cache, positions, config, position):
+    """Takes out of each local layer what is outside the window of the token at `position`, and of all later ones."""
+    for index, kind in enumerate(getattr(config, "layer_types", None) or []):
+        if kind == "sliding_attention":
+            inside = [i for i, held in enumerate(positions[index]) if held > position - config.sliding_window]
+            keep(cache.layers[index], inside)
+            positions[index] = [positions[index][i] for i in inside]
 
 
 @torch.no_grad()
 def decode(model, prompt, continuation, evicts):
     """(log-probabilities of the continuation, what was kept)."""
-    cache = StoredCache(config=model.config)
+    cache = StoredCache()  # every layer holds all tokens
     logits = model(torch.tensor([prompt]), past_key_values=cache).logits[0, -1]
     choices = evict(cache) if evicts else []
+    positions = [list(kept) for kept in choices] or [list(range(len(prompt))) for _ in cache.layers]
     said = []
     for at, token in enumerate(continuation):
         said.append(round(float(logits.double().log_softmax(-1)[token]), 5))
         position = torch.tensor([[len(prompt) + at]])
-        # Position and length differ after an eviction, and one query sees everything.
-        mask = torch.zeros(1, 1, 1, cache.get_seq_length() + 1)
+        leave_windows(cache, positions, model.config, len(prompt) + at)
+        # Position and length differ after an eviction, and one query sees everything that is still there.
+        mask = torch.zeros(1, 1, 1, 1)
+        if model.config.model_type == "gemma3_text":
+            mask = {"full_attention": mask, "sliding_attention": mask}
+        for held in positions:
+            held.append(len(prompt) + at)
         logits = model(torch.tensor([[token]]), past_key_values=cache, position_ids=position, cache_position=position[0],
                        attention_mask=mask).logits[0, -1]  # fmt: skip
     return said, choices

@@ -1,5 +1,6 @@
 #include "tests/testing/tiny_metadata.h"
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@ std::string HfArchitecture(const std::string& family) {
   if (family == "mistral") return "MistralForCausalLM";
   if (family == "ministral3") return "Ministral3ForCausalLM";
   if (family == "qwen2") return "Qwen2ForCausalLM";
+  if (family == "gemma3") return "Gemma3ForCausalLM";
   return family == "qwen3" ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
 }
 
@@ -35,12 +37,34 @@ void AddFamilyFields(const TinyOptions& options, json& config) {
     config["use_sliding_window"] = false;
     config["sliding_window"] = nullptr;
     config["max_window_layers"] = options.layers;
+  } else if (family == "gemma3") {
+    config["attention_bias"] = false;
+    config["hidden_activation"] = "gelu_pytorch_tanh";
+    config["attn_logit_softcapping"] = nullptr;
+    config["final_logit_softcapping"] = nullptr;
+    config["sliding_window"] = kTinyWindow;
+    config["sliding_window_pattern"] = 2;
+    config["rope_local_base_freq"] = kTinyLocalTheta;
+    config["query_pre_attn_scalar"] = kTinyQueryScalar;
+    config.erase("hidden_act");
   } else if (family == "mistral" || family == "ministral3") {
     config["sliding_window"] = nullptr;
   } else {
     config["attention_bias"] = false;
     config["mlp_bias"] = false;
   }
+}
+
+void AddFamilyFields(const TinyOptions& options, GgufImage& image) {
+  if (options.family != "gemma3") return;
+  image.SetUint("gemma3.attention.sliding_window", kTinyWindow);
+  std::string kinds(12, '\0');  // of booleans, as many as layers, in 64 bits
+  kinds[0] = static_cast<char>(model::GgufType::kBool);
+  kinds[4] = static_cast<char>(options.layers);
+  for (uint32_t i = 0; i < options.layers; ++i) kinds.push_back(i % 2 == 0 ? '\1' : '\0');
+  image.SetRaw("gemma3.attention.sliding_window_pattern", model::GgufType::kArray, kinds);
+  image.SetFloat("gemma3.rope.freq_base_swa", kTinyLocalTheta);
+  image.SetFloat("gemma3.attention.scale", 1 / std::sqrt(kTinyQueryScalar));
 }
 
 }  // namespace
@@ -71,11 +95,12 @@ void SetTinyMetadata(const TinyOptions& options, GgufImage& image) {
   image.SetUint("tokenizer.ggml.eos_token_id", kTinyImEnd);
   image.SetBool("tokenizer.ggml.add_bos_token", false);
   image.SetString("tokenizer.chat_template", TinyChatTemplate());
+  AddFamilyFields(options, image);
 }
 
 json TinyHfConfig(const TinyOptions& options) {
   json config = {{"architectures", {HfArchitecture(options.family)}},
-                 {"model_type", options.family},
+                 {"model_type", options.family == "gemma3" ? "gemma3_text" : options.family},
                  {"_name_or_path", "tiny"},
                  {"hidden_act", "silu"},
                  {"hidden_size", options.hidden},

@@ -55,9 +55,13 @@ constexpr RoleNames kNames[] = {
     {Role::kValueBias, "attn_v", "self_attn.v_proj", true},
     {Role::kQueryNorm, "attn_q_norm", "self_attn.q_norm"},
     {Role::kKeyNorm, "attn_k_norm", "self_attn.k_norm"},
+    {Role::kPostAttentionNorm, "post_attention_norm", "post_attention_layernorm"},
+    {Role::kPostFfnNorm, "post_ffw_norm", "post_feedforward_layernorm"},
 };
+constexpr RoleNames kFfnNormOfGemma = {Role::kFfnNorm, "ffn_norm", "pre_feedforward_layernorm"};
 
-const RoleNames& NamesOf(Role role) {
+const RoleNames& NamesOf(Role role, const std::string& family = "") {
+  if (role == Role::kFfnNorm && family == "gemma3") return kFfnNormOfGemma;
   for (const RoleNames& names : kNames) {
     if (names.role == role) return names;
   }
@@ -69,8 +73,8 @@ bool InLayer(Role role) {
   return role != Role::kEmbedding && role != Role::kOutput && role != Role::kFinalNorm;
 }
 
-std::string Name(const TinyTensor& tensor, bool gguf) {
-  const RoleNames& names = NamesOf(tensor.role);
+std::string Name(const TinyTensor& tensor, const std::string& family, bool gguf) {
+  const RoleNames& names = NamesOf(tensor.role, family);
   std::string base = absl::StrCat(gguf ? names.gguf : names.hf, names.bias ? ".bias" : ".weight");
   if (!InLayer(tensor.role)) return base;
   return absl::StrCat(gguf ? "blk." : "model.layers.", tensor.layer, ".", base);
@@ -146,9 +150,13 @@ TinyModel::TinyModel(const TinyOptions& options) : options_(options) {
       Add(Role::kKeyBias, layer, {keys}, state);
       Add(Role::kValueBias, layer, {keys}, state);
     }
-    if (options.family == "qwen3") {
+    if (options.family == "qwen3" || options.family == "gemma3") {
       Add(Role::kQueryNorm, layer, {options.head_dim}, state);
       Add(Role::kKeyNorm, layer, {options.head_dim}, state);
+    }
+    if (options.family == "gemma3") {
+      Add(Role::kPostAttentionNorm, layer, {hidden}, state);
+      Add(Role::kPostFfnNorm, layer, {hidden}, state);
     }
   }
 }
@@ -185,12 +193,12 @@ GgufImage TinyModel::Gguf(StorageType type) const {
   SetTinyMetadata(options_, image);
   for (const TinyTensor& tensor : tensors_) {
     const StorageType stored = tensor.shape.size() == 1 ? StorageType::kF32 : type;
-    // Converters leave the rows of Qwen2 as they are.
-    const bool rotated = !options_.family.starts_with("qwen") &&
-                         (tensor.role == Role::kQuery || tensor.role == Role::kKey);
+    // Converters leave the rows of Qwen and Gemma as they are.
+    const bool as_halves = options_.family.starts_with("qwen") || options_.family == "gemma3";
+    const bool rotated = !as_halves && (tensor.role == Role::kQuery || tensor.role == Role::kKey);
     const std::vector<float> values =
         rotated ? Interleave(tensor, options_.head_dim) : tensor.values;
-    image.tensors.push_back({Name(tensor, true),
+    image.tensors.push_back({Name(tensor, options_.family, true),
                              {tensor.shape.rbegin(), tensor.shape.rend()},
                              GgmlCode(stored),
                              Encode(stored, values)});
@@ -214,8 +222,13 @@ HfImage TinyModel::Hf(StorageType type) const {
                             {"chat_template", TinyChatTemplate()}};
   image.generation_config = {{"eos_token_id", kTinyImEnd}};
   for (const TinyTensor& tensor : tensors_) {
+    std::vector<float> values = tensor.values;
+    // Norms of Gemma are stored less one.
+    if (options_.family == "gemma3" && tensor.shape.size() == 1) {
+      for (float& value : values) value -= 1;
+    }
     image.tensors.push_back(
-        {Name(tensor, false), HfDtype(type), tensor.shape, Encode(type, tensor.values)});
+        {Name(tensor, options_.family, false), HfDtype(type), tensor.shape, Encode(type, values)});
   }
   return image;
 }

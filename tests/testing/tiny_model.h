@@ -32,6 +32,11 @@ struct TinyOptions {
   std::string family = "llama";
 };
 
+// Numbers of the family gemma3, in which every second layer attends to all tokens.
+inline constexpr uint32_t kTinyWindow = 40;
+inline constexpr float kTinyLocalTheta = 500;
+inline constexpr float kTinyQueryScalar = 25;
+
 // Grouped queries with the head_dim of the reference model, wider than the hidden size.
 inline TinyOptions TinyHeadDim64() {
   return {.seed = 2, .heads = 4, .kv_heads = 2, .head_dim = 64};

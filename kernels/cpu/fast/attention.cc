@@ -27,11 +27,10 @@ const bf16* BlockAt(const PoolView& pages, const AttentionItem& run, uint32_t sl
 void PagedAttention::AppendBlocks(const Call& call, const DecodeTask& task, size_t most,
                                   std::vector<const bf16*>& out) {
   const AttentionItem& run = call.runs[task.run];
-  const uint32_t begin = task.part * kDecodePartTokens;
-  const uint32_t end = std::min(run.context, begin + kDecodePartTokens);
+  const PartSlots slots = SlotsOf(call, task, kernels_.lanes);
   for (uint32_t kv_head = 0; kv_head < call.shape.kv_heads; ++kv_head) {
     for (const bool values : {false, true}) {
-      for (uint32_t slot = begin; slot < end; slot += kernels_.lanes) {
+      for (uint32_t slot = slots.begin; slot < slots.end; slot += kernels_.lanes) {
         if (most-- == 0) return;
         out.push_back(BlockAt(call.pages, run, slot, values, kv_head));
       }
@@ -67,7 +66,8 @@ void PagedAttention::Decode(ThreadPool& pool, const Call& call) {
     FOLIO_DCHECK(call.runs[run].context > 0);
     done_[run].store(0, std::memory_order_relaxed);
     part_base_.push_back(static_cast<uint32_t>(decode_tasks_.size()));
-    const uint32_t count = DivUp(call.runs[run].context, kDecodePartTokens);
+    const uint32_t count = DivUp(call.runs[run].context, kDecodePartTokens) -
+                           call.runs[run].first_slot(0) / kDecodePartTokens;
     for (uint32_t part = 0; part < count; ++part) decode_tasks_.push_back({run, part});
   }
   part_base_.push_back(static_cast<uint32_t>(decode_tasks_.size()));
@@ -89,6 +89,15 @@ void PagedAttention::Decode(ThreadPool& pool, const Call& call) {
   });
 }
 
+PagedAttention::PartSlots PagedAttention::SlotsOf(const Call& call, const DecodeTask& task,
+                                                  uint32_t step) {
+  const AttentionItem& run = call.runs[task.run];
+  const uint32_t first = run.first_slot(0);
+  const uint32_t part = (first / kDecodePartTokens + task.part) * kDecodePartTokens;
+  const uint32_t begin = std::max(part, first / step * step);
+  return {begin, std::min(run.context, part + kDecodePartTokens), std::max(first, begin) - begin};
+}
+
 SoftmaxState PagedAttention::PartState(const Call& call, const DecodeTask& task) {
   const uint32_t acc_stride = AccStride(call.shape.head_dim, kernels_.lanes);
   const size_t floats = SoftmaxState::Floats(call.shape.heads, kernels_.lanes, acc_stride);
@@ -102,7 +111,7 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
   const uint32_t head_dim = call.shape.head_dim;
   const uint32_t group = call.shape.heads / call.shape.kv_heads;
   const AttentionItem& run = call.runs[task.run];
-  const uint32_t count = std::min(kDecodePartTokens, run.context - task.part * kDecodePartTokens);
+  const PartSlots slots = SlotsOf(call, task, lanes);
   std::vector<const bf16*>& blocks = mine.blocks;
   blocks.clear();
   AppendBlocks(call, task, SIZE_MAX, blocks);
@@ -117,7 +126,8 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
     kernels_.decode({.q = call.q + (size_t{run.first_row} * call.shape.heads + head) * head_dim,
                      .rows = group,
                      .head_dim = head_dim,
-                     .count = count,
+                     .count = slots.end - slots.begin,
+                     .skip = slots.skip,
                      .blocks = blocks.data() + first,
                      .scale = SoftmaxScale(head_dim),
                      .max = state.max + head,
@@ -129,9 +139,8 @@ void PagedAttention::DecodeInPlace(const Call& call, const DecodeTask& task,
 void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
                                    const DecodeTask* likely_next, PerThread& mine) {
   const auto place = [&](const DecodeTask& of, uint32_t kv_head, uint32_t tile) {
-    const AttentionItem& run = call.runs[of.run];
-    const uint32_t end = std::min(run.context, (of.part + 1) * kDecodePartTokens);
-    return TilePlace{run.pages, kv_head, of.part * kDecodePartTokens + tile * kKeyTile, end};
+    const PartSlots slots = SlotsOf(call, of, kKeyTile);
+    return TilePlace{call.runs[of.run].pages, kv_head, slots.begin + tile * kKeyTile, slots.end};
   };
   const uint32_t lanes = kernels_.lanes;
   const uint32_t head_dim = call.shape.head_dim;
@@ -141,6 +150,8 @@ void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
   const SoftmaxState state = PartState(call, task);
   state.Clear(heads);
   int32_t* valid = mine.valid.Get(group);
+  int32_t* skip = mine.skip.Get(group);
+  const uint32_t skipped = SlotsOf(call, task, kKeyTile).skip;  // in the first tile
   const TilePlace first = place(task, 0, 0);
   const uint32_t tiles = DivUp(first.end - first.slot, kKeyTile);
   const uint32_t steps = tiles * call.shape.kv_heads;
@@ -156,6 +167,8 @@ void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
     const uint32_t head = step / tiles * group;
     const uint32_t slot = first.slot + step % tiles * kKeyTile;
     std::fill_n(valid, group, static_cast<int32_t>(first.end - slot));
+    std::fill_n(skip, group, static_cast<int32_t>(skipped));
+    const bool skips = skipped > 0 && slot == first.slot;
     kernels_.flash({.q = call.q + (size_t{call.runs[task.run].first_row} * heads + head) * head_dim,
                     .q_stride = head_dim,
                     .rows = group,
@@ -163,6 +176,7 @@ void PagedAttention::DecodeByTiles(const Call& call, const DecodeTask& task,
                     .keys = mine.tiles.keys(),
                     .values = mine.tiles.values(),
                     .valid = valid,
+                    .skip = skips ? skip : nullptr,
                     .scale = SoftmaxScale(head_dim),
                     .next = mine.tiles.next_values(),
                     .max = state.max + head,
@@ -216,19 +230,19 @@ void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerTh
                            lanes, acc_stride);
   state.Clear(rows);
   int32_t* valid = mine.valid.Get(task.count);
+  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(task.count) : nullptr;
   // Row i of the run sees the first `context - rows + 1 + i` slots.
   const uint32_t seen_by_first = run.context - run.rows + 1 + task.first;
   const uint32_t end = seen_by_first + task.count - 1;
   const size_t q_stride = size_t{call.shape.heads} * head_dim;
   const size_t first_row = size_t{run.first_row} + task.first;
-  TilePlace next{run.pages, task.kv_head, 0, end};
+  const uint32_t begin = run.first_slot(task.first) / kKeyTile * kKeyTile;
+  TilePlace next{run.pages, task.kv_head, begin, end};
   mine.tiles.Start(next);
-  for (uint32_t slot = 0; slot < end; slot += kKeyTile) {
+  for (uint32_t slot = begin; slot < end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.Next(next.slot < end ? &next : nullptr);
-    for (uint32_t i = 0; i < task.count; ++i) {
-      valid[i] = static_cast<int32_t>(seen_by_first + i) - static_cast<int32_t>(slot);
-    }
+    FillLimits(run, task.first, task.count, slot, valid, skip);
     for (uint32_t g = 0; g < group; ++g) {
       const size_t at = size_t{g} * task.count;
       const size_t head = size_t{task.kv_head} * group + g;
@@ -239,6 +253,7 @@ void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerTh
                       .keys = mine.tiles.keys(),
                       .values = mine.tiles.values(),
                       .valid = valid,
+                      .skip = skip,
                       .scale = SoftmaxScale(head_dim),
                       .next = g == 0 ? mine.tiles.next_values() : nullptr,
                       .max = state.max + at,

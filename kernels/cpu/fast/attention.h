@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -32,6 +31,20 @@ inline float SoftmaxScale(uint32_t head_dim) {
   return 1.44269504088896340736f / std::sqrt(static_cast<float>(head_dim));
 }
 
+// Fills in how many keys of the tile at `slot` each of some rows of a run sees, and how many it
+// leaves out at the front, at most a whole tile. `skip` is null for a run without windows.
+inline void FillLimits(const AttentionItem& run, uint32_t first, uint32_t count, uint32_t slot,
+                       int32_t* valid, int32_t* skip) {
+  const uint32_t seen_by_first = run.context - run.rows + 1 + first;
+  for (uint32_t i = 0; i < count; ++i) {
+    valid[i] = static_cast<int32_t>(seen_by_first + i) - static_cast<int32_t>(slot);
+  }
+  for (uint32_t i = 0; skip != nullptr && i < count; ++i) {
+    const uint32_t begin = std::max(run.first_slots[first + i], slot) - slot;
+    skip[i] = static_cast<int32_t>(std::min(begin, kKeyTile));
+  }
+}
+
 // Softmax state of some rows (sums, accumulators, maxima) in the caller's memory.
 struct SoftmaxState {
   SoftmaxState(float* at, uint32_t rows, uint32_t lanes, uint32_t acc_stride)
@@ -43,7 +56,7 @@ struct SoftmaxState {
   }
   void Clear(uint32_t rows) const {
     std::fill(sum, max, 0.0f);
-    std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
+    std::fill_n(max, rows, kNoPeak);
   }
 
   float* sum;
@@ -62,12 +75,16 @@ class PagedAttention {
  private:
   struct DecodeTask {
     uint32_t run;
-    uint32_t part;
+    uint32_t part;  // counted from the first with a slot that the row attends to
+  };
+  // Slots [begin, end) of a part, of which the row leaves out `skip` at the front.
+  struct PartSlots {
+    uint32_t begin, end, skip;
   };
   struct PerThread {
     TileStream tiles;
     Scratch<float> state;
-    Scratch<int32_t> valid;
+    Scratch<int32_t> valid, skip;
     std::vector<const bf16*> blocks;
   };
   struct PromptTask {
@@ -85,6 +102,8 @@ class PagedAttention {
   };
 
   void Decode(ThreadPool& pool, const Call& call);
+  // Slots are read from a multiple of `step` on.
+  static PartSlots SlotsOf(const Call& call, const DecodeTask& task, uint32_t step);
   void AppendBlocks(const Call& call, const DecodeTask& task, size_t most,
                     std::vector<const bf16*>& out);
   SoftmaxState PartState(const Call& call, const DecodeTask& task);

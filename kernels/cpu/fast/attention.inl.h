@@ -109,6 +109,8 @@ void MaskScores(const FlashTile& t, uint32_t row, uint32_t width, GroupTile<V, R
       typename V::F s = V::Load(&g.score[r][c]);
       const int32_t left = t.valid[row + r] - static_cast<int32_t>(c);
       if (left < kLanes) s = V::KeepFirst(s, left < 0 ? 0 : left, nothing);
+      const int32_t skip = t.skip != nullptr ? t.skip[row + r] - static_cast<int32_t>(c) : 0;
+      if (skip > 0) s = V::KeepFirst(nothing, skip < kLanes ? skip : kLanes, s);
       V::Store(&g.score[r][c], s);
       peak = V::Max(peak, s);
     }
@@ -167,6 +169,15 @@ uint32_t SeenKeys(const FlashTile& t, uint32_t row, bool* masked) {
     least = valid < least ? valid : least;
   }
   *masked = least < static_cast<int32_t>(kKeyTile);
+  if (t.skip != nullptr) [[unlikely]] {
+    int32_t fewest = kKeyTile;
+    for (int r = 0; r < R; ++r) {
+      const int32_t skip = t.skip[row + r];
+      fewest = skip < fewest ? skip : fewest;
+      *masked = *masked || skip > 0;
+    }
+    if (fewest == static_cast<int32_t>(kKeyTile)) return 0;
+  }
   return most < static_cast<int32_t>(kKeyTile) ? most : kKeyTile;
 }
 

@@ -21,6 +21,10 @@ struct PackTile {
   uint32_t* out;
 };
 
+// The maximum before the first score. It is finite, so that a tile that a row does not see changes
+// nothing, also where it comes before all others, as with a window.
+inline constexpr float kNoPeak = -3.4e38f;
+
 // One step of the online softmax in base 2: query rows of one head, or of the heads of one KV head,
 // against one tile of keys. The method is by Milakov and Gimelshein (arXiv 1805.02867) and Dao et
 // al. (FlashAttention, arXiv 2205.14135).
@@ -32,9 +36,10 @@ struct FlashTile {
   const uint32_t* keys;     // kKeyTile columns in panels over head_dim
   const uint32_t* values;   // head_dim columns in panels over kKeyTile
   const int32_t* valid;     // [rows] keys of the tile the row sees: <= 0 none, >= kKeyTile all
+  const int32_t* skip;      // [rows] keys at its front that the row leaves out, or null for none
   float scale;              // log2(e) / sqrt(head_dim)
   const bf16* const* next;  // [kKeyTile] values of the tile wanted after this one, or null
-  float* max;               // [rows]; starts at -infinity
+  float* max;               // [rows]; starts at kNoPeak
   float* sum;               // [rows][lanes]; starts at 0
   float* acc;               // [rows, AccStride(head_dim)]; starts at 0
 };
@@ -51,6 +56,7 @@ struct DecodePart {
   uint32_t rows;
   uint32_t head_dim;
   uint32_t count;  // keys, 1..kDecodePartTokens
+  uint32_t skip;   // of which the row leaves out so many at the front, less than a block
   // [ceil(count / lanes)] blocks of keys, then as many of values, then kFetchBlocks that are wanted
   // next; each [lanes, head_dim] in one page.
   const bf16* const* blocks;

@@ -121,6 +121,7 @@ void DecodeKernelOf(const DecodePart& p) {
   if (whole < blocks) BlockScores<V, kDim, false>(p, whole, p.count - whole * kLanes, score);
   const uint32_t width = (blocks + 1) / 2 * 2 * kLanes;
   for (uint32_t r = 0; r < p.rows; ++r) {
+    for (uint32_t i = 0; i < p.skip; ++i) score[r][i] = -__builtin_inff();
     if (blocks % 2 != 0) V::Store(&score[r][blocks * kLanes], V::Set(-__builtin_inff()));
     PartShares<V>(p, r, width, score[r], share[r]);
   }

@@ -67,6 +67,22 @@ typename V::F Silu(typename V::F x) {
   return V::Div(x, V::Add(V::Set(1.0f), e));
 }
 
+// See Activation: the exponent is -2 log2(e) u.
+template <class V>
+typename V::F Gelu(typename V::F x) {
+  const typename V::F slope = V::Fma(V::Mul(x, x), V::Set(-0.10294324f), V::Set(-2.30220819f));
+  return V::Div(x, V::Add(V::Set(1.0f), Exp2<V>(V::Mul(x, slope))));
+}
+
+template <class V, Activation kActivation>
+typename V::F Activate(typename V::F x) {
+  if constexpr (kActivation == Activation::kGelu) return Gelu<V>(x);
+  return Silu<V>(x);
+}
+
+template <Activation kActivation>
+struct ActivatedOut : GatedOut {};
+
 template <class V, int R>
 void StoreLinear(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint32_t columns,
                  const LinearOut& to) {
@@ -87,13 +103,13 @@ void StoreLinear(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint
   }
 }
 
-template <class V, int R>
+template <class V, int R, Activation kActivation>
 void StoreGated(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint32_t columns,
                 const GatedOut& to) {
   constexpr int kLanes = V::kLanes;
   const uint32_t c = column / 2;
   for (int r = 0; r < R; ++r) {
-    const typename V::F y = V::Mul(Silu<V>(acc[r][0]), acc[r][1]);
+    const typename V::F y = V::Mul(Activate<V, kActivation>(acc[r][0]), acc[r][1]);
     bf16* out = to.out + (row + r) * to.stride + c;
     if (columns - c >= static_cast<uint32_t>(kLanes)) {
       V::StoreBf16(out, y);
@@ -108,10 +124,10 @@ void StoreTile(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint32
                const LinearOut& to) {
   StoreLinear<V, R>(acc, row, column, columns, to);
 }
-template <class V, int R>
+template <class V, int R, Activation kActivation>
 void StoreTile(typename V::F (&acc)[R][2], uint32_t row, uint32_t column, uint32_t columns,
-               const GatedOut& to) {
-  StoreGated<V, R>(acc, row, column, columns, to);
+               const ActivatedOut<kActivation>& to) {
+  StoreGated<V, R, kActivation>(acc, row, column, columns, to);
 }
 
 template <class V, int R, class Out>
@@ -166,21 +182,21 @@ void LinearKernel(const LinearTile& tile, const LinearOut& out) {
   Product<V>(tile, out);
 }
 
-template <class V>
+template <class V, Activation kActivation>
 void GatedKernel(const LinearTile& tile, const GatedOut& out) {
-  Product<V>(tile, out);
+  Product<V>(tile, ActivatedOut<kActivation>{out});
 }
 
-template <class V>
-void SwigluKernel(const float* in, size_t n, bf16* out) {
+template <class V, Activation kActivation>
+void GateKernel(const float* in, size_t n, bf16* out) {
   constexpr size_t kLanes = V::kLanes;
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes, in += 2 * kLanes) {
-    V::StoreBf16(out + i, V::Mul(Silu<V>(V::Load(in)), V::Load(in + kLanes)));
+    V::StoreBf16(out + i, V::Mul(Activate<V, kActivation>(V::Load(in)), V::Load(in + kLanes)));
   }
   if (i == n) return;
   V::StoreBf16First(out + i, static_cast<int>(n - i),
-                    V::Mul(Silu<V>(V::Load(in)), V::Load(in + kLanes)));
+                    V::Mul(Activate<V, kActivation>(V::Load(in)), V::Load(in + kLanes)));
 }
 
 template <class V>

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/cpu/fast/attention_kernels.h"
 #include "kernels/cpu/fast/score_kernels.h"
 #include "kernels/views.h"
@@ -63,17 +64,21 @@ struct RopeRow {
   float* score;  // [kv_heads] of a kind that is written at append, or null
 };
 
+// Kernels for each Activation have its number.
+inline constexpr size_t kActivations = 2;
+constexpr size_t IndexOf(Activation activation) { return static_cast<size_t>(activation); }
+
 struct KernelTable {
   const char* name;
   uint32_t lanes;
   uint32_t group_rows;  // rows one pass over a panel serves
 
   void (*linear)(const LinearTile& tile, const LinearOut& out);
-  void (*gated)(const LinearTile& tile, const GatedOut& out);
+  void (*gated[kActivations])(const LinearTile& tile, const GatedOut& out);
   // to = from, or to += from.
   void (*put)(const float* from, size_t n, float* to, bool accumulate);
-  // silu(gate) * up of `n` outputs. `in` alternates between lanes of gate and lanes of up.
-  void (*swiglu)(const float* in, size_t n, bf16* out);
+  // activation(gate) * up of `n` outputs. `in` alternates between lanes of gate and lanes of up.
+  void (*gate[kActivations])(const float* in, size_t n, bf16* out);
   void (*embed)(const bf16* in, float* out, size_t n);
   void (*rms_norm)(const float* x, const float* weight, float eps, size_t n, bf16* out);
   void (*rope_append)(const RopeRow& row);

@@ -49,11 +49,13 @@ std::shared_ptr<uint32_t> WeightArena::Allocate(size_t words) {
 
 std::unique_ptr<PanelWeights> PanelWeights::Pack(WeightArena& arena, uint32_t lanes,
                                                  Matrix<const bf16> weight,
-                                                 const Matrix<const bf16>* up) {
+                                                 const Matrix<const bf16>* up,
+                                                 Activation activation) {
   auto packed = std::unique_ptr<PanelWeights>(new PanelWeights());
   packed->n_ = static_cast<uint32_t>(weight.rows);
   packed->k_ = static_cast<uint32_t>(weight.cols);
   packed->gated_ = up != nullptr;
+  packed->activation_ = activation;
   packed->panel_columns_ = packed->gated_ ? lanes : 2 * lanes;
   packed->num_panels_ = (packed->n_ + packed->panel_columns_ - 1) / packed->panel_columns_;
   packed->panel_words_ = (weight.cols + 1) / 2 * 2 * lanes;

@@ -28,16 +28,18 @@ class WeightArena {
 
 class PanelWeights final : public PackedWeights {
  public:
-  // `up` is null, or has the shape of `gate`: a pair for GatedLinear.
+  // A pair for GatedLinear has an `up` of the shape of `weight`, and an activation.
   static std::unique_ptr<PanelWeights> Pack(WeightArena& arena, uint32_t lanes,
                                             Matrix<const bf16> weight,
-                                            const Matrix<const bf16>* up);
+                                            const Matrix<const bf16>* up = nullptr,
+                                            Activation activation = Activation::kSilu);
 
   uint32_t n() const override { return n_; }
   uint32_t k() const override { return k_; }
   size_t bytes() const override { return panel_words_ * num_panels_ * sizeof(uint32_t); }
 
   bool gated() const { return gated_; }
+  Activation activation() const { return activation_; }
   uint32_t num_panels() const { return num_panels_; }
   const uint32_t* panel(uint32_t p) const { return words_.get() + panel_words_ * p; }
   size_t panel_bytes() const { return panel_words_ * sizeof(uint32_t); }
@@ -54,6 +56,7 @@ class PanelWeights final : public PackedWeights {
   uint32_t n_ = 0;
   uint32_t k_ = 0;
   bool gated_ = false;
+  Activation activation_ = Activation::kSilu;  // of a pair
 };
 
 }  // namespace folio::kernels::cpu::fast

@@ -76,11 +76,12 @@ class OneDnnGemm final : public PromptGemm {
 
   void Gated(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
              Matrix<bf16> out) override {
+    const auto gate = kernels_.gate[IndexOf(weight.activation())];
     ForBlocks(pool, in, weight, [&](const Block& block, const float* result, uint32_t stride) {
       const uint32_t first = block.panel * weight.panel_columns();
       const uint32_t outputs = std::min(block.panels * weight.panel_columns(), weight.n() - first);
       for (uint32_t r = 0; r < block.rows; ++r) {
-        kernels_.swiglu(result + size_t{r} * stride, outputs, out.row(block.row + r) + first);
+        gate(result + size_t{r} * stride, outputs, out.row(block.row + r) + first);
       }
     });
   }

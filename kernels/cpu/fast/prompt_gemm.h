@@ -29,7 +29,7 @@ class PromptGemm {
   // Serves(weight).
   virtual void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
                       Matrix<float> out, bool accumulate) = 0;
-  // out = silu(gate) * up for a gated weight.
+  // out = activation(gate) * up for a gated weight.
   virtual void Gated(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
                      Matrix<bf16> out) = 0;
 };

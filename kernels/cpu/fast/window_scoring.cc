@@ -1,7 +1,6 @@
 #include "kernels/cpu/fast/window_scoring.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/board_rows.h"
@@ -69,18 +68,20 @@ FlashTile WindowScoring::Queries(const Call& call, const Task& task, uint32_t he
   const size_t row = size_t{call.runs[task.run].queries.first_row} + first;
   const uint32_t head_dim = call.shape.head_dim;
   const size_t stride = size_t{call.shape.heads} * head_dim;
-  return {.q = call.q + row * stride + size_t{head} * head_dim,
-          .q_stride = stride,
-          .rows = count,
-          .head_dim = head_dim,
-          .keys = mine.tiles.keys(),
-          .values = nullptr,
-          .valid = mine.valid.Get(count),
-          .scale = SoftmaxScale(head_dim),
-          .next = nullptr,
-          .max = nullptr,
-          .sum = nullptr,
-          .acc = nullptr};
+  return {
+      .q = call.q + row * stride + size_t{head} * head_dim,
+      .q_stride = stride,
+      .rows = count,
+      .head_dim = head_dim,
+      .keys = mine.tiles.keys(),
+      .values = nullptr,
+      .valid = mine.valid.Get(count),
+      .skip = call.runs[task.run].queries.first_slots != nullptr ? mine.skip.Get(count) : nullptr,
+      .scale = SoftmaxScale(head_dim),
+      .next = nullptr,
+      .max = nullptr,
+      .sum = nullptr,
+      .acc = nullptr};
 }
 
 // Maxima and sums of some query rows, in all heads of the KV head.
@@ -94,20 +95,18 @@ void WindowScoring::SumRows(const Call& call, const Task& task, PerThread& mine)
   float* max = rows_.Get(0) + places_[task.run].rows + size_t{task.kv_head} * group * run.rows;
   float* weight = max + size_t{call.shape.heads} * run.rows;
   for (uint32_t g = 0; g < group; ++g) {
-    std::fill_n(max + size_t{g} * run.rows + task.first, count,
-                -std::numeric_limits<float>::infinity());
+    std::fill_n(max + size_t{g} * run.rows + task.first, count, kNoPeak);
   }
   int32_t* valid = mine.valid.Get(count);
-  const uint32_t seen_by_first = run.context - run.rows + 1 + task.first;
-  const uint32_t end = seen_by_first + count - 1;
-  TilePlace next{run.pages, task.kv_head, 0, end};
+  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(count) : nullptr;
+  const uint32_t end = run.context - run.rows + task.first + count;
+  const uint32_t begin = run.first_slot(task.first) / kKeyTile * kKeyTile;
+  TilePlace next{run.pages, task.kv_head, begin, end};
   mine.tiles.Start(next);
-  for (uint32_t slot = 0; slot < end; slot += kKeyTile) {
+  for (uint32_t slot = begin; slot < end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.NextKeysAlone(next.slot < end ? &next : nullptr);
-    for (uint32_t i = 0; i < count; ++i) {
-      valid[i] = static_cast<int32_t>(seen_by_first + i) - static_cast<int32_t>(slot);
-    }
+    FillLimits(run, task.first, count, slot, valid, skip);
     for (uint32_t g = 0; g < group; ++g) {
       FlashTile tile = Queries(call, task, task.kv_head * group + g, task.first, count, mine);
       tile.max = max + size_t{g} * run.rows + task.first;
@@ -133,15 +132,13 @@ void WindowScoring::AddMass(const Call& call, const Task& task, PerThread& mine)
   float* mass = mass_.Get(0) + at.mass + size_t{task.kv_head} * at.mass_stride +
                 call.runs[task.run].neighbours;
   int32_t* valid = mine.valid.Get(run.rows);
-  const uint32_t seen_by_first = run.context - run.rows + 1;
+  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(run.rows) : nullptr;
   TilePlace next{run.pages, task.kv_head, task.first, task.end};
   mine.tiles.Start(next);
   for (uint32_t slot = task.first; slot < task.end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.NextKeysAlone(next.slot < task.end ? &next : nullptr);
-    for (uint32_t i = 0; i < run.rows; ++i) {
-      valid[i] = static_cast<int32_t>(seen_by_first + i) - static_cast<int32_t>(slot);
-    }
+    FillLimits(run, 0, run.rows, slot, valid, skip);
     for (uint32_t g = 0; g < group; ++g) {
       FlashTile tile = Queries(call, task, task.kv_head * group + g, 0, run.rows, mine);
       tile.max = max + size_t{g} * run.rows;

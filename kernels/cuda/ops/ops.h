@@ -20,17 +20,22 @@
 
 namespace folio::kernels::cuda {
 
-// out[r] = embedding[ids[r] - first_id], as float32. A row whose id is not in the table becomes
-// zeros, so that ranks that each hold a part of the vocabulary can add their results. embedding is
-// [vocab, hidden] bf16 or fp16, out is [ids.size, hidden] float32.
+// out[r] = scale * embedding[ids[r] - first_id], as float32. A row whose id is not in the table
+// becomes zeros, so that ranks that each hold a part of the vocabulary can add their results.
+// embedding is [vocab, hidden] bf16 or fp16, out is [ids.size, hidden] float32.
 absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
-                   DeviceArray<uint32_t> ids, Tensor out);
+                   DeviceArray<uint32_t> ids, float scale, Tensor out);
 
 // hidden += delta, then out = hidden / sqrt(mean(hidden^2) + eps) * weight, in one pass. hidden is
 // [rows, cols] float32, weight is [cols] float32 and out is bf16 or fp16. delta has any type, and
 // nothing is added if its data is null.
 absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const float* weight,
                         float eps, Tensor out);
+
+// hidden += added / sqrt(mean(added^2) + eps) * weight, row by row. hidden is [rows, cols] float32,
+// weight is [cols] float32, and added is float32 or bf16.
+absl::Status AddNormed(Stream stream, ConstTensor added, const float* weight, float eps,
+                       Tensor hidden);
 
 // out = hidden / sqrt(mean(hidden^2) + eps) * weight - rounded, which is the part that AddRmsNorm
 // lost when it rounded the same rows. `rounded` has out's type, bf16 or fp16.
@@ -68,9 +73,9 @@ struct QueryScale {
 absl::Status ScaleQueries(Stream stream, Tensor qkv, const AttentionShape& shape,
                           const QueryScale& scale, DeviceArray<AppendSlot> slots);
 
-// out = silu(gate) * up. gate_up is [rows, 2 n] with gate's columns first, float32 or out's type.
-// out is [rows, n] bf16 or fp16.
-absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out);
+// out = activation(gate) * up. gate_up is [rows, 2 n] with gate's columns first, float32 or out's
+// type. out is [rows, n] bf16 or fp16.
+absl::Status Glu(Stream stream, Activation activation, ConstTensor gate_up, Tensor out);
 
 // The twin of CpuOps::RopeAppendScore. It rotates q and k, rounds k and v into the slots and writes
 // their scores from the rounded values. qkv is [rows, (heads + 2 kv_heads) * head_dim] float32 or

@@ -1,9 +1,9 @@
-// These kernels turn one row into one row: embedding, normalisation, biases and SwiGLU.
+// These kernels turn one row into one row: embedding, normalisation, biases and gates.
+#include "kernels/cuda/device/glu.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/reduce.cuh"
-#include "kernels/cuda/device/swiglu.cuh"
 #include "kernels/cuda/device/widths.cuh"
 #include "kernels/cuda/ops/ops.h"
 
@@ -22,12 +22,14 @@ constexpr int kThreads = 256;
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     EmbedKernel(const T* table, size_t table_stride, uint32_t first_id, uint32_t table_rows,
-                const uint32_t* ids, float* out, size_t out_stride, uint32_t cols) {
+                const uint32_t* ids, float scale, float* out, size_t out_stride, uint32_t cols) {
   const uint32_t row = ids[blockIdx.x] - first_id;  // too large where the id is below
   const bool here = row < table_rows;
   for (uint32_t i = threadIdx.x * kWidth; i < cols; i += kThreads * kWidth) {
     float x[kWidth] = {};
     if (here) Load(table + row * table_stride + i, x);
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) x[j] *= scale;
     StoreAll(x, out + blockIdx.x * out_stride + i);
   }
 }
@@ -88,9 +90,41 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename In, typename T, int kWidth>
+// Each thread reads back what it has read before.
+template <typename In, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    SwiGluKernel(const In* gate_up, size_t in_stride, T* out, size_t out_stride, uint32_t cols) {
+    AddNormedKernel(const In* added, size_t added_stride, const float* weight, float eps,
+                    float* hidden, size_t hidden_stride, uint32_t cols) {
+  __shared__ float scratch[kThreads / device::kWarp];
+  device::LetNextKernelStart();
+  device::WaitForEarlierKernels();
+  const In* x = added + blockIdx.x * added_stride;
+  float squares = 0;
+  for (uint32_t i = threadIdx.x * kWidth; i < cols; i += kThreads * kWidth) {
+    float value[kWidth];
+    Load(x + i, value);
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) squares += value[j] * value[j];
+  }
+  const float mean = BlockSum<kThreads>(squares, scratch) / static_cast<float>(cols);
+  const float scale = 1.0f / sqrtf(mean + eps);
+  float* to = hidden + blockIdx.x * hidden_stride;
+  for (uint32_t i = threadIdx.x * kWidth; i < cols; i += kThreads * kWidth) {
+    float value[kWidth];
+    float factor[kWidth];
+    float sum[kWidth];
+    Load(x + i, value);
+    Load(weight + i, factor);
+    Load(to + i, sum);
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) sum[j] += value[j] * scale * factor[j];
+    StoreAll(sum, to + i);
+  }
+}
+
+template <typename Gate, typename In, typename T, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    GluKernel(const In* gate_up, size_t in_stride, T* out, size_t out_stride, uint32_t cols) {
   device::LetNextKernelStart();
   device::WaitForEarlierKernels();
   const uint32_t i = (blockIdx.y * kThreads + threadIdx.x) * kWidth;
@@ -101,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   Load(row + i, gate);
   Load(row + cols + i, up);
 #pragma unroll
-  for (int j = 0; j < kWidth; ++j) gate[j] = device::SwiGlu(gate[j], up[j]);
+  for (int j = 0; j < kWidth; ++j) gate[j] = Gate::Of(gate[j]) * up[j];
   StoreAll(gate, out + blockIdx.x * out_stride + i);
 }
 
@@ -125,7 +159,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
-                   DeviceArray<uint32_t> ids, Tensor out) {
+                   DeviceArray<uint32_t> ids, float scale, Tensor out) {
   if (out.type != DataType::kFloat32 || out.cols != embedding.cols || out.rows < ids.size) {
     return device::Unserved(
         "the embedding's output must be float32 rows of the embedding's length");
@@ -136,8 +170,8 @@ absl::Status Embed(Stream stream, ConstTensor embedding, uint32_t first_id,
     return WithWidth<8>(packs, [&](auto width) {
       return device::Launch("Embed", stream, dim3(ids.size), kThreads, EmbedKernel<T, width>,
                             static_cast<const T*>(embedding.data), embedding.stride, first_id,
-                            embedding.rows, ids.data, static_cast<float*>(out.data), out.stride,
-                            out.cols);
+                            embedding.rows, ids.data, scale, static_cast<float*>(out.data),
+                            out.stride, out.cols);
     });
   });
 }
@@ -163,6 +197,24 @@ absl::Status AddRmsNorm(Stream stream, Tensor hidden, ConstTensor delta, const f
           "AddRmsNorm", stream, dim3(hidden.rows), kThreads, AddRmsNormKernel<In, T, width>,
           static_cast<float*>(hidden.data), hidden.stride, static_cast<const In*>(delta.data),
           delta.stride, weight, eps, static_cast<T*>(out.data), out.stride, out.cols);
+    });
+  });
+}
+
+absl::Status AddNormed(Stream stream, ConstTensor added, const float* weight, float eps,
+                       Tensor hidden) {
+  if (hidden.type != DataType::kFloat32 || hidden.cols != added.cols || hidden.rows < added.rows) {
+    return device::Unserved(
+        "rows that are normalised and added must have the shape of float32 rows");
+  }
+  const bool packs = AllDivisible(4, added.cols, added.stride, hidden.stride);
+  return device::WithInput(added.type, DataType::kBf16, [&](auto in, auto) {
+    using In = typename decltype(in)::Type;
+    return WithWidth<4>(packs, [&](auto width) {
+      return device::LaunchOverlapping(
+          "AddNormed", stream, dim3(added.rows), kThreads, AddNormedKernel<In, width>,
+          static_cast<const In*>(added.data), added.stride, weight, eps,
+          static_cast<float*>(hidden.data), hidden.stride, added.cols);
     });
   });
 }
@@ -194,9 +246,9 @@ absl::Status AddBias(Stream stream, Tensor rows, const float* bias) {
   });
 }
 
-absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out) {
+absl::Status Glu(Stream stream, Activation activation, ConstTensor gate_up, Tensor out) {
   if (gate_up.cols != 2 * out.cols || gate_up.rows > out.rows) {
-    return device::Unserved("SwiGLU's rows must hold a gate and an up for each result");
+    return device::Unserved("the rows of gates must hold a gate and an up for each result");
   }
   return device::WithInput(gate_up.type, out.type, [&](auto in, auto stored) {
     using In = typename decltype(in)::Type;
@@ -204,10 +256,13 @@ absl::Status SwiGlu(Stream stream, ConstTensor gate_up, Tensor out) {
     constexpr int kPack = 16 / sizeof(In);
     const bool packs = AllDivisible(kPack, out.cols, out.stride, gate_up.stride);
     return WithWidth<kPack>(packs, [&](auto width) {
-      const dim3 grid(gate_up.rows, device::Blocks(out.cols, kThreads * width));
-      return device::LaunchOverlapping("SwiGlu", stream, grid, kThreads, SwiGluKernel<In, T, width>,
-                                       static_cast<const In*>(gate_up.data), gate_up.stride,
-                                       static_cast<T*>(out.data), out.stride, out.cols);
+      return device::WithActivation(activation, [&](auto gate) {
+        const dim3 grid(gate_up.rows, device::Blocks(out.cols, kThreads * width));
+        return device::LaunchOverlapping("Glu", stream, grid, kThreads,
+                                         GluKernel<decltype(gate), In, T, width>,
+                                         static_cast<const In*>(gate_up.data), gate_up.stride,
+                                         static_cast<T*>(out.data), out.stride, out.cols);
+      });
     });
   });
 }

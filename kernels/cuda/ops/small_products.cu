@@ -5,13 +5,13 @@
 // while it adds the sums of the one before, so that memory does not wait for the ends of tiles.
 #include <algorithm>
 
+#include "kernels/cuda/device/glu.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/device/product_operands.cuh"
 #include "kernels/cuda/device/reduce.cuh"
-#include "kernels/cuda/device/swiglu.cuh"
 #include "kernels/cuda/ops/small_products.h"
 
 namespace folio::kernels::cuda {
@@ -56,13 +56,14 @@ struct Added {
   }
 };
 
+template <typename Gate>
 struct Gated {
   static constexpr int kTiles = 2;
   bf16* out;
   size_t stride;
 
   __device__ __forceinline__ void Put(uint32_t row, uint32_t output, const float (&sums)[2]) const {
-    device::Store(device::SwiGlu(sums[0], sums[1]), out[row * stride + output]);
+    device::Store(Gate::Of(sums[0]) * sums[1], out[row * stride + output]);
   }
 };
 
@@ -272,15 +273,19 @@ absl::Status AddSmallProduct(Stream stream, const SmallInput& in, ConstTensor we
   return StartPlain(stream, in, weight, Added{static_cast<float*>(out.data), out.stride});
 }
 
-absl::Status SmallSwiGlu(Stream stream, const SmallInput& in, ConstTensor gate_up, Tensor out) {
+absl::Status SmallGlu(Stream stream, const SmallInput& in, Activation activation,
+                      ConstTensor gate_up, Tensor out) {
   absl::Status status = CheckSmall(in, gate_up, out, gate_up.rows / 2);
   if (!status.ok()) return status;
   if (gate_up.rows % 2 != 0 || out.type != DataType::kBf16 || in.exact) {
-    return device::Unserved("SwiGLU's weights hold as many gates as ups, and its result is bf16");
+    return device::Unserved(
+        "the weights of gates hold as many gates as ups, and the result is bf16");
   }
-  const Gated result{static_cast<bf16*>(out.data), out.stride};
-  return in.norm == nullptr ? StartPlain(stream, in, gate_up, result)
-                            : StartNormed<1>(stream, in, gate_up, result);
+  return device::WithActivation(activation, [&](auto gate) {
+    const Gated<decltype(gate)> result{static_cast<bf16*>(out.data), out.stride};
+    return in.norm == nullptr ? StartPlain(stream, in, gate_up, result)
+                              : StartNormed<1>(stream, in, gate_up, result);
+  });
 }
 
 }  // namespace folio::kernels::cuda

@@ -1,7 +1,7 @@
 // This header has the products of few rows, as decode steps of small batches have them. Such a
 // product takes the time in which its weights are read, so that a kernel of its own for what comes
 // before and after costs more than the work in it. These products therefore normalise their input
-// on the way in, and add biases and residuals or apply SwiGLU on the way out. They read their first
+// on the way in, and add biases and residuals or apply gates on the way out. They read their first
 // weights while the kernel before still runs.
 //
 // Products are computed by tensor cores, which multiply eight rows as fast as one. The numbers of a
@@ -42,9 +42,10 @@ absl::Status SmallProduct(Stream stream, const SmallInput& in, ConstTensor weigh
 // out += in * weight^T. out is float32.
 absl::Status AddSmallProduct(Stream stream, const SmallInput& in, ConstTensor weight, Tensor out);
 
-// out = silu(gate) * up, where in * gate_up^T holds gate and then up. out is bf16, with half as
-// many columns as gate_up has rows.
-absl::Status SmallSwiGlu(Stream stream, const SmallInput& in, ConstTensor gate_up, Tensor out);
+// out = activation(gate) * up, where in * gate_up^T holds gate and then up. out is bf16, with half
+// as many columns as gate_up has rows.
+absl::Status SmallGlu(Stream stream, const SmallInput& in, Activation activation,
+                      ConstTensor gate_up, Tensor out);
 
 }  // namespace folio::kernels::cuda
 

@@ -25,13 +25,14 @@ CpuCommunicator::CpuCommunicator(CpuGroup group, const ModelConfig& config, size
   }
 }
 
+absl::Status CpuCommunicator::Sum(Matrix<float> partial) {
+  FOLIO_CHECK(partial.stride == partial.cols);
+  return group_.collective->AllReduce({partial.data, partial.rows * partial.cols}, deadline());
+}
+
 absl::Status CpuCommunicator::AllReduce(Matrix<float> partial, Matrix<float> hidden) {
-  FOLIO_CHECK(partial.stride == partial.cols && partial.cols == hidden.cols);
-  const size_t count = partial.rows * partial.cols;
-  if (absl::Status status = group_.collective->AllReduce({partial.data, count}, deadline());
-      !status.ok()) {
-    return status;
-  }
+  FOLIO_CHECK(partial.cols == hidden.cols);
+  if (absl::Status status = Sum(partial); !status.ok()) return status;
   for (size_t row = 0; row < partial.rows; ++row) {
     float* to = hidden.row(row);
     const float* add = partial.row(row);

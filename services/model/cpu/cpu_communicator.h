@@ -39,6 +39,9 @@ class CpuCommunicator {
   // dense and is overwritten.
   absl::Status AllReduce(kernels::Matrix<float> partial, kernels::Matrix<float> hidden);
 
+  // Makes `partial`, which is dense, the sum of all ranks', with the same bits on all ranks.
+  absl::Status Sum(kernels::Matrix<float> partial);
+
   // Gathers each rank's logits, dense [rows, its outputs], into those of the whole vocabulary on
   // the leader. Other ranks get no columns. Valid until the next call.
   absl::StatusOr<kernels::Matrix<const float>> GatherLogits(kernels::Matrix<const float> own);

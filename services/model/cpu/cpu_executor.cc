@@ -24,12 +24,13 @@ class CpuExecutor final : public Executor {
   CpuExecutor(std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops,
               std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool,
               const CpuExecutorOptions& options)
-      : tables_(pool.geometry, pool.num_pages),
+      : tables_(pool.geometry, pool.num_pages, weights->config.window() != 0),
         ops_(std::move(ops)),
         threads_(std::move(threads)),
         pool_(pool),
         max_rows_(options.max_rows),
-        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group) {}
+        transformer_(std::move(weights), *ops_, *threads_, pool, max_rows_, options.group),
+        scoring_(transformer_.config().others) {}
 
   int pipeline_depth() const override { return 0; }
   uint32_t max_rows() const override { return max_rows_; }
@@ -115,8 +116,11 @@ void CpuExecutor::ScoreResident() {
   const ScopedTimer timer(score_seconds_);
   // All layers of all sequences at once, which is enough tasks for any number of threads.
   ops_->ScoreResident(*threads_, scoring_.resident(), pool_);
-  ops_->ScoreUnrotated(*threads_, scoring_.unrotated(), transformer_.Angles(rows_.positions()),
-                       pool_);
+  for (const bool others : {false, true}) {
+    const auto items = others ? scoring_.unrotated_others() : scoring_.unrotated();
+    if (items.empty()) continue;
+    ops_->ScoreUnrotated(*threads_, items, transformer_.Angles(rows_.positions(), others), pool_);
+  }
 }
 
 StepTicket CpuExecutor::Enqueue(const StepBatch& batch) {

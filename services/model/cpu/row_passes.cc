@@ -23,9 +23,13 @@ float SumOfSquares(const float* x, size_t size) {
   return sum;
 }
 
+float NormScale(const float* x, size_t size, float eps) {
+  return 1 / std::sqrt(SumOfSquares(x, size) / static_cast<float>(size) + eps);
+}
+
 void NormHead(absl::Span<const float> weight, float eps, float* x) {
   const size_t size = weight.size();
-  const float scale = 1 / std::sqrt(SumOfSquares(x, size) / static_cast<float>(size) + eps);
+  const float scale = NormScale(x, size, eps);
   for (size_t i = 0; i < size; ++i) x[i] *= scale * weight[i];
 }
 
@@ -71,6 +75,24 @@ void ScaleQueries(kernels::ThreadPool& threads, const QueryScale& scale,
     const float factor = QueryFactor(scale, slots[r].position);
     float* row = rows.row(r);
     for (uint32_t i = 0; factor != 1 && i < shape.heads * shape.head_dim; ++i) row[i] *= factor;
+  });
+}
+
+void AddNormed(kernels::ThreadPool& threads, const kernels::Matrix<float>& added,
+               absl::Span<const float> weight, float eps, const kernels::Matrix<float>& rows) {
+  FOLIO_CHECK(added.rows == rows.rows && added.cols == rows.cols && weight.size() == rows.cols);
+  ForEachRow(threads, rows.rows, [&](size_t r) {
+    const float* x = added.row(r);
+    const float scale = NormScale(x, added.cols, eps);
+    float* row = rows.row(r);
+    for (size_t i = 0; i < rows.cols; ++i) row[i] += x[i] * scale * weight[i];
+  });
+}
+
+void ScaleRows(kernels::ThreadPool& threads, float factor, const kernels::Matrix<float>& rows) {
+  ForEachRow(threads, rows.rows, [&](size_t r) {
+    float* row = rows.row(r);
+    for (size_t i = 0; i < rows.cols; ++i) row[i] *= factor;
   });
 }
 

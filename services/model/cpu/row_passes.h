@@ -1,5 +1,6 @@
-// These passes change rows of queries, keys and values in place, between the products and the
-// rotation. Each row's result depends on that row alone. They return when they are done.
+// These passes change rows in place: queries, keys and values between the products and the
+// rotation, and hidden states. Each row's result depends on that row alone. They return when they
+// are done.
 #ifndef FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
 #define FOLIO_SERVICES_MODEL_CPU_ROW_PASSES_H_
 
@@ -37,6 +38,13 @@ void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
 void ScaleQueries(kernels::ThreadPool& threads, const QueryScale& scale,
                   const kernels::AttentionShape& shape, absl::Span<const kernels::AppendSlot> slots,
                   const kernels::Matrix<float>& rows);
+
+// Makes each row x of `added` x / sqrt(mean(x^2) + eps) * weight, and adds it to that of `rows`.
+void AddNormed(kernels::ThreadPool& threads, const kernels::Matrix<float>& added,
+               absl::Span<const float> weight, float eps, const kernels::Matrix<float>& rows);
+
+// Multiplies the rows by `factor`.
+void ScaleRows(kernels::ThreadPool& threads, float factor, const kernels::Matrix<float>& rows);
 
 }  // namespace folio::model
 

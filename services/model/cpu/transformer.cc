@@ -37,20 +37,28 @@ Transformer::Transformer(std::shared_ptr<const ModelWeights> weights,
       loss_(sizeof(kernels::bf16), rounds() ? max_rows : 0, config().hidden),
       gathered_(sizeof(float), kMaxLogitRows, config().hidden),
       logits_(sizeof(float), kMaxLogitRows, config().outputs()) {
-  if (group.collective == nullptr || group.collective->size() == 1) return;
-  communicator_ =
-      std::make_unique<CpuCommunicator>(std::move(group), config(), ops.activation_bytes());
-  partial_ = ActivationBuffer(sizeof(float), max_rows, config().hidden);
+  if (config().others.has_value()) other_rope_.emplace(config(), /*others=*/true);
+  if (group.collective != nullptr && group.collective->size() > 1) {
+    communicator_ =
+        std::make_unique<CpuCommunicator>(std::move(group), config(), ops.activation_bytes());
+  }
+  if (communicator_ != nullptr || config().features.has(Feature::kPostNorms)) {
+    partial_ = ActivationBuffer(sizeof(float), max_rows, config().hidden);
+  }
 }
 
 absl::Status Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
   const uint32_t count = rows.split.total();
   FOLIO_CHECK(count > 0 && count <= max_rows_ && rows.ids.size() == count);
-  kernels::RopeTable rope;
+  kernels::RopeTable rope, other_rope;
   {
     ScopedTimer timer(times_.other);
     rope = rope_.Table(rows.positions);
+    if (other_rope_.has_value()) other_rope = other_rope_->Table(rows.positions);
     ops_.Embed(threads_, weights_->embedding_matrix(), rows.ids, hidden_.Floats(count));
+    if (const float scale = config().embedding_scale; scale != 1) {
+      ScaleRows(threads_, scale, hidden_.Floats(count));
+    }
     slots_.resize(count);
     runs_.resize(rows.runs);
   }
@@ -59,7 +67,9 @@ absl::Status Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
       ScopedTimer timer(times_.other);
       place(layer, absl::MakeSpan(slots_), absl::MakeSpan(runs_));
     }
-    if (absl::Status status = RunLayer(layer, rows, rope); !status.ok()) return status;
+    const bool other = config().is_other(layer);
+    absl::Status status = RunLayer(layer, rows, other ? other_rope : rope);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -95,9 +105,8 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
   }
   if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
-  if (absl::Status status = AddProduct(split, attended_.View(rows), *w.out); !status.ok()) {
-    return status;
-  }
+  absl::Status status = AddProduct(split, attended_.View(rows), *w.out, w.post_attention_norm);
+  if (!status.ok()) return status;
   {
     ScopedTimer timer(times_.other);
     ops_.RmsNorm(threads_, Const(hidden), w.ffn_norm, eps, normed_.View(rows));
@@ -106,20 +115,29 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     ScopedTimer timer(times_.linear);
     ops_.GatedLinear(threads_, split, normed_.View(rows), *w.gate_up, ffn_.View(rows));
   }
-  return AddProduct(split, ffn_.View(rows), *w.down);
+  return AddProduct(split, ffn_.View(rows), *w.down, w.post_ffn_norm);
 }
 
 absl::Status Transformer::AddProduct(const RowSplit& split, const kernels::cpu::Activations& in,
-                                     const kernels::cpu::PackedWeights& weight) {
+                                     const kernels::cpu::PackedWeights& weight,
+                                     absl::Span<const float> norm) {
   const Matrix<float> hidden = hidden_.Floats(split.total());
-  const Matrix<float> out = communicator_ ? partial_.Floats(split.total()) : hidden;
+  const bool adds = communicator_ == nullptr && norm.empty();
+  const Matrix<float> out = adds ? hidden : partial_.Floats(split.total());
   {
     ScopedTimer timer(times_.linear);
-    ops_.Linear(threads_, split, in, weight, out, communicator_ == nullptr);
+    ops_.Linear(threads_, split, in, weight, out, adds);
   }
-  if (communicator_ == nullptr) return absl::OkStatus();
-  ScopedTimer timer(times_.exchange);
-  return communicator_->AllReduce(out, hidden);
+  if (adds) return absl::OkStatus();
+  if (communicator_ != nullptr) {
+    ScopedTimer timer(times_.exchange);
+    absl::Status status =
+        norm.empty() ? communicator_->AllReduce(out, hidden) : communicator_->Sum(out);
+    if (norm.empty() || !status.ok()) return status;
+  }
+  ScopedTimer timer(times_.other);
+  AddNormed(threads_, out, norm, config().norm_eps, hidden);
+  return absl::OkStatus();
 }
 
 // The layer's queries, keys and runs are there now.
@@ -130,7 +148,9 @@ absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
   for (const auto& [index, window] : rows.windows) {
     kernels::AttentionItem run = runs_[index];
     FOLIO_CHECK(window.queries <= run.rows);
-    run.first_row += run.rows - window.queries;
+    const uint32_t before = run.rows - window.queries;
+    run.first_row += before;
+    if (run.first_slots != nullptr) run.first_slots += before;
     run.rows = window.queries;
     windows_.push_back({run, window.neighbours, window.channel});
   }

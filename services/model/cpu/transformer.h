@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -49,9 +50,11 @@ class Transformer {
   // does not lead gets no columns.
   absl::StatusOr<kernels::Matrix<const float>> Logits(absl::Span<const uint32_t> rows);
 
-  // Angles of at least `positions` positions. The pointers are valid until the next call of this or
-  // of Forward.
-  kernels::RopeTable Angles(uint32_t positions) { return rope_.Table(positions); }
+  // Angles of at least `positions` positions, of the other layers or of the rest. The pointers are
+  // valid until the next call of this or of Forward.
+  kernels::RopeTable Angles(uint32_t positions, bool others) {
+    return (others ? *other_rope_ : rope_).Table(positions);
+  }
 
   const ModelConfig& config() const { return weights_->config; }
   // `compact` and `sample` stay 0, because the executor does that work.
@@ -60,9 +63,9 @@ class Transformer {
  private:
   bool rounds() const { return ops_.activation_bytes() == sizeof(kernels::bf16); }
   absl::Status RunLayer(uint32_t layer, const ForwardRows& forward, const kernels::RopeTable& rope);
-  // hidden += in * weight^T, of all ranks.
+  // hidden += in * weight^T, of all ranks. With a norm, which is not empty, the product passes it.
   absl::Status AddProduct(const kernels::RowSplit& split, const kernels::cpu::Activations& in,
-                          const kernels::cpu::PackedWeights& weight);
+                          const kernels::cpu::PackedWeights& weight, absl::Span<const float> norm);
   absl::Status ScoreWindows(const ForwardRows& rows);
 
   // Adds to qkv_ what was lost when layer 0's input was rounded to bf16. Layer 0's K and V are
@@ -77,6 +80,7 @@ class Transformer {
   kernels::AttentionShape shape_;
   uint32_t max_rows_;
   RopeAngles rope_;
+  std::optional<RopeAngles> other_rope_;           // if the model has other layers
   std::unique_ptr<CpuCommunicator> communicator_;  // null: alone
   ExecutorTimes times_;
 
@@ -89,7 +93,7 @@ class Transformer {
   ActivationBuffer loss_;      // bf16 [max_rows, hidden]; none when activations are float32
   ActivationBuffer gathered_;  // float [kMaxLogitRows, hidden]
   ActivationBuffer logits_;    // float [kMaxLogitRows, outputs]
-  ActivationBuffer partial_;   // float [max_rows, hidden]; none when alone
+  ActivationBuffer partial_;   // float [max_rows, hidden]; none when alone and without norms behind
   std::vector<kernels::AppendSlot> slots_;
   std::vector<kernels::AttentionItem> runs_;
   std::vector<kernels::WindowItem> windows_;

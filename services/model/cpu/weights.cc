@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "services/model/executor/forward_rows.h"
+
 namespace folio::model {
 namespace {
 
@@ -12,7 +14,10 @@ using kernels::cpu::CpuOps;
 using kernels::cpu::PackedWeights;
 
 // The features that Transformer computes.
-constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms, Feature::kScaledQueries};
+constexpr Features kComputed = {Feature::kQkvBias,         Feature::kHeadNorms,
+                                Feature::kPostNorms,       Feature::kGelu,
+                                Feature::kScaledEmbedding, Feature::kLocalLayers,
+                                Feature::kUnrotatedLayers, Feature::kScaledQueries};
 
 Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
   return {values.data(), values.size() / cols, cols, cols};
@@ -34,11 +39,16 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
     weights.query_norm = read.Vector(Role::kQueryNorm);
     weights.key_norm = read.Vector(Role::kKeyNorm);
   }
+  if (c.features.has(Feature::kPostNorms)) {
+    weights.post_attention_norm = read.Vector(Role::kPostAttentionNorm);
+    weights.post_ffn_norm = read.Vector(Role::kPostFfnNorm);
+  }
   weights.out = pack(Role::kAttentionOut);
   {
     const std::vector<bf16> gate = read.Matrix(Role::kGate);
     const std::vector<bf16> up = read.Matrix(Role::kUp);
-    weights.gate_up = ops.PackGated(View(gate, c.hidden), View(up, c.hidden));
+    weights.gate_up =
+        ops.PackGated(View(gate, c.hidden), View(up, c.hidden), ActivationOf(c.features));
   }
   weights.down = pack(Role::kDown);
   if (!read.status().ok()) return read.status();
@@ -65,8 +75,9 @@ size_t ModelWeights::bytes() const {
   size_t sum = embedding.size() * sizeof(bf16) + final_norm.size() * sizeof(float);
   if (output != nullptr) sum += output->bytes();
   for (const LayerWeights& layer : layers) {
-    for (const auto* vector : {&layer.attention_norm, &layer.ffn_norm, &layer.qkv_bias,
-                               &layer.query_norm, &layer.key_norm}) {
+    for (const auto* vector :
+         {&layer.attention_norm, &layer.ffn_norm, &layer.qkv_bias, &layer.query_norm,
+          &layer.key_norm, &layer.post_attention_norm, &layer.post_ffn_norm}) {
       sum += vector->size() * sizeof(float);
     }
     for (const auto* part : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {

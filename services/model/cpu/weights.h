@@ -14,14 +14,15 @@
 namespace folio::model {
 
 struct LayerWeights {
-  std::vector<float> attention_norm;                     // [hidden]
-  std::unique_ptr<kernels::cpu::PackedWeights> qkv;      // [(heads + 2 kv_heads) * dim, hidden]
-  std::vector<float> qkv_bias;                           // one for each row of qkv, or none
-  std::vector<float> query_norm, key_norm;               // [head_dim], or none
-  std::unique_ptr<kernels::cpu::PackedWeights> out;      // [hidden, heads * dim]
-  std::vector<float> ffn_norm;                           // [hidden]
-  std::unique_ptr<kernels::cpu::PackedWeights> gate_up;  // [ffn, hidden] twice
-  std::unique_ptr<kernels::cpu::PackedWeights> down;     // [hidden, ffn]
+  std::vector<float> attention_norm;                      // [hidden]
+  std::vector<float> post_attention_norm, post_ffn_norm;  // [hidden], or none
+  std::unique_ptr<kernels::cpu::PackedWeights> qkv;       // [(heads + 2 kv_heads) * dim, hidden]
+  std::vector<float> qkv_bias;                            // one for each row of qkv, or none
+  std::vector<float> query_norm, key_norm;                // [head_dim], or none
+  std::unique_ptr<kernels::cpu::PackedWeights> out;       // [hidden, heads * dim]
+  std::vector<float> ffn_norm;                            // [hidden]
+  std::unique_ptr<kernels::cpu::PackedWeights> gate_up;   // [ffn, hidden] twice
+  std::unique_ptr<kernels::cpu::PackedWeights> down;      // [hidden, ffn]
 };
 
 // Immutable once loaded; any number of executors of the same family may share it.

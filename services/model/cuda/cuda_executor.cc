@@ -37,9 +37,11 @@ struct StepWorkspace {
 class CudaExecutor final : public Executor {
  public:
   explicit CudaExecutor(std::unique_ptr<CudaExecutorState> state)
-      : tables_(state->pool.view.geometry, state->pool.view.num_pages),
+      : tables_(state->pool.view.geometry, state->pool.view.num_pages,
+                state->weights->config.window() != 0),
         state_(std::move(state)),
-        graphs_(state_->memory, state_->stream.get(), state_->graphs, state_->communicator.get()) {}
+        graphs_(state_->memory, state_->stream.get(), state_->graphs, state_->communicator.get()),
+        scoring_(state_->weights->config) {}
 
   // Steps in flight must end before the memory is freed.
   ~CudaExecutor() override { state_->Wait(); }

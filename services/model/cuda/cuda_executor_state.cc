@@ -31,8 +31,9 @@ absl::StatusOr<std::unique_ptr<CudaExecutorState>> CudaExecutorState::Make(
   return state;
 }
 
-absl::Status CudaExecutorState::LoadAngles(const ModelConfig& config) {
-  RopeAngles on_host_angles(config);
+absl::Status CudaExecutorState::LoadAngles(const ModelConfig& config, bool others,
+                                           cuda::DeviceBuffer& buffer, kernels::RopeTable& table) {
+  RopeAngles on_host_angles(config, others);
   const kernels::RopeTable on_host = on_host_angles.Table(config.context);
   const size_t count = size_t{on_host.positions} * config.head_dim / 2;
   auto device = memory.Allocate(2 * count * sizeof(float), "angles of rotary embedding");
@@ -41,10 +42,10 @@ absl::Status CudaExecutorState::LoadAngles(const ModelConfig& config) {
   if (!pinned.ok()) return pinned.status();
   std::copy_n(on_host.cos, count, pinned->as<float>());
   std::copy_n(on_host.sin, count, pinned->as<float>() + count);
-  angles = *std::move(device);
-  rope = {angles.as<float>(), angles.as<float>() + count, on_host.positions};
+  buffer = *std::move(device);
+  table = {buffer.as<float>(), buffer.as<float>() + count, on_host.positions};
   absl::Status status =
-      cuda::CopyToDevice(stream.get(), angles.as<>(), pinned->as<>(), pinned->bytes());
+      cuda::CopyToDevice(stream.get(), buffer.as<>(), pinned->as<>(), pinned->bytes());
   status.Update(cuda::WaitFor(stream.get()));
   return status;
 }
@@ -57,7 +58,11 @@ absl::Status CudaExecutorState::Load(const CudaExecutorOptions& options, uint32_
   constexpr uint32_t kPagesAhead = 8;
   device_tables.emplace(memory, config.num_layers,
                         geometry.pages_for(config.context) + kPagesAhead);
-  if (absl::Status status = LoadAngles(config); !status.ok()) return status;
+  absl::Status loaded = LoadAngles(config, false, angles, rope.usual);
+  if (loaded.ok() && config.others.has_value()) {
+    loaded = LoadAngles(config, true, other_angles, rope.others);
+  }
+  if (!loaded.ok()) return loaded;
   auto new_transformer =
       CudaTransformer::Make(*weights, memory, pool, rope, max_rows, processors, stream.get(),
                             communicator.get(), options.decode_kernels);

@@ -57,9 +57,10 @@ struct CudaExecutorState {
   kernels::cuda::DeviceMemory& memory;  // the model's
   kernels::cuda::OwnedStream stream;
   const DeviceWeights* const weights;
-  kernels::cuda::DeviceBuffer angles;   // float [cos, sin][context, head_dim / 2]
-  kernels::RopeTable rope;              // the same
-  kernels::cuda::DeviceBuffer ids;      // uint32_t [max_rows], fed to a step
+  kernels::cuda::DeviceBuffer angles;        // float [cos, sin][context, head_dim / 2]
+  kernels::cuda::DeviceBuffer other_angles;  // of the other layers, if there are some
+  LayerAngles rope;                          // the same
+  kernels::cuda::DeviceBuffer ids;           // uint32_t [max_rows], fed to a step
   kernels::cuda::DeviceBuffer inputs;   // arrays of a padded step, always at the same addresses
   kernels::cuda::PinnedBuffer counter;  // uint64_t, steps that the device has done
   std::optional<DeviceTables> device_tables;
@@ -68,7 +69,8 @@ struct CudaExecutorState {
   std::unique_ptr<CudaTransformer> transformer;
 
  private:
-  absl::Status LoadAngles(const ModelConfig& config);
+  absl::Status LoadAngles(const ModelConfig& config, bool others,
+                          kernels::cuda::DeviceBuffer& buffer, kernels::RopeTable& table);
   absl::Status Load(const CudaExecutorOptions& options, uint32_t processors);
 };
 

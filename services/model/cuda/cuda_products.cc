@@ -8,6 +8,7 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
 #include "services/model/cuda/decode_shapes.h"
+#include "services/model/executor/forward_rows.h"
 #include "services/runtime/logging.h"
 
 namespace folio::model {
@@ -73,6 +74,11 @@ absl::Status CudaProducts::Allocate(cuda::DeviceMemory& memory) {
     if (!made.ok()) return made.status();
     *to = *std::move(made);
   }
+  if (has_post_norms()) {
+    auto added = Activations::Make(memory, DataType::kFloat32, max_rows_, hidden);
+    if (!added.ok()) return added.status();
+    added_ = *std::move(added);
+  }
   auto gemm = memory.Allocate(cuda::Gemm::kWorkspaceBytes, "the workspace of products");
   if (!gemm.ok()) return gemm.status();
   gemm_space_ = *std::move(gemm);
@@ -94,6 +100,7 @@ absl::Status CudaProducts::AllocateParts(cuda::DeviceMemory& memory) {
 }
 
 uint32_t CudaProducts::Parts(uint32_t rows, const ConstTensor& weight) const {
+  if (has_post_norms()) return 1;
   if (!in_parts_ || max_small_rows_ == 0 || IsSmall(rows) || communicator_ != nullptr) return 1;
   return cuda::PartsOfProduct(rows, weight.rows, weight.cols, processors_);
 }
@@ -129,6 +136,7 @@ absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qk
         log::Info("no product is computed in parts", {{"reason", tuned.message()}});
         in_parts_ = false;
       }
+      if (communicator_ == nullptr && has_post_norms()) return tune(in, weight, added_, false);
       if (communicator_ == nullptr) return tune(in, weight, hidden, true);
       return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
     };
@@ -149,7 +157,7 @@ absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qk
 }
 
 absl::Status CudaProducts::Norm(const Tensor& hidden, const float* weight, bool missing) {
-  const bool adds = missing && communicator_ != nullptr;
+  const bool adds = missing && communicator_ != nullptr && !has_post_norms();
   const ConstTensor delta = adds ? ConstTensor(communicator_->partial(hidden.rows)) : ConstTensor();
   return cuda::AddRmsNorm(stream_, hidden, delta, weight, config().norm_eps,
                           normed_.Rows(hidden.rows));
@@ -194,7 +202,7 @@ absl::Status CudaProducts::Qkv(uint32_t layer, const Tensor& hidden, const Tenso
 absl::Status CudaProducts::AddAttended(uint32_t layer, const Tensor& attended,
                                        const Tensor& hidden) {
   const DeviceLayerWeights& w = weights_.layers[layer];
-  return AddProduct(attended, w.out, w.ffn_norm, hidden);
+  return AddProduct(attended, w.out, w.post_attention_norm, w.ffn_norm, hidden);
 }
 
 absl::Status CudaProducts::AddFeedForward(uint32_t layer, const Tensor& hidden) {
@@ -202,27 +210,34 @@ absl::Status CudaProducts::AddFeedForward(uint32_t layer, const Tensor& hidden) 
   const bool is_last = layer + 1 == config().num_layers;
   const float* next_norm = is_last ? nullptr : weights_.layers[layer + 1].attention_norm;
   absl::Status status = GateUp(w, hidden);
-  return status.ok() ? AddProduct(ffn_.Rows(hidden.rows), w.down, next_norm, hidden) : status;
+  if (!status.ok()) return status;
+  return AddProduct(ffn_.Rows(hidden.rows), w.down, w.post_ffn_norm, next_norm, hidden);
 }
 
 absl::Status CudaProducts::GateUp(const DeviceLayerWeights& weights, const Tensor& hidden) {
   const Tensor ffn = ffn_.Rows(hidden.rows);
+  const kernels::Activation activation = ActivationOf(config().features);
   if (NormsInside(hidden.rows)) {
-    return cuda::SmallSwiGlu(stream_, Small(hidden, weights.ffn_norm), weights.gate_up, ffn);
+    return cuda::SmallGlu(stream_, Small(hidden, weights.ffn_norm), activation, weights.gate_up,
+                          ffn);
   }
   const bool is_normed = Parts(hidden.rows, weights.out) > 1;
   absl::Status status =
       is_normed ? absl::OkStatus() : Norm(hidden, weights.ffn_norm, /*missing=*/true);
   if (!status.ok()) return status;
   const Tensor normed = normed_.Rows(hidden.rows);
-  if (IsSmall(hidden.rows)) return cuda::SmallSwiGlu(stream_, Small(normed), weights.gate_up, ffn);
+  if (IsSmall(hidden.rows)) {
+    return cuda::SmallGlu(stream_, Small(normed), activation, weights.gate_up, ffn);
+  }
   const Tensor gate_up = gate_up_.Rows(hidden.rows);
   status = Multiply(normed, weights.gate_up, gate_up);
-  return status.ok() ? cuda::SwiGlu(stream_, gate_up, ffn) : status;
+  return status.ok() ? cuda::Glu(stream_, activation, gate_up, ffn) : status;
 }
 
 absl::Status CudaProducts::AddProduct(const Tensor& in, const ConstTensor& weight,
-                                      const float* norm, const Tensor& hidden) {
+                                      const float* post_norm, const float* norm,
+                                      const Tensor& hidden) {
+  if (post_norm != nullptr) return AddNormedProduct(in, weight, post_norm, hidden);
   if (const cuda::PartialSums parts = PartsOf(in.rows, weight); parts.count > 1) {
     absl::Status status = gemm_->MultiplyInParts(stream_, in, weight, parts);
     if (!status.ok()) return status;
@@ -240,8 +255,24 @@ absl::Status CudaProducts::AddProduct(const Tensor& in, const ConstTensor& weigh
   return status.ok() ? communicator_->AllReduce(stream_, in.rows) : status;
 }
 
+absl::Status CudaProducts::AddNormedProduct(const Tensor& in, const ConstTensor& weight,
+                                            const float* post_norm, const Tensor& hidden) {
+  const Tensor added =
+      communicator_ == nullptr ? added_.Rows(in.rows) : communicator_->partial(in.rows);
+  return cuda::RunAll(
+      {[&] {
+         return IsSmall(in.rows) ? cuda::SmallProduct(stream_, Small(in), weight, nullptr, added)
+                                 : Multiply(in, weight, added);
+       },
+       [&] {
+         return communicator_ == nullptr ? absl::OkStatus()
+                                         : communicator_->AllReduce(stream_, in.rows);
+       },
+       [&] { return cuda::AddNormed(stream_, added, post_norm, config().norm_eps, hidden); }});
+}
+
 absl::Status CudaProducts::Finish(const Tensor& hidden) {
-  if (communicator_ == nullptr) return absl::OkStatus();
+  if (communicator_ == nullptr || has_post_norms()) return absl::OkStatus();
   return Norm(hidden, weights_.final_norm, /*missing=*/true);
 }
 

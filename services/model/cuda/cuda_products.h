@@ -56,7 +56,7 @@ class CudaProducts {
   absl::Status Qkv(uint32_t layer, const kernels::cuda::Tensor& hidden,
                    const kernels::cuda::Tensor& qkv);
   // Adds the product of what was attended to. With several ranks the sum is missing from `hidden`
-  // until the next call.
+  // until the next call, unless a norm comes before it is added.
   absl::Status AddAttended(uint32_t layer, const kernels::cuda::Tensor& attended,
                            const kernels::cuda::Tensor& hidden);
   // Adds the feed-forward network's result likewise.
@@ -92,11 +92,18 @@ class CudaProducts {
   }
   // Adds what is missing from `hidden`, and normalises it into normed_.
   absl::Status Norm(const kernels::cuda::Tensor& hidden, const float* weight, bool missing);
-  // silu(gate) * up of the normalised state, in ffn_.
+  // activation(gate) * up of the normalised state, in ffn_.
   absl::Status GateUp(const DeviceLayerWeights& weights, const kernels::cuda::Tensor& hidden);
-  // hidden += in * weight^T. `norm` is that of the next product, and null behind the last layer.
+  // hidden += in * weight^T. `post_norm` is what the product passes before, or null. `norm` is that
+  // of the next product, and null behind the last layer.
   absl::Status AddProduct(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
-                          const float* norm, const kernels::cuda::Tensor& hidden);
+                          const float* post_norm, const float* norm,
+                          const kernels::cuda::Tensor& hidden);
+  // The same with post_norm.
+  absl::Status AddNormedProduct(const kernels::cuda::Tensor& in,
+                                const kernels::cuda::ConstTensor& weight, const float* post_norm,
+                                const kernels::cuda::Tensor& hidden);
+  bool has_post_norms() const { return config().features.has(Feature::kPostNorms); }
   absl::Status Multiply(const kernels::cuda::Tensor& in, const kernels::cuda::ConstTensor& weight,
                         const kernels::cuda::Tensor& out, bool accumulate = false);
 
@@ -111,6 +118,7 @@ class CudaProducts {
   Activations gate_up_;   // [max_rows, 2 ffn]
   Activations ffn_;       // [max_rows, ffn]
   Activations logits_;    // float32 [max_logit_rows, outputs]
+  Activations added_;     // float32 [max_rows, hidden], for norms behind products
   bool in_parts_ = true;  // until cuBLASLt has no algorithm for one of the products
   kernels::cuda::DeviceBuffer gemm_space_, parts_;
 };

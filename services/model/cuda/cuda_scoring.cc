@@ -1,6 +1,7 @@
 #include "services/model/cuda/cuda_scoring.h"
 
 #include "absl/types/span.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/scores/scores.h"
 
 namespace folio::model {
@@ -28,22 +29,28 @@ void CudaScoring::Prepare(const StepRows& rows, uint32_t page_tokens, cuda::Uplo
     resident.host[i] = run;
   }
   resident_ = {resident.device, static_cast<uint32_t>(scoring_.resident().size())};
-  const auto unrotated = uploads.Reserve<kernels::UnrotatedItem>(scoring_.unrotated().size());
-  for (size_t i = 0; i < scoring_.unrotated().size(); ++i) {
-    kernels::UnrotatedItem run = scoring_.unrotated()[i];
-    run.pages = PutPages(run.pages, run.tokens, page_tokens, uploads);
-    run.positions = uploads.Put(absl::MakeConstSpan(run.positions, run.tokens)).data;
-    unrotated.host[i] = run;
-  }
-  unrotated_ = {unrotated.device, static_cast<uint32_t>(scoring_.unrotated().size())};
+  unrotated_ = PutUnrotated(scoring_.unrotated(), page_tokens, uploads);
+  others_ = PutUnrotated(scoring_.unrotated_others(), page_tokens, uploads);
 }
 
-absl::Status CudaScoring::Run(cuda::Stream stream, const kernels::RopeTable& rope,
-                              const cuda::DevicePool& pool) const {
-  if (absl::Status status = cuda::ScoreResident(stream, resident_, pool); !status.ok()) {
-    return status;
+cuda::DeviceArray<kernels::UnrotatedItem> CudaScoring::PutUnrotated(
+    absl::Span<const kernels::UnrotatedItem> items, uint32_t page_tokens,
+    cuda::Uploads& uploads) const {
+  const auto put = uploads.Reserve<kernels::UnrotatedItem>(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    kernels::UnrotatedItem run = items[i];
+    run.pages = PutPages(run.pages, run.tokens, page_tokens, uploads);
+    run.positions = uploads.Put(absl::MakeConstSpan(run.positions, run.tokens)).data;
+    put.host[i] = run;
   }
-  return cuda::ScoreUnrotated(stream, unrotated_, rope, pool);
+  return {put.device, static_cast<uint32_t>(items.size())};
+}
+
+absl::Status CudaScoring::Run(cuda::Stream stream, const LayerAngles& angles,
+                              const cuda::DevicePool& pool) const {
+  return cuda::RunAll({[&] { return cuda::ScoreResident(stream, resident_, pool); },
+                       [&] { return cuda::ScoreUnrotated(stream, unrotated_, angles.usual, pool); },
+                       [&] { return cuda::ScoreUnrotated(stream, others_, angles.others, pool); }});
 }
 
 }  // namespace folio::model

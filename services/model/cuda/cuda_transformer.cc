@@ -27,7 +27,7 @@ absl::StatusOr<void*> AttentionWorkspace::at(size_t plan) {
 }
 
 CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemory& memory,
-                                 const cuda::DevicePool& pool, const kernels::RopeTable& rope,
+                                 const cuda::DevicePool& pool, const LayerAngles& rope,
                                  uint32_t max_rows, uint32_t processors, cuda::Stream stream,
                                  CudaCommunicator* communicator)
     : weights_(weights),
@@ -42,7 +42,7 @@ CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemor
 
 absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, const cuda::DevicePool& pool,
-    const kernels::RopeTable& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
+    const LayerAngles& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
     CudaCommunicator* communicator, bool decode_kernels) {
   std::unique_ptr<CudaTransformer> made(
       new CudaTransformer(weights, memory, pool, rope, max_rows, processors, stream, communicator));
@@ -134,8 +134,8 @@ cuda::AttentionMemory CudaTransformer::PlanMemory(size_t plan, void* pinned) con
 absl::Status CudaTransformer::Forward(const StepInputs& step, const Plans& plans,
                                       const StepInputBuilder& layout, const uint32_t* ids) {
   FOLIO_CHECK(step.rows > 0 && step.rows <= max_rows_);
-  absl::Status status =
-      cuda::Embed(stream_, weights_.embedding, 0, {ids, step.rows}, hidden_.Rows(step.rows));
+  absl::Status status = cuda::Embed(stream_, weights_.embedding, 0, {ids, step.rows},
+                                    config().embedding_scale, hidden_.Rows(step.rows));
   for (uint32_t layer = 0; layer < config().num_layers && status.ok(); ++layer) {
     status = RunLayer(layer, step, layout, plans);
   }
@@ -148,13 +148,14 @@ absl::Status CudaTransformer::RunLayer(uint32_t layer, const StepInputs& step,
   const Tensor qkv = qkv_.Rows(step.rows);
   const cuda::DeviceArray<kernels::AppendSlot> slots = layout.slots(step, layer);
   const bool at_once = AppendsAtOnce(layer, step);
+  const kernels::RopeTable& rope = rope_.of(config().is_other(layer));
   return cuda::RunAll({
       [&] { return products_->Qkv(layer, hidden, qkv); },
       [&] { return NormHeads(weights_.layers[layer], qkv); },
       [&] { return ScaleQueries(slots, qkv); },
       [&] {
-        if (at_once) return AppendAndAttend(step.parts.front().layers[layer], {qkv, rope_, slots});
-        return cuda::RopeAppendScore(stream_, qkv, shape_, rope_, slots, pool_, q_.Rows(step.rows));
+        if (at_once) return AppendAndAttend(step.parts.front().layers[layer], {qkv, rope, slots});
+        return cuda::RopeAppendScore(stream_, qkv, shape_, rope, slots, pool_, q_.Rows(step.rows));
       },
       [&] { return at_once ? absl::OkStatus() : Attend(layer, step, plans); },
       [&] { return ScoreWindows(layer, step); },

@@ -25,6 +25,7 @@
 #include "services/model/cuda/cuda_products.h"
 #include "services/model/cuda/cuda_step.h"
 #include "services/model/cuda/device_weights.h"
+#include "services/model/executor/rope.h"
 
 namespace folio::model {
 
@@ -53,7 +54,7 @@ class CudaTransformer {
   // INVALID_ARGUMENT for a shape that the kernels do not serve.
   static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
       const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
-      const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope, uint32_t max_rows,
+      const kernels::cuda::DevicePool& pool, const LayerAngles& rope, uint32_t max_rows,
       uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator,
       bool decode_kernels);
 
@@ -77,12 +78,12 @@ class CudaTransformer {
 
   const ModelConfig& config() const { return weights_.config; }
   CudaCommunicator* communicator() const { return communicator_; }
-  const kernels::RopeTable& rope() const { return rope_; }
+  const LayerAngles& rope() const { return rope_; }
 
  private:
   CudaTransformer(const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
-                  const kernels::cuda::DevicePool& pool, const kernels::RopeTable& rope,
-                  uint32_t max_rows, uint32_t processors, kernels::cuda::Stream stream,
+                  const kernels::cuda::DevicePool& pool, const LayerAngles& rope, uint32_t max_rows,
+                  uint32_t processors, kernels::cuda::Stream stream,
                   CudaCommunicator* communicator);
   absl::Status Allocate(bool decode_kernels);
   absl::Status AllocateDecodeSpace();
@@ -108,7 +109,7 @@ class CudaTransformer {
   const DeviceWeights& weights_;
   kernels::cuda::DeviceMemory& memory_;
   kernels::cuda::DevicePool pool_;
-  kernels::RopeTable rope_;
+  LayerAngles rope_;
   kernels::AttentionShape shape_;
   uint32_t max_rows_, processors_;
   kernels::cuda::Stream stream_;

@@ -1,32 +1,39 @@
 #include "services/model/cuda/device_weights.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/ops/gemm.h"
-#include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
+#include "services/model/cuda/weight_sender.h"
 
 namespace folio::model {
 namespace {
 
 using kernels::bf16;
 using kernels::cuda::ConstTensor;
-using kernels::cuda::CopyToDevice;
 using kernels::cuda::DataType;
-using kernels::cuda::Event;
-using kernels::cuda::OwnedStream;
-using kernels::cuda::PinnedBuffer;
 
 // The features that CudaTransformer computes.
-constexpr Features kComputed = {Feature::kQkvBias, Feature::kHeadNorms, Feature::kScaledQueries};
+constexpr Features kComputed = {Feature::kQkvBias,         Feature::kHeadNorms,
+                                Feature::kPostNorms,       Feature::kGelu,
+                                Feature::kScaledEmbedding, Feature::kLocalLayers,
+                                Feature::kUnrotatedLayers, Feature::kScaledQueries};
+
+// The vectors that layers have with a feature.
+struct OptionalVector {
+  Feature feature;
+  Role role;
+  const float* DeviceLayerWeights::*place;
+};
+constexpr OptionalVector kOptionalVectors[] = {
+    {Feature::kHeadNorms, Role::kQueryNorm, &DeviceLayerWeights::query_norm},
+    {Feature::kHeadNorms, Role::kKeyNorm, &DeviceLayerWeights::key_norm},
+    {Feature::kPostNorms, Role::kPostAttentionNorm, &DeviceLayerWeights::post_attention_norm},
+    {Feature::kPostNorms, Role::kPostFfnNorm, &DeviceLayerWeights::post_ffn_norm},
+};
 
 // The pair that one product computes, in the order of its rows.
 constexpr Role kGateUpRoles[] = {Role::kGate, Role::kUp};
@@ -90,9 +97,8 @@ size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
     layer.attention_norm = places.Vector(Role::kAttentionNorm);
     layer.qkv = places.Matrices(kQkvRoles, &layer == &weights.layers.front() ? first_qkv : type);
     if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
-    if (c.features.has(Feature::kHeadNorms)) {
-      layer.query_norm = places.Vector(Role::kQueryNorm);
-      layer.key_norm = places.Vector(Role::kKeyNorm);
+    for (const OptionalVector& each : kOptionalVectors) {
+      if (c.features.has(each.feature)) layer.*each.place = places.Vector(each.role);
     }
     layer.out = places.Matrix(Role::kAttentionOut, type);
     layer.ffn_norm = places.Vector(Role::kFfnNorm);
@@ -118,76 +124,10 @@ absl::Status CheckCodes(const DeviceLayerWeights& layer) {
   return absl::OkStatus();
 }
 
-// Sends what threads have read, one at a time. An error stays.
-class Sender {
- public:
-  static absl::StatusOr<std::unique_ptr<Sender>> Make() {
-    auto stream = OwnedStream::Create();
-    if (!stream.ok()) return stream.status();
-    auto sender = std::unique_ptr<Sender>(new Sender(*std::move(stream)));
-    for (int i = 0; i < 2; ++i) {
-      auto memory = PinnedBuffer::Allocate(kHalfBytes, "weights on their way to the device");
-      if (!memory.ok()) return memory.status();
-      auto sent = Event::Create();
-      if (!sent.ok()) return sent.status();
-      absl::MutexLock lock(&sender->mutex_);
-      sender->halves_.push_back({*std::move(memory), *std::move(sent)});
-    }
-    return sender;
-  }
-
-  // Rows of `cols` elements, packed, to rows `stride` apart; what is between becomes zeros.
-  template <typename T>
-  absl::Status Send(absl::Span<const T> values, size_t cols, size_t stride, void* to)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    if (absl::Status bound = kernels::cuda::BindDevice(device_); !bound.ok()) return bound;
-    const size_t rows = values.size() / cols;
-    const size_t at_once = kHalfBytes / (stride * sizeof(T));
-    FOLIO_CHECK(at_once > 0);
-    for (size_t first = 0; first < rows; first += at_once) {
-      const size_t count = std::min(at_once, rows - first);
-      Half& half = halves_[next_++ % halves_.size()];
-      if (absl::Status status = half.sent.Wait(); !status.ok()) return status;
-      T* row = half.memory.as<T>();
-      for (size_t i = first; i < first + count; ++i, row += stride) {
-        std::copy_n(&values[i * cols], cols, row);
-        std::fill_n(row + cols, stride - cols, T{});
-      }
-      absl::Status status = CopyToDevice(stream_.get(), static_cast<T*>(to) + first * stride,
-                                         half.memory.as<>(), count * stride * sizeof(T));
-      status.Update(half.sent.Record(stream_.get()));
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  // Until all has arrived.
-  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    return kernels::cuda::WaitFor(stream_.get());
-  }
-
- private:
-  static constexpr size_t kHalfBytes = size_t{16} << 20;
-  struct Half {
-    PinnedBuffer memory;
-    Event sent;
-  };
-
-  explicit Sender(OwnedStream stream) : stream_(std::move(stream)) {}
-
-  const int device_ = kernels::cuda::CurrentDevice();
-  absl::Mutex mutex_;
-  OwnedStream stream_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Half> halves_ ABSL_GUARDED_BY(mutex_);
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
 // Reads tensors and sends them; keeps the first error.
 class Loader {
  public:
-  Loader(const ModelSource& source, uint32_t layer, Sender& sender)
+  Loader(const ModelSource& source, uint32_t layer, WeightSender& sender)
       : read_(source, layer), sender_(sender) {}
 
   // The rows of each role below those of the one before.
@@ -232,7 +172,7 @@ class Loader {
   }
 
   TensorReader read_;
-  Sender& sender_;
+  WeightSender& sender_;
   absl::Status sent_;
 };
 
@@ -241,9 +181,8 @@ absl::Status LoadLayer(const DeviceLayerWeights& layer, Loader load) {
   load.Vector(Role::kFfnNorm, layer.ffn_norm);
   load.Matrices(kQkvRoles, layer.qkv);
   if (layer.qkv_bias != nullptr) load.Vectors(kQkvBiasRoles, layer.qkv_bias);
-  if (layer.query_norm != nullptr) {
-    load.Vector(Role::kQueryNorm, layer.query_norm);
-    load.Vector(Role::kKeyNorm, layer.key_norm);
+  for (const OptionalVector& each : kOptionalVectors) {
+    if (layer.*each.place != nullptr) load.Vector(each.role, layer.*each.place);
   }
   load.Matrix(Role::kAttentionOut, layer.out);
   load.Matrices(kGateUpRoles, layer.gate_up);
@@ -278,7 +217,7 @@ absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
     if (absl::Status status = made->Fill(*weights); !status.ok()) return status;
     return weights;
   }
-  auto sender = Sender::Make();
+  auto sender = WeightSender::Make();
   if (!sender.ok()) return sender.status();
   const DeviceWeights& w = *weights;
   absl::Status status =

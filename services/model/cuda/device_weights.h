@@ -25,6 +25,8 @@ struct DeviceLayerWeights {
   const float* qkv_bias = nullptr;        // one for each row of qkv, or null
   const float* query_norm = nullptr;      // [head_dim], or null, and so is key_norm
   const float* key_norm = nullptr;
+  const float* post_attention_norm = nullptr;  // [hidden], or null, and so is post_ffn_norm
+  const float* post_ffn_norm = nullptr;
   kernels::cuda::ConstTensor out;      // [hidden, heads * head_dim]
   const float* ffn_norm = nullptr;     // [hidden]
   kernels::cuda::ConstTensor gate_up;  // [2 ffn, hidden], the gate first

@@ -7,8 +7,13 @@
 
 namespace folio::model {
 
-BlockTables::BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score)
-    : geometry_(geometry), num_pages_(num_pages), score_(score), layers_(geometry.num_layers) {}
+BlockTables::BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score,
+                         bool windows)
+    : geometry_(geometry),
+      num_pages_(num_pages),
+      score_(score),
+      keeps_positions_(windows || score == ScoreKind::kUnrotatedDifference),
+      layers_(geometry.num_layers) {}
 
 const BlockTables::Layer& BlockTables::layer(LayerIndex layer) const {
   FOLIO_CHECK(layer.value() < layers_.size());

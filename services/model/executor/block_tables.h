@@ -22,12 +22,15 @@ class BlockTables {
     std::vector<uint32_t> pages;          // in the form that kernels read
     std::vector<Generation> generations;  // of the same pages
     uint32_t resident = 0;                // tokens
-    std::vector<uint32_t> positions;      // of the resident tokens; kUnrotatedDifference only
+    std::vector<uint32_t> positions;      // of the resident tokens, if the table keeps them
     uint32_t mirrored = 0;                // see SetMirrored
     uint32_t cleared = 0;                 // pages at the front that need no clearing
   };
 
-  BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score);
+  // It keeps positions for kUnrotatedDifference, and with `windows`, which some of the model's
+  // layers have.
+  BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score,
+              bool windows = false);
 
   // The meaning of these three is that of SequenceTables.
   void Extend(const LayerPageLists& pages, bool clear = false);
@@ -70,11 +73,12 @@ class BlockTables {
   friend class StepRows;
   // Appends the pages that are to be cleared before a step writes them to `pages`, once.
   void TakeUncleared(std::vector<uint32_t>& pages);
-  bool keeps_positions() const { return score_ == ScoreKind::kUnrotatedDifference; }
+  bool keeps_positions() const { return keeps_positions_; }
 
   CacheGeometry geometry_;
   uint32_t num_pages_;
   ScoreKind score_;
+  bool keeps_positions_;
   std::vector<Layer> layers_;
 };
 

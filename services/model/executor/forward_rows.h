@@ -6,8 +6,10 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/activation.h"
 #include "kernels/views.h"
 #include "services/model/executor/executor.h"
+#include "services/model/family/features.h"
 
 namespace folio::model {
 
@@ -16,6 +18,11 @@ struct ScoringRows {
   uint32_t run = 0;
   WindowScore window;
 };
+
+// The activation of the model's feed-forward network.
+constexpr kernels::Activation ActivationOf(Features features) {
+  return features.has(Feature::kGelu) ? kernels::Activation::kGelu : kernels::Activation::kSilu;
+}
 
 // Rows of one forward pass: decode rows, then prompt rows.
 struct ForwardRows {

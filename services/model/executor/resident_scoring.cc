@@ -9,6 +9,7 @@ namespace folio::model {
 void ResidentScoring::Clear() {
   resident_.clear();
   unrotated_.clear();
+  others_.clear();
 }
 
 void ResidentScoring::Add(const BlockTables& table, bool prompt) {
@@ -35,7 +36,7 @@ void ResidentScoring::AddUnrotated(const BlockTables& table, bool prompt) {
       item.first = others;
       item.stride = std::max(1U, (others + kMaxSamples - 1) / kMaxSamples);
     }
-    unrotated_.push_back(item);
+    (!is_other_.empty() && is_other_[l] ? others_ : unrotated_).push_back(item);
   }
 }
 

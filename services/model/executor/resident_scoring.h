@@ -5,11 +5,13 @@
 #define FOLIO_SERVICES_MODEL_EXECUTOR_RESIDENT_SCORING_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "kernels/views.h"
 #include "services/model/executor/block_tables.h"
+#include "services/model/family/model_config.h"
 
 namespace folio::model {
 
@@ -21,20 +23,27 @@ class ResidentScoring {
   // step on a CPU. The evaluation tells no difference between 24, 64 and 256.
   static constexpr uint32_t kMaxSamples = 24;
 
+  // `others` are the model's, if it has such layers.
+  explicit ResidentScoring(const std::optional<OtherLayers>& others)
+      : is_other_(others ? others->layers : std::vector<bool>()) {}
+
   void Clear();
   // Adds all layers of a sequence whose table has the step's tokens already; `prompt` says that the
   // step ends its prompt. The lists point into the table, so it must not change while they are
   // used.
   void Add(const BlockTables& table, bool prompt);
-  bool empty() const { return resident_.empty() && unrotated_.empty(); }
+  bool empty() const { return resident_.empty() && unrotated_.empty() && others_.empty(); }
   absl::Span<const kernels::ResidentItem> resident() const { return resident_; }
+  // In layers that turn by the model's angles, and in the others.
   absl::Span<const kernels::UnrotatedItem> unrotated() const { return unrotated_; }
+  absl::Span<const kernels::UnrotatedItem> unrotated_others() const { return others_; }
 
  private:
   void AddUnrotated(const BlockTables& table, bool prompt);
 
   std::vector<kernels::ResidentItem> resident_;
-  std::vector<kernels::UnrotatedItem> unrotated_;
+  std::vector<bool> is_other_;  // empty if no layer is
+  std::vector<kernels::UnrotatedItem> unrotated_, others_;
 };
 
 }  // namespace folio::model

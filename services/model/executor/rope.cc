@@ -74,10 +74,28 @@ std::vector<float> InverseFrequencies(const ModelConfig& config) {
   return frequencies;
 }
 
-RopeAngles::RopeAngles(const ModelConfig& config)
-    : inverse_frequencies_(InverseFrequencies(config)),
+namespace {
+
+std::vector<float> FrequenciesOfOthers(const ModelConfig& config) {
+  FOLIO_CHECK(config.others.has_value());
+  const float theta = config.others->rope_theta;
+  if (theta == 0) return std::vector<float>(config.head_dim / 2);
+  ModelConfig unscaled = config;
+  unscaled.rope_theta = theta;
+  unscaled.rope_divisors.clear();
+  unscaled.rope_scaling.reset();
+  unscaled.yarn.reset();
+  unscaled.long_rope.reset();
+  return InverseFrequencies(unscaled);
+}
+
+}  // namespace
+
+RopeAngles::RopeAngles(const ModelConfig& config, bool others)
+    : inverse_frequencies_(others ? FrequenciesOfOthers(config) : InverseFrequencies(config)),
       rotated_pairs_(config.rotary() / 2),
-      magnitude_(config.rope_magnitude),
+      magnitude_(others ? 1 : config.rope_magnitude),
+      gain_(config.features.has(Feature::kHeadNorms) ? 1 : std::sqrt(config.query_gain)),
       context_(config.context) {}
 
 kernels::RopeTable RopeAngles::Table(uint32_t positions) {
@@ -90,7 +108,7 @@ kernels::RopeTable RopeAngles::Table(uint32_t positions) {
     for (size_t p = positions_; p < grown; ++p) {
       for (size_t i = 0; i < half; ++i) {
         const float angle = static_cast<float>(p) * inverse_frequencies_[i];
-        const float magnitude = i < rotated_pairs_ ? magnitude_ : 1;
+        const float magnitude = gain_ * (i < rotated_pairs_ ? magnitude_ : 1);
         cos_[p * half + i] = static_cast<float>(std::cos(double{angle})) * magnitude;
         sin_[p * half + i] = static_cast<float>(std::sin(double{angle})) * magnitude;
       }

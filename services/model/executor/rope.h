@@ -22,10 +22,11 @@ namespace folio::model {
 std::vector<float> InverseFrequencies(const ModelConfig& config);
 
 // Cosines and sines of positions 0, 1, ..., made when first wanted, times the model's magnitude
-// where a pair is rotated. Not thread-safe.
+// where a pair is rotated, and the root of its gain if queries have no norms. Not thread-safe.
 class RopeAngles {
  public:
-  explicit RopeAngles(const ModelConfig& config);
+  // Those of the model's other layers if `others`, which it must then have (CHECKed).
+  explicit RopeAngles(const ModelConfig& config, bool others = false);
 
   // A table of at least `positions` positions, at most the model's context (CHECKed). The pointers
   // hold until the next call.
@@ -34,11 +35,20 @@ class RopeAngles {
  private:
   std::vector<float> inverse_frequencies_;
   size_t rotated_pairs_;
-  float magnitude_;
+  float magnitude_;  // of rotated pairs
+  float gain_;       // of all pairs: see ModelConfig::query_gain
   uint32_t context_;
   uint32_t positions_ = 0;
   std::vector<float> cos_;  // [positions, head_dim / 2]
   std::vector<float> sin_;
+};
+
+// The angles of all layers of a model.
+struct LayerAngles {
+  kernels::RopeTable usual;
+  kernels::RopeTable others;  // empty if the model has no other layers
+
+  const kernels::RopeTable& of(bool is_other) const { return is_other ? others : usual; }
 };
 
 }  // namespace folio::model

@@ -20,6 +20,21 @@ void PlaceRows(const BlockTables& table, LayerIndex index, Position first, uint3
   }
 }
 
+// Finds for each of the next `rows` tokens, whose positions begin at `first`, the first slot within
+// its window. Positions are ascending, and those of the new tokens have no gaps.
+void FindWindows(const BlockTables::Layer& layer, uint32_t first, uint32_t rows, uint32_t window,
+                 uint32_t* out) {
+  FOLIO_CHECK(layer.positions.size() == layer.resident);
+  auto at = layer.positions.begin();
+  for (uint32_t i = 0; i < rows; ++i) {
+    const uint32_t seen = first + i + 1;  // positions up to the row's own
+    const uint32_t least = seen > window ? seen - window : 0;
+    at = std::lower_bound(at, layer.positions.end(), least);
+    const auto before = static_cast<uint32_t>(at - layer.positions.begin());
+    out[i] = before + (before == layer.resident && least > first ? least - first : 0);
+  }
+}
+
 }  // namespace
 
 void StepRows::Begin(uint64_t step, const ModelConfig& config) {
@@ -84,7 +99,11 @@ ForwardRows StepRows::forward() const {
 }
 
 void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
-                     absl::Span<kernels::AttentionItem> runs) const {
+                     absl::Span<kernels::AttentionItem> runs) {
+  // Shorter sequences attend to all tokens there too.
+  const uint32_t window = config_->is_other(layer.value()) ? config_->window() : 0;
+  const bool windowed = window != 0 && positions_ > window;
+  if (windowed) first_slots_.resize(count());
   for (size_t i = 0; i < segments_.size(); ++i) {
     const Segment& one = segments_[i];
     const BlockTables& table = one.sequence->table;
@@ -92,6 +111,11 @@ void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
     // The new rows attend to all resident tokens and to themselves.
     runs[i] = {one.first_row, one.rows, table.layer(layer).pages.data(),
                table.resident(layer) + one.rows};
+    if (!windowed) continue;
+    uint32_t* first_slots = &first_slots_[one.first_row];
+    FindWindows(table.layer(layer), one.segment->first_position.value(), one.rows, window,
+                first_slots);
+    runs[i].first_slots = first_slots;
   }
 }
 

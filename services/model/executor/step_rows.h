@@ -40,10 +40,10 @@ class StepRows {
   // The segments that want an output, in their order in the step's batch.
   std::vector<const Segment*> Wanted() const;
 
-  // For Transformer::Forward.
+  // For Transformer::Forward. The memory behind the runs is valid until the next Place.
   ForwardRows forward() const;
   void Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
-             absl::Span<kernels::AttentionItem> runs) const;
+             absl::Span<kernels::AttentionItem> runs);
   // The pages to clear before the rows are written. A second call returns none.
   std::vector<uint32_t> TakeUncleared() const;
   // Counts the tokens of the rows as resident, after the kernels that write them were enqueued.
@@ -55,6 +55,7 @@ class StepRows {
   std::vector<Segment> segments_;
   std::vector<uint32_t> ids_;
   std::vector<ScoringRows> windows_;
+  std::vector<uint32_t> first_slots_;  // [rows] of the layer placed last, if it has a window
   uint32_t decode_rows_ = 0;
   uint32_t positions_ = 0;
 };

@@ -54,6 +54,14 @@ enum class RopeRows : uint8_t {
   kPairs,   // the two elements of a pair side by side ("NORM")
 };
 
+// HfDefaults stand for fields that config.json lacks.
+struct HfDefaults {
+  uint32_t head_dim = 0;  // 0: the hidden size divided by the heads
+  float rope_theta = 10000;
+  float query_scalar = 0;  // scores are divided by its square root (0: by that of head_dim)
+  bool tied = false;       // the embedding and the output matrix
+};
+
 struct Family {
   const char* name;   // ModelConfig::architecture; fingerprints have it, so it stays
   const char* title;  // "Llama", for messages
@@ -72,6 +80,15 @@ struct Family {
   // Keys of configurations that are refused in other families (unserved_fields.cc), and that this
   // one computes: of GGUF files without the architecture, and of config.json.
   absl::Span<const char* const> own_fields = {};
+  // The configuration has factors of the embedding, the scores, the residuals and the logits
+  // (Multipliers of services/model/source).
+  bool has_multipliers = false;
+  // Hugging Face files hold a norm's weights less one. GGUF files hold them whole.
+  bool hf_norms_less_one = false;
+  HfDefaults hf_defaults = {};
+  // The entry of a model without its output matrix, where it is not that of the whole one with
+  // "Model" in place of "ForCausalLM".
+  const char* hf_base_architecture = nullptr;
 };
 
 // All families, in registry.cc.

@@ -18,7 +18,9 @@ constexpr FeatureName kNames[] = {
     {Feature::kGelu, "GELU in the feed-forward network"},
     {Feature::kScaledEmbedding, "a scaled embedding"},
     {Feature::kLocalLayers, "layers that attend to a local window"},
+    {Feature::kUnrotatedLayers, "layers without rotary embedding"},
     {Feature::kScaledQueries, "queries that are scaled by their position"},
+    {Feature::kSoftCaps, "soft caps of scores and logits"},
 };
 
 }  // namespace

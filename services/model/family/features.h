@@ -20,9 +20,11 @@ enum class Feature : uint8_t {
   kHeadNorms,        // an RMS norm of each head's query and key before rotation (Qwen3, Gemma 3)
   kPostNorms,        // an RMS norm of what attention and feed-forward add to the state (Gemma 3)
   kGelu,             // the gate passes GELU in place of SiLU (Gemma 3)
-  kScaledEmbedding,  // the embedding is multiplied by sqrt(hidden) (Gemma 3)
+  kScaledEmbedding,  // the embedding is multiplied by a number (Gemma 3, Granite)
   kLocalLayers,      // some layers attend to a window, with rotary angles of their own (Gemma 3)
+  kUnrotatedLayers,  // some layers do not rotate queries and keys (SmolLM3)
   kScaledQueries,    // queries are scaled by their position (Ministral 3)
+  kSoftCaps,         // scores and logits x become cap * tanh(x / cap) (Gemma 2)
 };
 
 // A set of features.

@@ -45,6 +45,14 @@ std::string ConfigText(const ModelConfig& config) {
     absl::StrAppend(&text, "/query/", Bits(config.query_scale->beta), "/",
                     config.query_scale->original_context);
   }
+  if (config.query_gain != 1) absl::StrAppend(&text, "/gain/", Bits(config.query_gain));
+  if (config.output_gain != 1) absl::StrAppend(&text, "/out/", Bits(config.output_gain));
+  if (config.embedding_scale != 1) absl::StrAppend(&text, "/e/", Bits(config.embedding_scale));
+  if (config.others) {
+    absl::StrAppend(&text, "/others/", config.others->window, "/", Bits(config.others->rope_theta),
+                    "/");
+    for (const bool other : config.others->layers) text.push_back(other ? '1' : '0');
+  }
   return text;
 }
 

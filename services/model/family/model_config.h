@@ -50,6 +50,15 @@ struct QueryScale {
   friend bool operator==(const QueryScale&, const QueryScale&) = default;
 };
 
+// Layers of a second kind. They attend to a window of latest tokens and turn by angles of their
+// own, of which none is scaled (Gemma 3), or they do not turn (SmolLM3).
+struct OtherLayers {
+  uint32_t window = 0;            // tokens to which a token attends, itself among them (0: all)
+  float rope_theta = 10000;       // 0: queries and keys are not rotated
+  std::vector<bool> layers = {};  // [num_layers]
+  friend bool operator==(const OtherLayers&, const OtherLayers&) = default;
+};
+
 // The factor for a query.
 float QueryFactor(const QueryScale& scale, uint32_t position);
 
@@ -76,11 +85,20 @@ struct ModelConfig {
   std::optional<LongRopeScaling> long_rope;
   float rope_magnitude = 1;  // cosines and sines of rotated pairs are multiplied by it
   std::optional<QueryScale> query_scale;
+  // Scores are query_gain * q k / sqrt(head_dim). Query norms have the factor in their weights, and
+  // angles have its root where there are no such norms.
+  float query_gain = 1;
+  float output_gain = 1;  // logits are multiplied by it, and the final norm has it in its weights
+  std::optional<OtherLayers> others;  // with kLocalLayers or kUnrotatedLayers
+  float embedding_scale = 1;          // the state begins as so many times the embedding
   float norm_eps = 1e-5f;
   bool tied_embeddings = false;
 
   uint32_t rotary() const { return rotary_dim != 0 ? rotary_dim : head_dim; }
   uint32_t outputs() const { return output_rows != 0 ? output_rows : vocab; }
+  bool is_other(uint32_t layer) const { return others.has_value() && others->layers[layer]; }
+  // Tokens to which layers with a window attend, or 0 if there are none.
+  uint32_t window() const { return others.has_value() ? others->window : 0; }
 };
 
 // Every field that changes what the model computes, numbers by their bits. Equal texts are equal

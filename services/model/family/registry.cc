@@ -3,6 +3,7 @@
 
 namespace folio::model {
 
+extern const Family kGemma3;
 extern const Family kLlama;
 extern const Family kMinistral3;
 extern const Family kMistral;
@@ -12,7 +13,8 @@ extern const Family kQwen3;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kMistral, &kQwen3, &kPhi3, &kMinistral3};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2,      &kMistral, &kQwen3,
+                                       &kPhi3,  &kMinistral3, &kGemma3};
 
 }  // namespace
 

@@ -28,6 +28,8 @@ constexpr RoleInfo kInfos[] = {
     {Role::kValueBias, "the value bias", true, kKeys, kOne, false},
     {Role::kQueryNorm, "the query norm", true, kHeadDim, kOne, true},
     {Role::kKeyNorm, "the key norm", true, kHeadDim, kOne, true},
+    {Role::kPostAttentionNorm, "the norm behind attention", true, kHidden, kOne, false},
+    {Role::kPostFfnNorm, "the norm behind the feed-forward network", true, kHidden, kOne, false},
 };
 
 constexpr bool InOrder() {

@@ -29,8 +29,10 @@ enum class Role : uint8_t {
   kValueBias,
   kQueryNorm,  // of each head, and so is kKeyNorm
   kKeyNorm,
+  kPostAttentionNorm,  // of what attention adds to the state
+  kPostFfnNorm,        // of what the feed-forward network adds
 };
-inline constexpr size_t kRoles = static_cast<size_t>(Role::kKeyNorm) + 1;
+inline constexpr size_t kRoles = static_cast<size_t>(Role::kPostFfnNorm) + 1;
 
 // An Extent is what a tensor's dimension counts. Tensor parallelism follows from it: heads, the
 // feed-forward network and the rows of the output matrix are cut, all else is on every rank.
@@ -57,6 +59,8 @@ struct RoleInfo {
   bool rotated;
 
   bool vector() const { return cols == Extent::kOne; }
+  // Weights of a norm, which has one for each number of a state or of a head.
+  bool norm() const { return vector() && (rows == Extent::kHidden || rows == Extent::kHeadDim); }
 };
 
 const RoleInfo& InfoOf(Role role);

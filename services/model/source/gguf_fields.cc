@@ -96,6 +96,19 @@ std::vector<std::string> GgufFields::Strings(absl::string_view key) {
   return strings;
 }
 
+std::vector<bool> GgufFields::Bools(absl::string_view key) {
+  std::vector<bool> flags;
+  const GgufValue* value = file_.Find(key);
+  if (value == nullptr) return flags;
+  const auto* array = std::get_if<GgufArray>(value);
+  if (array == nullptr || array->type != GgufType::kBool) {
+    Fail(key, "not an array of booleans");
+    return flags;
+  }
+  for (const std::byte flag : array->bytes) flags.push_back(flag != std::byte{0});
+  return flags;
+}
+
 std::vector<int32_t> GgufFields::Ints(absl::string_view key) {
   std::vector<int32_t> ints;
   const GgufValue* value = file_.Find(key);

@@ -49,6 +49,7 @@ class GgufFields {
   std::optional<uint32_t> MaybeUint(absl::string_view key);
   std::optional<bool> MaybeBool(absl::string_view key);
   std::vector<std::string> Strings(absl::string_view key);
+  std::vector<bool> Bools(absl::string_view key);
   std::vector<int32_t> Ints(absl::string_view key);
   std::vector<float> Floats(absl::string_view key);
   std::string Bytes(absl::string_view key);  // an array of 8-bit integers

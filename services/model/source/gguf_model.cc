@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/model/source/gguf_fields.h"
+#include "services/model/source/gguf_layers.h"
 #include "services/model/source/gguf_parts.h"
 #include "services/model/source/gguf_rope.h"
 #include "services/model/source/raw_model.h"
@@ -126,6 +127,7 @@ absl::StatusOr<RawModel> ReadGgufModel(const std::string& path) {
   if (!status.ok()) return status;
   parts.config.tied_embeddings = gguf->FindTensor("output.weight") == nullptr;
   status = CheckConfig(path, parts.config);
+  if (status.ok()) status = ReadGgufLayers(*gguf, **family, fields, parts.config);
   if (status.ok()) status = ReadGgufRope(*gguf, **family, fields, parts.config);
   if (!status.ok()) return status;
   parts.tensors = gguf->tensors();

@@ -19,7 +19,9 @@ using nlohmann::json;
 // saved as "LlamaModel".
 bool Lists(const json& architectures, const Family& family) {
   const std::string whole = family.hf_architecture;
-  const std::string base = absl::StrCat(absl::StripSuffix(whole, "ForCausalLM"), "Model");
+  const std::string base = family.hf_base_architecture != nullptr
+                               ? family.hf_base_architecture
+                               : absl::StrCat(absl::StripSuffix(whole, "ForCausalLM"), "Model");
   return architectures.is_array() && absl::c_any_of(architectures, [&](const json& each) {
            return each == whole || each == base;
          });
@@ -79,11 +81,6 @@ absl::Status CheckLimits(const JsonFields& fields, const Family& family, const s
   if (absl::Status unserved = RefuseUnserved(fields, family, where); !unserved.ok()) {
     return unserved;
   }
-  // Newer files say of each layer whether it attends to a window.
-  const json* layers = fields.Find("layer_types");
-  if (layers != nullptr && *layers != json::array_t(layers->size(), "full_attention")) {
-    return Unsupported(where, "layer_types", *layers, "only full_attention");
-  }
   return absl::OkStatus();
 }
 
@@ -121,10 +118,12 @@ absl::StatusOr<HfConfig> ReadHfConfig(const std::string& directory) {
   config.kv_heads = fields.Uint("num_key_value_heads", config.heads);
   config.vocab = fields.Uint("vocab_size");
   config.norm_eps = fields.Float("rms_norm_eps");
-  config.tied_embeddings = fields.Bool("tie_word_embeddings", false);
+  config.tied_embeddings = fields.Bool("tie_word_embeddings", (*family)->hf_defaults.tied);
   if (!fields.status().ok()) return fields.status();
   if (fields.Find("head_dim") != nullptr) {
     config.head_dim = fields.Uint("head_dim");
+  } else if ((*family)->hf_defaults.head_dim != 0) {
+    config.head_dim = (*family)->hf_defaults.head_dim;
   } else if (config.heads == 0 || config.hidden % config.heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": num_attention_heads: ", config.heads,
                                                    " does not divide hidden_size ", config.hidden));
@@ -133,7 +132,9 @@ absl::StatusOr<HfConfig> ReadHfConfig(const std::string& directory) {
   }
   if (!fields.status().ok()) return fields.status();
   if (absl::Status status = CheckConfig(where, config); !status.ok()) return status;
-  if (absl::Status status = ReadHfRope(fields, where, config); !status.ok()) return status;
+  absl::Status status = ReadHfLayers(fields, where, **family, config);
+  if (status.ok()) status = ReadHfRope(fields, where, **family, config);
+  if (!status.ok()) return status;
   if ((*family)->windowed) LimitContext(where, fields.Uint("sliding_window", 0), config);
   if (!fields.status().ok()) return fields.status();
   return whole;

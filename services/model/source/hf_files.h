@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "services/model/family/family.h"
 #include "services/model/family/model_config.h"
 #include "services/model/source/json_fields.h"
 #include "services/model/source/quantization.h"
@@ -35,10 +36,16 @@ absl::StatusOr<HfConfig> ReadHfConfig(const std::string& directory);
 absl::StatusOr<Quantization> ReadHfQuantization(const nlohmann::json& quantization,
                                                 const std::string& where);
 
-// Reads rope_theta, rope_scaling and rope_parameters of config.json, whose path is `where`, into a
-// configuration whose sizes are checked. UNIMPLEMENTED names a type that is not computed, and
-// INVALID_ARGUMENT a field that is missing, out of range, or contradicts another place.
-absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfig& config);
+// Reads which layers attend to a window, and the scales of a model, from config.json, whose path is
+// `where`, into a configuration whose sizes are checked. Errors are as above.
+absl::Status ReadHfLayers(JsonFields& fields, const std::string& where, const Family& family,
+                          ModelConfig& config);
+
+// Reads rope_theta, rope_scaling and rope_parameters likewise, after the layers. UNIMPLEMENTED
+// names a type that is not computed, and INVALID_ARGUMENT a field that is missing, out of range, or
+// contradicts another place.
+absl::Status ReadHfRope(JsonFields& fields, const std::string& where, const Family& family,
+                        ModelConfig& config);
 
 // Reads tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json; only
 // the first must be there. A sequence ends with the ids of generation_config.json (or, without

@@ -165,50 +165,97 @@ absl::Status ReadRotary(JsonFields& fields, const std::string& where, Agreed<flo
   return partial.Set(where, "partial_rotary_factor", share);
 }
 
-}  // namespace
-
-absl::Status ReadHfRope(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  Agreed<float> theta;
+// Found is the rotary embedding that the places of a file describe together.
+struct Found {
+  Agreed<float> theta, local_theta;
   Agreed<Scaling> scaling;
   Agreed<float> partial;
-  const Context model = {config.context, fields.Uint("original_max_position_embeddings", 0),
-                         config.features.has(Feature::kScaledQueries)};
-  absl::Status status = ReadRotary(fields, where, partial);
-  status.Update(fields.status());
-  if (fields.Find("rope_theta") != nullptr) {
-    status.Update(theta.Set(where, "rope_theta", fields.Float("rope_theta")));
-    status.Update(fields.status());
+};
+
+absl::Status ReadTheta(JsonFields& fields, const char* key, const std::string& where,
+                       const std::string& place, Agreed<float>& theta) {
+  if (fields.Find(key) == nullptr) return absl::OkStatus();
+  const float value = fields.Float(key);
+  return fields.status().ok() ? theta.Set(where, place, value) : fields.status();
+}
+
+// Reads the object at `place`, which is of local layers or of all others.
+absl::Status ReadObject(const json& rope, const std::string& where, const std::string& place,
+                        const Context& model, bool local, Found& found) {
+  const std::string here = absl::StrCat(where, ": ", place);
+  if (!rope.is_object()) return absl::InvalidArgumentError(absl::StrCat(here, ": not an object"));
+  JsonFields fields(rope, here);
+  const absl::StatusOr<Scaling> scaling = ReadScaling(fields, rope, model, here);
+  if (!scaling.ok()) return scaling.status();
+  absl::Status status;
+  if (!local) {
+    status = found.scaling.Set(where, place, *scaling);
+  } else if (*scaling != Scaling()) {
+    return Unsupported(here, "rope_type", *ReadType(fields, rope, here), "only default");
+  }
+  status.Update(ReadRotary(fields, here, found.partial));
+  status.Update(ReadTheta(fields, "rope_theta", where, absl::StrCat(place, ".rope_theta"),
+                          local ? found.local_theta : found.theta));
+  return status;
+}
+
+// Newer files have an object for each kind of layer in rope_parameters.
+absl::Status ReadPlaces(JsonFields& fields, const std::string& where, const Context& model,
+                        bool has_local, Found& found) {
+  absl::Status status = ReadRotary(fields, where, found.partial);
+  status.Update(ReadTheta(fields, "rope_theta", where, "rope_theta", found.theta));
+  if (has_local) {
+    constexpr const char* kLocal = "rope_local_base_freq";
+    status.Update(ReadTheta(fields, kLocal, where, kLocal, found.local_theta));
   }
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const json* rope = fields.Find(key);
     if (rope == nullptr || !status.ok()) continue;
-    const std::string here = absl::StrCat(where, ": ", key);
-    if (!rope->is_object())
-      return absl::InvalidArgumentError(absl::StrCat(here, ": not an object"));
-    JsonFields inner(*rope, here);
-    const absl::StatusOr<Scaling> read = ReadScaling(inner, *rope, model, here);
-    if (!read.ok()) return read.status();
-    status = scaling.Set(where, key, *read);
-    status.Update(ReadRotary(inner, here, partial));
-    if (inner.Find("rope_theta") == nullptr) continue;
-    const float inner_theta = inner.Float("rope_theta");
-    status.Update(inner.status());
-    status.Update(theta.Set(where, absl::StrCat(key, ".rope_theta"), inner_theta));
+    const bool by_kind = has_local && rope->is_object() &&
+                         (rope->contains("full_attention") || rope->contains("sliding_attention"));
+    if (!by_kind) {
+      status = ReadObject(*rope, where, key, model, false, found);
+      continue;
+    }
+    for (const auto& [kind, of_kind] : rope->items()) {
+      const bool local = kind == "sliding_attention";
+      if (!local && kind != "full_attention") {
+        return Unsupported(where, key, kind, "full_attention, sliding_attention");
+      }
+      if (of_kind.is_null()) continue;
+      status.Update(ReadObject(of_kind, where, absl::StrCat(key, ".", kind), model, local, found));
+    }
   }
+  return status;
+}
+
+}  // namespace
+
+absl::Status ReadHfRope(JsonFields& fields, const std::string& where, const Family& family,
+                        ModelConfig& config) {
+  Found found;
+  const Context model = {config.context, fields.Uint("original_max_position_embeddings", 0),
+                         config.features.has(Feature::kScaledQueries)};
+  const bool has_local = config.features.has(Feature::kLocalLayers);
+  absl::Status status = fields.status();
+  status.Update(ReadPlaces(fields, where, model, has_local, found));
   if (!status.ok()) return status;
-  config.rope_theta = theta.value().value_or(10000.0f);
-  const auto rotary =
-      static_cast<uint32_t>(static_cast<float>(config.head_dim) * partial.value().value_or(1));
+  config.rope_theta = found.theta.value().value_or(family.hf_defaults.rope_theta);
+  if (has_local && found.local_theta.value()) {
+    config.others->rope_theta = *found.local_theta.value();
+  }
+  const auto rotary = static_cast<uint32_t>(static_cast<float>(config.head_dim) *
+                                            found.partial.value().value_or(1));
   if (rotary != config.head_dim) config.rotary_dim = std::max(rotary, 1u);  // 0 stands for all
-  if (scaling.value().has_value()) {
-    config.rope_scaling = scaling.value()->llama3;
-    config.yarn = scaling.value()->yarn;
-    config.long_rope = scaling.value()->long_rope;
-    config.rope_magnitude = scaling.value()->magnitude;
-    config.query_scale = scaling.value()->query_scale;
+  if (const std::optional<Scaling>& scaling = found.scaling.value(); scaling.has_value()) {
+    config.rope_scaling = scaling->llama3;
+    config.yarn = scaling->yarn;
+    config.long_rope = scaling->long_rope;
+    config.rope_magnitude = scaling->magnitude;
+    config.query_scale = scaling->query_scale;
     StretchContext(config);
-    const std::string factor = absl::StrCat(where, ": ", scaling.place(), ": factor");
-    status = ScaleRopeLinearly(factor, scaling.value()->linear, config);
+    const std::string factor = absl::StrCat(where, ": ", found.scaling.place(), ": factor");
+    status = ScaleRopeLinearly(factor, scaling->linear, config);
   }
   status.Update(CheckRope(where, config));
   return status;

@@ -47,7 +47,20 @@ class StoredModel final : public ModelSource {
   }
 
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override {
-    return ReadFloats(Find(role, layer), OrderOf(role));
+    absl::StatusOr<std::vector<float>> values = ReadFloats(Find(role, layer), OrderOf(role));
+    if (!values.ok()) return values;
+    const bool less_one = parts_.format == Format::kHf && parts_.family->hf_norms_less_one;
+    if (less_one && InfoOf(role).norm()) {
+      for (float& value : *values) value += 1;
+    }
+    // Norms of queries take the scale of scores, which kernels know as 1 / sqrt(head_dim) alone.
+    if (role == Role::kQueryNorm && parts_.config.query_gain != 1) {
+      for (float& value : *values) value *= parts_.config.query_gain;
+    }
+    if (role == Role::kFinalNorm && parts_.config.output_gain != 1) {
+      for (float& value : *values) value *= parts_.config.output_gain;
+    }
+    return values;
   }
 
   std::string fingerprint() const override {

@@ -71,6 +71,9 @@ void CheckLongRope(const LongRopeScaling& scaling, size_t pairs, Checks& checks)
 absl::Status CheckRope(const std::string& origin, const ModelConfig& config) {
   Checks checks(origin);
   checks.Range("rope theta", config.rope_theta, 1, 1e12f);
+  if (config.features.has(Feature::kLocalLayers) && config.others) {
+    checks.Range("rope theta of local layers", config.others->rope_theta, 1, 1e12f);
+  }
   checks.Range("rope magnitude", config.rope_magnitude, 1e-3f, 1e3f);
   const uint32_t rotary = config.rotary();
   if (rotary < 2 || rotary > config.head_dim || rotary % 2 != 0) {

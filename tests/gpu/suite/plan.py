@@ -11,7 +11,7 @@ from .sections import (
 )  # fmt: skip
 
 # For the sanitizer, under which everything takes a hundred times as long.
-MEMCHECK = "*GpuStepTest*:*GpuCompactTest*:*GpuRopeTest.Padding*:*GpuRowsTest.SwiGlu*:*GpuMemoryTest.Copies*"
+MEMCHECK = "*GpuStepTest*:*GpuCompactTest*:*GpuRopeTest.Padding*:*GpuGluTest*:*GpuMemoryTest.Copies*"
 RACECHECK = "*GpuCompactTest.EqualsTheCpu*:*GpuSampleTest.Ties*:*GpuRowsTest.AddRmsNormEqualsPlain*"
 # FlashInfer's and cuBLASLt's kernels are not ours, and take minutes there.
 OUR_KERNELS = "-*GpuAttentionTest*:*GpuGemmTest*:*GpuFp8GemmTest*"
