@@ -25,7 +25,7 @@ def answers(stub):
 
 # Converters write "llama" into the GGUF files of Mistral's models.
 @pytest.mark.parametrize(("family", "gguf"), [("llama", "llama"), ("mistral", "llama"), ("qwen2", "qwen2"), ("qwen3", "qwen3"),
-                                             ("gemma3", "gemma3")])  # fmt: skip
+                                             ("gemma3", "gemma3"), ("granite", "granite"), ("smollm3", "smollm3")])  # fmt: skip
 def test_both_formats_say_the_same(family, gguf, tmp_path):
     directory = write_model(tmp_path / family, family)
     said = []

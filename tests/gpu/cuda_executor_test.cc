@@ -74,6 +74,10 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithGemmasLayers) {
   ExpectWhatTheCpuSays(OfFamily("gemma3", GpuConfig()));
 }
 
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithUnrotatedLayers) {
+  ExpectWhatTheCpuSays(OfFamily("smollm3", GpuConfig()));
+}
+
 // Both products that end in a residual are computed in parts where a chunk of a prompt has enough
 // rows.
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysInParts) {

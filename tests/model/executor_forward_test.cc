@@ -55,6 +55,8 @@ TEST_P(ForwardTest, MatchesNaiveWithGemmasLayers) {
   ExpectNaive(config);
 }
 
+TEST_P(ForwardTest, MatchesNaiveWithUnrotatedLayers) { ExpectNaive(OfFamily("smollm3")); }
+
 TEST_P(ForwardTest, MatchesNaiveWithScaledQueries) {
   ModelConfig config = OfFamily("ministral3");
   config.query_scale = {0.5f, 10};

@@ -35,7 +35,8 @@ TEST(Families, AreToldApart) {
     EXPECT_EQ(FindFamily(family->name), family);
   }
   EXPECT_EQ(FindFamily("gpt"), nullptr);
-  EXPECT_EQ(KnownArchitectures(Format::kGguf), "llama, qwen2, qwen3, phi3, mistral3, gemma3");
+  EXPECT_EQ(KnownArchitectures(Format::kGguf),
+            "llama, qwen2, qwen3, phi3, mistral3, gemma3, granite, smollm3");
 }
 
 TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
@@ -65,7 +66,8 @@ TEST(Families, HaveEachRoleOnceAndTheModelsRolesFirst) {
 }
 
 TEST(Families, CountParameters) {
-  for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "ministral3", "gemma3"}) {
+  for (const char* name :
+       {"llama", "mistral", "qwen2", "qwen3", "ministral3", "gemma3", "granite", "smollm3"}) {
     for (const bool tied : {true, false}) {
       const TinyModel model({.tied = tied, .family = name});
       uint64_t count = 0;

@@ -44,7 +44,9 @@ TEST(HfArchitecture, IsToldByModelType) {
                {"qwen2", "Qwen2ForCausalLM", "Qwen2Model"},
                {"mistral", "MistralForCausalLM", "MistralModel"},
                {"qwen3", "Qwen3ForCausalLM", "Qwen3Model"},
-               {"ministral3", "Ministral3ForCausalLM", "Ministral3Model"}};
+               {"ministral3", "Ministral3ForCausalLM", "Ministral3Model"},
+               {"granite", "GraniteForCausalLM", "GraniteModel"},
+               {"smollm3", "SmolLM3ForCausalLM", "SmolLM3Model"}};
   for (const auto& each : cases) {
     const json lists[] = {
         nullptr,
@@ -88,7 +90,7 @@ std::vector<HfDamage> ArchitectureDamage() {
       Told("OnlyAnUnknownType", nullptr, "mixtral", kUnimplemented,
            "config.json: model_type: \"mixtral\" is not supported (known: llama, qwen2, mistral, "
            "qwen3, phi3, ministral3, "
-           "gemma3_text)"),
+           "gemma3_text, granite, smollm3)"),
       Told("TypeAsNumber", nullptr, 7, kUnimplemented, "model_type: 7 is not supported"),
       Told("SeveralOfAnotherType", {"LlamaForCausalLM", "RewardModel"}, "qwen2", kUnimplemented,
            "model_type: \"qwen2\" is not supported (only llama)"),

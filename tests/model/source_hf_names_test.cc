@@ -54,7 +54,8 @@ std::vector<uint16_t> Bits(const ModelSource& source, Role role) {
 }
 
 TEST(HfTied, TheOutputMatrixStandsForBoth) {
-  for (const char* family : {"llama", "qwen2", "mistral", "qwen3", "ministral3", "gemma3"}) {
+  for (const char* family :
+       {"llama", "qwen2", "mistral", "qwen3", "ministral3", "gemma3", "granite", "smollm3"}) {
     HfImage image = TinyModel({.family = family}).Hf(StorageType::kBF16);
     const auto usual = Open(image);
     image.Tensor(kEmbedding).name = kHead;

@@ -103,7 +103,8 @@ std::vector<HfDamage> HfDamages() {
       Config("Mixture", "architectures", {"Qwen2MoeForCausalLM"}, kUnimplemented,
              "[\"Qwen2MoeForCausalLM\"] is not supported (known: LlamaForCausalLM, "
              "Qwen2ForCausalLM, MistralForCausalLM, Qwen3ForCausalLM, Phi3ForCausalLM, "
-             "Ministral3ForCausalLM, Gemma3ForCausalLM)"),
+             "Ministral3ForCausalLM, Gemma3ForCausalLM, "
+             "GraniteForCausalLM, SmolLM3ForCausalLM)"),
       InImage(
           "NoBias", [](HfImage& i) { i.EraseTensor("model.layers.0.self_attn.q_proj.bias"); },
           kInvalidArgument, "tensor model.layers.0.self_attn.q_proj.bias: missing"),

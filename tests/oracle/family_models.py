@@ -78,6 +78,19 @@ FAMILIES = {
         fields={"rope.scaling.original_context_length": 64, "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(8) / np.log(64))),
                 "rope.dimension_count": 24},
         vectors={"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}),
+    # The fourth layer does not rotate. More layers would make more of each difference in rounding.
+    "smollm3": Family(
+        {"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "attention_bias": False, "mlp_bias": False,
+         "use_sliding_window": False, "no_rope_layer_interval": 4, "pad_token_id": 0,
+         **sizes(layers=4, heads=4, kv_heads=2, head_dim=24, rope_theta=5e6, tie_word_embeddings=True)},
+        "smollm3", pairs=True),
+    # Every factor is another one. The root of that of scores is a power of two, so that keys round alike.
+    "granite": Family(
+        {"architectures": ["GraniteForCausalLM"], "model_type": "granite", "attention_bias": False, "mlp_bias": False,
+         **sizes(heads=6, kv_heads=2, head_dim=16), "embedding_multiplier": 6.0, "attention_multiplier": 0.0625,
+         "residual_multiplier": 0.3, "logits_scaling": 4.0},
+        "granite", pairs=True,
+        fields={"embedding_scale": 6.0, "attention.scale": 0.0625, "residual_scale": 0.3, "logit_scale": 4.0}),
     # Angles of other layers are scaled, and scores are not divided by the root of head_dim.
     "gemma3": Family(
         {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text",

@@ -23,6 +23,8 @@ std::string HfArchitecture(const std::string& family) {
   if (family == "ministral3") return "Ministral3ForCausalLM";
   if (family == "qwen2") return "Qwen2ForCausalLM";
   if (family == "gemma3") return "Gemma3ForCausalLM";
+  if (family == "granite") return "GraniteForCausalLM";
+  if (family == "smollm3") return "SmolLM3ForCausalLM";
   return family == "qwen3" ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
 }
 
@@ -47,6 +49,18 @@ void AddFamilyFields(const TinyOptions& options, json& config) {
     config["rope_local_base_freq"] = kTinyLocalTheta;
     config["query_pre_attn_scalar"] = kTinyQueryScalar;
     config.erase("hidden_act");
+  } else if (family == "smollm3") {
+    config["attention_bias"] = false;
+    config["mlp_bias"] = false;
+    config["use_sliding_window"] = false;
+    config["no_rope_layer_interval"] = 4;
+  } else if (family == "granite") {
+    config["attention_bias"] = false;
+    config["mlp_bias"] = false;
+    config["embedding_multiplier"] = 12.0;
+    config["attention_multiplier"] = 0.0625;
+    config["residual_multiplier"] = 0.25;
+    config["logits_scaling"] = 8.0;
   } else if (family == "mistral" || family == "ministral3") {
     config["sliding_window"] = nullptr;
   } else {
@@ -56,6 +70,12 @@ void AddFamilyFields(const TinyOptions& options, json& config) {
 }
 
 void AddFamilyFields(const TinyOptions& options, GgufImage& image) {
+  if (options.family == "granite") {
+    image.SetFloat("granite.embedding_scale", 12);
+    image.SetFloat("granite.attention.scale", 0.0625);
+    image.SetFloat("granite.residual_scale", 0.25);
+    image.SetFloat("granite.logit_scale", 8);
+  }
   if (options.family != "gemma3") return;
   image.SetUint("gemma3.attention.sliding_window", kTinyWindow);
   std::string kinds(12, '\0');  // of booleans, as many as layers, in 64 bits
