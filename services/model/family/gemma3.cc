@@ -31,6 +31,8 @@ constexpr HfLimit kLimits[] = {{"attention_bias", "false"},
                                {"final_logit_softcapping", "null"},
                                {"use_bidirectional_attention", "false"}};
 
+constexpr const char* kOwnFields[] = {"attention.scale", "query_pre_attn_scalar"};
+
 }  // namespace
 
 extern const Family kGemma3;
@@ -45,6 +47,7 @@ constinit const Family kGemma3 = {
     .gguf_rows = RopeRows::kHalves,
     .tensors = kTensors,
     .hf_limits = kLimits,
+    .own_fields = kOwnFields,
     .hf_norms_less_one = true,
     .hf_defaults = {.head_dim = 256, .rope_theta = 1e6f, .query_scalar = 256, .tied = true},
     .hf_base_architecture = "Gemma3TextModel"};

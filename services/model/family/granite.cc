@@ -9,6 +9,10 @@ namespace {
 constexpr HfLimit kLimits[] = {
     {"attention_bias", "false"}, {"mlp_bias", "false"}, {"hidden_act", R"("silu")"}};
 
+constexpr const char* kOwnFields[] = {
+    "attention.scale",      "embedding_scale",      "residual_scale",      "logit_scale",
+    "attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_scaling"};
+
 }  // namespace
 
 extern const Family kGranite;
@@ -21,6 +25,7 @@ constinit const Family kGranite = {.name = "granite",
                                    .gguf_rows = RopeRows::kPairs,
                                    .tensors = kLlamaTensors,
                                    .hf_limits = kLimits,
+                                   .own_fields = kOwnFields,
                                    .has_multipliers = true};
 
 }  // namespace folio::model

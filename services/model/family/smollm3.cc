@@ -11,6 +11,8 @@ constexpr HfLimit kLimits[] = {{"attention_bias", "false"},
                                {"hidden_act", R"("silu")"},
                                {"use_sliding_window", "false"}};
 
+constexpr const char* kOwnFields[] = {"no_rope_layers"};
+
 }  // namespace
 
 extern const Family kSmolLm3;
@@ -23,6 +25,7 @@ constinit const Family kSmolLm3 = {.name = "smollm3",
                                    .gguf_rows = RopeRows::kPairs,
                                    .tensors = kLlamaTensors,
                                    .hf_limits = kLimits,
+                                   .own_fields = kOwnFields,
                                    .hf_defaults = {.rope_theta = 2e6f, .tied = true}};
 
 }  // namespace folio::model

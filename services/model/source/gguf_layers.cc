@@ -60,10 +60,6 @@ absl::Status ReadMultipliers(const GgufFile& gguf, const GgufKeys& key, GgufFiel
 absl::Status ReadGgufLayers(const GgufFile& gguf, const Family& family, GgufFields& fields,
                             ModelConfig& config) {
   const GgufKeys key(family.gguf_architecture);
-  for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"}) {
-    const float value = fields.Float(key(cap), 0);
-    if (value != 0) return Unsupported(gguf, key(cap), value, "only 0");
-  }
   if (config.features.has(Feature::kLocalLayers)) {
     if (absl::Status status = ReadLocal(gguf, key, fields, config); !status.ok()) return status;
     const bool by_heads = config.num_layers == kLayersOfGemma27B;
