@@ -8,7 +8,9 @@
 #include "kernels/cpu/fast/key_scoring.h"
 #include "kernels/cpu/fast/panel_weights.h"
 #include "kernels/cpu/fast/prompt_gemm.h"
+#include "kernels/cpu/fast/quantized_products.h"
 #include "kernels/cpu/fast/select.h"
+#include "kernels/cpu/fast/strip_weights.h"
 #include "kernels/cpu/fast/window_scoring.h"
 #include "kernels/cpu/ops.h"
 #include "services/base/check.h"
@@ -19,6 +21,7 @@ namespace {
 using fast::KernelTable;
 using fast::LinearTile;
 using fast::PanelWeights;
+using fast::StripWeights;
 
 // Up to this number of rows a call is bound by streaming weights once, beyond it by arithmetic.
 constexpr uint32_t kStreamRows = 32;
@@ -39,14 +42,17 @@ const PanelWeights& Panels(const PackedWeights& weight, bool gated) {
 
 class FastOps final : public CpuOps {
  public:
-  explicit FastOps(const KernelTable& kernels)
-      : kernels_(kernels),
-        attention_(kernels),
-        key_scoring_(kernels),
-        window_scoring_(kernels),
-        prompts_(fast::PromptGemm::Make(kernels)) {}
+  explicit FastOps(const fast::FamilyKernels& family)
+      : name_(family.name),
+        kernels_(*family.table),
+        quantized_(*family.quantized),
+        attention_(kernels_),
+        key_scoring_(kernels_),
+        window_scoring_(kernels_),
+        prompts_(fast::PromptGemm::Make(kernels_)),
+        quantized_products_(kernels_, quantized_, prompts_.get()) {}
 
-  absl::string_view name() const override { return kernels_.name; }
+  absl::string_view name() const override { return name_; }
   size_t activation_bytes() const override { return sizeof(bf16); }
 
   std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const override {
@@ -57,6 +63,26 @@ class FastOps final : public CpuOps {
                                            Activation activation) const override {
     FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
     return PanelWeights::Pack(arena_, kernels_.lanes, gate, &up, activation);
+  }
+
+  std::unique_ptr<PackedWeights> PackQuantized(
+      absl::Span<const QuantizedMatrix* const> parts) const override {
+    return StripWeights::Pack(arena_, quantized_.lanes, parts);
+  }
+
+  std::unique_ptr<PackedWeights> PackGatedQuantized(const QuantizedMatrix& gate,
+                                                    const QuantizedMatrix& up,
+                                                    Activation activation) const override {
+    FOLIO_CHECK(gate.n() == up.n() && gate.k() == up.k());
+    return StripWeights::Pack(arena_, quantized_.lanes, {&gate, &up}, activation);
+  }
+
+  void Lookup(ThreadPool& pool, const PackedWeights& weight, absl::Span<const uint32_t> ids,
+              Matrix<float> out) const override {
+    const auto& strips = dynamic_cast<const StripWeights&>(weight);
+    pool.ParallelFor(static_cast<int>(ids.size()), [&](int task, int) {
+      strips.ReadRow(ids[task], {out.row(task), out.cols});
+    });
   }
 
   void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
@@ -77,6 +103,9 @@ class FastOps final : public CpuOps {
 
   void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
               Matrix<float> out, bool accumulate) const override {
+    if (const auto* strips = dynamic_cast<const StripWeights*>(&weight)) {
+      return quantized_products_.Linear(pool, rows, From(in, 0), *strips, out, accumulate);
+    }
     const PanelWeights& panels = Panels(weight, false);
     const uint32_t own = OwnRows(rows, panels);
     if (own < rows.total())
@@ -88,6 +117,11 @@ class FastOps final : public CpuOps {
 
   void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& gate_up,
                    Activations out) const override {
+    if (const auto* strips = dynamic_cast<const StripWeights*>(&gate_up)) {
+      return quantized_products_.Gated(
+          pool, rows, From(in, 0), *strips,
+          {static_cast<bf16*>(out.data), out.rows, out.cols, out.cols});
+    }
     const PanelWeights& panels = Panels(gate_up, true);
     const uint32_t own = OwnRows(rows, panels);
     if (own < rows.total()) {
@@ -152,7 +186,9 @@ class FastOps final : public CpuOps {
  private:
   // The first rows are computed by our own kernels, the others by oneDNN.
   uint32_t OwnRows(RowSplit rows, const PanelWeights& weight) const {
-    return prompts_ != nullptr && prompts_->Serves(weight) ? rows.decode_rows : rows.total();
+    return prompts_ != nullptr && prompts_->Serves(weight.num_panels(), weight.k())
+               ? rows.decode_rows
+               : rows.total();
   }
   static Matrix<const bf16> From(const Activations& in, uint32_t row) {
     return {static_cast<const bf16*>(in.data) + size_t{row} * in.cols, in.rows - row, in.cols,
@@ -217,20 +253,23 @@ class FastOps final : public CpuOps {
     });
   }
 
+  const absl::string_view name_;
   const KernelTable& kernels_;
+  const fast::QuantizedTable& quantized_;
   mutable fast::WeightArena arena_;
-  mutable fast::PagedAttention attention_;      // holds scratch; one step at a time
-  mutable fast::KeyScoring key_scoring_;        // likewise
-  mutable fast::WindowScoring window_scoring_;  // likewise
-  std::unique_ptr<fast::PromptGemm> prompts_;   // null: the own kernels do all
+  mutable fast::PagedAttention attention_;              // holds scratch; one step at a time
+  mutable fast::KeyScoring key_scoring_;                // likewise
+  mutable fast::WindowScoring window_scoring_;          // likewise
+  std::unique_ptr<fast::PromptGemm> prompts_;           // null: the own kernels do all
+  mutable fast::QuantizedProducts quantized_products_;  // likewise
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuOps>> MakeFastOps(absl::string_view name) {
-  absl::StatusOr<const KernelTable*> kernels = fast::SelectKernels(name);
-  if (!kernels.ok()) return kernels.status();
-  return std::make_unique<FastOps>(**kernels);
+  absl::StatusOr<fast::FamilyKernels> family = fast::SelectKernels(name);
+  if (!family.ok()) return family.status();
+  return std::make_unique<FastOps>(*family);
 }
 
 }  // namespace folio::kernels::cpu

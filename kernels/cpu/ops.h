@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/activation.h"
+#include "kernels/cpu/quantized_ops.h"
 #include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
 
@@ -44,10 +45,8 @@ class PackedWeights {
   virtual size_t bytes() const = 0;
 };
 
-class CpuOps {
+class CpuOps : public QuantizedOps {
  public:
-  virtual ~CpuOps() = default;
-
   virtual absl::string_view name()
       const = 0;  // "plain", "avx512_bf16", "avx512", "avx2", "portable"
   virtual size_t activation_bytes() const = 0;  // of one element

@@ -14,10 +14,13 @@
 #include "kernels/cpu/plain_attention.h"
 #include "kernels/cpu/plain_loops.h"
 #include "kernels/cpu/plain_scores.h"
+#include "kernels/cpu/plain_weights.h"
 #include "services/base/check.h"
 
 namespace folio::kernels::cpu {
 namespace {
+
+using plain::PlainWeights;
 
 // Weight rows of one task: small enough to stay in a core's cache while all batch rows pass.
 constexpr uint32_t kWeightBlock = 64;
@@ -33,32 +36,8 @@ Matrix<const float> ConstFloats(const Activations& a) {
   return {static_cast<const float*>(a.data), a.rows, a.cols, a.cols};
 }
 
-// Row-major, as given. A gated pair is interleaved: row 2i is gate's row i, 2i + 1 is up's.
-class RowMajorWeights final : public PackedWeights {
- public:
-  RowMajorWeights(std::vector<bf16> values, uint32_t n, uint32_t k,
-                  std::optional<Activation> activation)
-      : values_(std::move(values)), n_(n), k_(k), activation_(activation) {}
-
-  uint32_t n() const override { return n_; }
-  uint32_t k() const override { return k_; }
-  size_t bytes() const override { return values_.size() * sizeof(bf16); }
-  // Only a gated pair has one.
-  const std::optional<Activation>& activation() const { return activation_; }
-
-  Matrix<const bf16> Rows(size_t first, size_t count) const {
-    return {values_.data() + first * k_, count, k_, k_};
-  }
-
- private:
-  std::vector<bf16> values_;
-  uint32_t n_;
-  uint32_t k_;
-  std::optional<Activation> activation_;
-};
-
-const RowMajorWeights& Unpack(const PackedWeights& weight, bool gated) {
-  const auto* rows = dynamic_cast<const RowMajorWeights*>(&weight);
+const PlainWeights& Unpack(const PackedWeights& weight, bool gated) {
+  const auto* rows = dynamic_cast<const PlainWeights*>(&weight);
   FOLIO_CHECK(rows != nullptr && rows->activation().has_value() == gated);
   return *rows;
 }
@@ -104,23 +83,35 @@ class PlainOps final : public CpuOps {
   size_t activation_bytes() const override { return sizeof(float); }
 
   std::unique_ptr<PackedWeights> Pack(Matrix<const bf16> weight) const override {
-    std::vector<bf16> values(weight.rows * weight.cols);
-    for (size_t r = 0; r < weight.rows; ++r) {
-      std::copy_n(weight.row(r), weight.cols, values.data() + r * weight.cols);
-    }
-    return std::make_unique<RowMajorWeights>(std::move(values), weight.rows, weight.cols,
-                                             std::nullopt);
+    return plain::PackRows(weight);
   }
 
   std::unique_ptr<PackedWeights> PackGated(Matrix<const bf16> gate, Matrix<const bf16> up,
                                            Activation activation) const override {
     FOLIO_CHECK(gate.rows == up.rows && gate.cols == up.cols);
-    std::vector<bf16> values(2 * gate.rows * gate.cols);
-    for (size_t r = 0; r < gate.rows; ++r) {
-      std::copy_n(gate.row(r), gate.cols, values.data() + 2 * r * gate.cols);
-      std::copy_n(up.row(r), up.cols, values.data() + (2 * r + 1) * gate.cols);
-    }
-    return std::make_unique<RowMajorWeights>(std::move(values), gate.rows, gate.cols, activation);
+    return plain::PackGatedRows(gate, up, activation);
+  }
+
+  std::unique_ptr<PackedWeights> PackQuantized(
+      absl::Span<const QuantizedMatrix* const> parts) const override {
+    return plain::PackQuantizedRows(parts, std::nullopt);
+  }
+
+  std::unique_ptr<PackedWeights> PackGatedQuantized(const QuantizedMatrix& gate,
+                                                    const QuantizedMatrix& up,
+                                                    Activation activation) const override {
+    FOLIO_CHECK(gate.n() == up.n() && gate.k() == up.k());
+    return plain::PackQuantizedRows({&gate, &up}, activation);
+  }
+
+  void Lookup(ThreadPool& pool, const PackedWeights& weight, absl::Span<const uint32_t> ids,
+              Matrix<float> out) const override {
+    const PlainWeights& rows = Unpack(weight, false);
+    FOLIO_CHECK(out.rows >= ids.size() && out.cols == rows.k());
+    pool.ParallelFor(static_cast<int>(ids.size()), [&](int task, int) {
+      FOLIO_CHECK(ids[task] < rows.n());
+      rows.ReadRow(ids[task], {out.row(task), out.cols});
+    });
   }
 
   void Embed(ThreadPool& pool, Matrix<const bf16> embedding, absl::Span<const uint32_t> ids,
@@ -152,7 +143,7 @@ class PlainOps final : public CpuOps {
 
   void Linear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& weight,
               Matrix<float> out, bool accumulate) const override {
-    const RowMajorWeights& w = Unpack(weight, false);
+    const PlainWeights& w = Unpack(weight, false);
     FOLIO_CHECK(in.cols == w.k() && out.cols == w.n());
     FOLIO_CHECK(in.rows >= rows.total() && out.rows >= rows.total());
     Matrix<const float> from = ConstFloats(in);
@@ -162,12 +153,11 @@ class PlainOps final : public CpuOps {
       const size_t count = std::min<size_t>(kWeightBlock, w.n() - first);
       if (!accumulate) {
         const Matrix<float> to = {out.data + first, from.rows, count, out.stride};
-        plain::BestLoops().dots(from, w.Rows(first, count), to);
+        w.Dots(from, first, count, to);
         return;
       }
       std::vector<float> product(from.rows * count);
-      plain::BestLoops().dots(from, w.Rows(first, count),
-                              {product.data(), from.rows, count, count});
+      w.Dots(from, first, count, {product.data(), from.rows, count, count});
       for (size_t r = 0; r < from.rows; ++r) {
         for (size_t i = 0; i < count; ++i) out.row(r)[first + i] += product[r * count + i];
       }
@@ -176,7 +166,7 @@ class PlainOps final : public CpuOps {
 
   void GatedLinear(ThreadPool& pool, RowSplit rows, Activations in, const PackedWeights& gate_up,
                    Activations out) const override {
-    const RowMajorWeights& w = Unpack(gate_up, true);
+    const PlainWeights& w = Unpack(gate_up, true);
     FOLIO_CHECK(in.cols == w.k() && out.cols == w.n());
     FOLIO_CHECK(in.rows >= rows.total() && out.rows >= rows.total());
     Matrix<const float> from = ConstFloats(in);
@@ -186,8 +176,7 @@ class PlainOps final : public CpuOps {
       const size_t first = size_t(task) * kWeightBlock;
       const size_t count = std::min<size_t>(kWeightBlock, w.n() - first);
       std::vector<float> pairs(from.rows * 2 * count);
-      plain::BestLoops().dots(from, w.Rows(2 * first, 2 * count),
-                              {pairs.data(), from.rows, 2 * count, 2 * count});
+      w.Dots(from, 2 * first, 2 * count, {pairs.data(), from.rows, 2 * count, 2 * count});
       for (size_t r = 0; r < from.rows; ++r) {
         for (size_t i = 0; i < count; ++i) {
           const float gate = pairs[(r * count + i) * 2];

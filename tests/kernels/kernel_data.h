@@ -20,7 +20,8 @@ namespace folio::kernels::cpu {
 // Names of the fast families that this CPU runs. Never empty.
 inline std::vector<std::string> FastFamilies() {
   std::vector<std::string> names;
-  for (const char* name : {"avx512_bf16", "avx512", "avx2", "portable"}) {
+  for (const char* name :
+       {"avx512_bf16", "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"}) {
     if (MakeFastOps(name).ok()) names.push_back(name);
   }
   return names;

@@ -18,11 +18,8 @@ namespace {
 
 using dnnl::memory;
 
-constexpr uint32_t kRowBlock = 128;     // rows of one product
 constexpr uint32_t kRowStep = 16;       // a last block is filled up to a multiple of this
 constexpr uint32_t kPanelColumns = 32;  // columns of the blocked layout
-// Panels of one product: weights of a block stay in the second-level cache.
-constexpr uint32_t kPanels = 12;
 
 struct Shape {
   uint32_t rows, columns, k;
@@ -51,11 +48,10 @@ class OneDnnGemm final : public PromptGemm {
   explicit OneDnnGemm(const KernelTable& kernels)
       : kernels_(kernels), engine_(dnnl::engine::kind::cpu, 0) {}
 
-  bool Serves(const PanelWeights& weight) override {
-    if (weight.k() % 32 != 0) return false;
-    const uint32_t rest = weight.num_panels() % kPanels;
-    return (weight.num_panels() < kPanels || IsFast(kPanels, weight.k())) &&
-           (rest == 0 || IsFast(rest, weight.k()));
+  bool Serves(uint32_t panels, uint32_t k) override {
+    if (k % 32 != 0) return false;
+    const uint32_t rest = panels % kPanels;
+    return (panels < kPanels || IsFast(kPanels, k)) && (rest == 0 || IsFast(rest, k));
   }
   // True if oneDNN has an optimised kernel for this CPU and shape.
   bool IsFast(uint32_t panels, uint32_t k) {
@@ -64,11 +60,11 @@ class OneDnnGemm final : public PromptGemm {
 
   void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
               Matrix<float> out, bool accumulate) override {
-    ForBlocks(pool, in, weight, [&](const Block& block, const float* result, uint32_t stride) {
-      const uint32_t column = block.panel * kPanelColumns;
-      const uint32_t columns = std::min(stride, weight.n() - column);
-      for (uint32_t r = 0; r < block.rows; ++r) {
-        kernels_.put(result + size_t{r} * stride, columns, out.row(block.row + r) + column,
+    Multiply(pool, in, PanelsOf(weight), [&](const PanelProduct& part) {
+      const uint32_t column = part.panel * kPanelColumns;
+      const uint32_t columns = std::min(part.stride, weight.n() - column);
+      for (uint32_t r = 0; r < part.rows; ++r) {
+        kernels_.put(part.values + size_t{r} * part.stride, columns, out.row(part.row + r) + column,
                      accumulate);
       }
     });
@@ -77,12 +73,43 @@ class OneDnnGemm final : public PromptGemm {
   void Gated(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
              Matrix<bf16> out) override {
     const auto gate = kernels_.gate[IndexOf(weight.activation())];
-    ForBlocks(pool, in, weight, [&](const Block& block, const float* result, uint32_t stride) {
-      const uint32_t first = block.panel * weight.panel_columns();
-      const uint32_t outputs = std::min(block.panels * weight.panel_columns(), weight.n() - first);
-      for (uint32_t r = 0; r < block.rows; ++r) {
-        gate(result + size_t{r} * stride, outputs, out.row(block.row + r) + first);
+    Multiply(pool, in, PanelsOf(weight), [&](const PanelProduct& part) {
+      const uint32_t first = part.panel * weight.panel_columns();
+      const uint32_t outputs = std::min(part.panels * weight.panel_columns(), weight.n() - first);
+      for (uint32_t r = 0; r < part.rows; ++r) {
+        gate(part.values + size_t{r} * part.stride, outputs, out.row(part.row + r) + first);
       }
+    });
+  }
+
+  // The result of a task is dense, which keeps it in the second-level cache, because oneDNN 2 has
+  // no fast kernel for rows that lie further apart.
+  void Multiply(ThreadPool& pool, Matrix<const bf16> in, const Panels& panels,
+                absl::FunctionRef<void(const PanelProduct&)> take) override {
+    if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
+    const uint32_t rows = (in.rows + kRowBlock - 1) / kRowBlock;
+    const uint32_t columns = (panels.count + kPanels - 1) / kPanels;
+    const size_t panel_words = size_t{panels.k} / 2 * kPanelColumns;
+    // Neighbouring tasks share weights.
+    pool.ParallelFor(static_cast<int>(rows * columns), [&](int task, int thread) {
+      omp_set_num_threads(1);  // of this thread's calls: the pool is the parallelism
+      Block block;
+      block.row = task % rows * kRowBlock;
+      block.rows = std::min<uint32_t>(kRowBlock, in.rows - block.row);
+      block.filled = (block.rows + kRowStep - 1) / kRowStep * kRowStep;
+      block.panel = task / rows * kPanels;
+      block.panels = std::min(kPanels, panels.count - block.panel);
+      PerThread& mine = threads_[thread];
+      const Shape shape{block.filled, block.panels * kPanelColumns, panels.k};
+      float* result = mine.result.Get(size_t{shape.rows} * shape.columns);
+      Run(Find(shape), Rows(in, block, mine), panels.words + block.panel * panel_words, result,
+          mine);
+      take({.row = block.row,
+            .rows = block.rows,
+            .panel = block.panel,
+            .panels = block.panels,
+            .values = result,
+            .stride = shape.columns});
     });
   }
 
@@ -97,30 +124,8 @@ class OneDnnGemm final : public PromptGemm {
     uint32_t panel, panels;
   };
 
-  // Calls body(block, its result, the result's row stride) on a thread of the pool. The result is
-  // dense, which keeps it in the second-level cache, because oneDNN 2 has no fast kernel for rows
-  // that lie further apart.
-  template <typename Body>
-  void ForBlocks(ThreadPool& pool, const Matrix<const bf16>& in, const PanelWeights& weight,
-                 Body body) {
-    if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
-    const uint32_t rows = (in.rows + kRowBlock - 1) / kRowBlock;
-    const uint32_t columns = (weight.num_panels() + kPanels - 1) / kPanels;
-    // Neighbouring tasks share weights.
-    pool.ParallelFor(static_cast<int>(rows * columns), [&](int task, int thread) {
-      omp_set_num_threads(1);  // of this thread's calls: the pool is the parallelism
-      Block block;
-      block.row = task % rows * kRowBlock;
-      block.rows = std::min<uint32_t>(kRowBlock, in.rows - block.row);
-      block.filled = (block.rows + kRowStep - 1) / kRowStep * kRowStep;
-      block.panel = task / rows * kPanels;
-      block.panels = std::min(kPanels, weight.num_panels() - block.panel);
-      PerThread& mine = threads_[thread];
-      const Shape shape{block.filled, block.panels * kPanelColumns, weight.k()};
-      float* result = mine.result.Get(size_t{shape.rows} * shape.columns);
-      Run(Find(shape), Rows(in, block, mine), weight.panel(block.panel), result, mine);
-      body(block, result, shape.columns);
-    });
+  static Panels PanelsOf(const PanelWeights& weight) {
+    return {weight.panel(0), weight.num_panels(), weight.k()};
   }
 
   // The block's rows, filled up with zeros where the matrix ends before.

@@ -10,12 +10,28 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/panel_weights.h"
 #include "kernels/threads/thread_pool.h"
 #include "kernels/views.h"
 
 namespace folio::kernels::cpu::fast {
+
+// Neighbouring panels of 32 columns.
+struct Panels {
+  const uint32_t* words = nullptr;
+  uint32_t count = 0;
+  uint32_t k = 0;
+};
+
+// Rows of the input times neighbouring panels. `values` are [rows], stride.
+struct PanelProduct {
+  uint32_t row = 0, rows = 0;
+  uint32_t panel = 0, panels = 0;
+  const float* values = nullptr;
+  uint32_t stride = 0;
+};
 
 // One call at a time.
 class PromptGemm {
@@ -24,9 +40,16 @@ class PromptGemm {
   static std::unique_ptr<PromptGemm> Make(const KernelTable& kernels);
   virtual ~PromptGemm() = default;
 
-  virtual bool Serves(const PanelWeights& weight) = 0;
-  // out = in * weight^T, or out += in * weight^T, with dense `in` [rows, k]. Precondition:
-  // Serves(weight).
+  // Panels of one product: weights of a block stay in the second-level cache.
+  static constexpr uint32_t kPanels = 12;
+  static constexpr uint32_t kRowBlock = 128;  // rows of one product
+
+  virtual bool Serves(uint32_t panels, uint32_t k) = 0;
+  // Calls `take` for all parts of in * panels^T, which a thread of the pool has just computed, with
+  // dense `in` [rows, k]. Precondition: Serves(panels.count, panels.k).
+  virtual void Multiply(ThreadPool& pool, Matrix<const bf16> in, const Panels& panels,
+                        absl::FunctionRef<void(const PanelProduct&)> take) = 0;
+  // out = in * weight^T, or out += in * weight^T, on the same conditions.
   virtual void Linear(ThreadPool& pool, Matrix<const bf16> in, const PanelWeights& weight,
                       Matrix<float> out, bool accumulate) = 0;
   // out = activation(gate) * up for a gated weight.

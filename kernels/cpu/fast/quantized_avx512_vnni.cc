@@ -1,0 +1,22 @@
+#include <immintrin.h>
+
+#include "kernels/cpu/fast/kernels.h"
+#include "kernels/cpu/fast/quantized_kernels.h"
+
+namespace folio::kernels::cpu::fast {
+namespace {
+
+// Each of these files uses the ones before it.
+// clang-format off
+#include "kernels/cpu/fast/vec_avx512.inl.h"
+#include "kernels/cpu/fast/bytes_avx512.inl.h"
+#include "kernels/cpu/fast/quantized.inl.h"
+// clang-format on
+
+constexpr QuantizedTable kTable = MakeQuantizedTable<Avx512Bytes>();
+
+}  // namespace
+
+const QuantizedTable& Avx512VnniQuantized() { return kTable; }
+
+}  // namespace folio::kernels::cpu::fast
