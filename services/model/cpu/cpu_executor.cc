@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Executor>> MakeCpuExecutor(const ModelSource& sou
   if (absl::Status fit = CheckFit(source.config(), pool, threads, options.max_rows); !fit.ok())
     return fit;
   auto pool_of_threads = std::make_unique<ThreadPool>(threads);
-  auto weights = LoadWeights(source, *ops, *pool_of_threads, options.progress);
+  auto weights = LoadWeights(source, *ops, *pool_of_threads, options.progress, options.held);
   if (!weights.ok()) return weights.status();
   return std::make_unique<CpuExecutor>(*std::move(weights), std::move(ops),
                                        std::move(pool_of_threads), pool, options);

@@ -20,6 +20,7 @@ struct CpuExecutorOptions {
   // except for a few bytes per token of the longest sequence if on-demand scores are used.
   uint32_t max_rows = 512;
   LoadProgress progress;  // while weights are loaded
+  HeldWeights held = HeldWeights::kBfloat16;
   // Set for one rank of a group. Source or weights, pool and geometry are then the rank's shard.
   // Every rank runs the same steps, and only the leader's outputs are filled.
   CpuGroup group;

@@ -55,7 +55,11 @@ absl::Status Transformer::Forward(const ForwardRows& rows, PlaceLayer place) {
     ScopedTimer timer(times_.other);
     rope = rope_.Table(rows.positions);
     if (other_rope_.has_value()) other_rope = other_rope_->Table(rows.positions);
-    ops_.Embed(threads_, weights_->embedding_matrix(), rows.ids, hidden_.Floats(count));
+    if (weights_->stored_embedding != nullptr) {
+      ops_.Lookup(threads_, *weights_->stored_embedding, rows.ids, hidden_.Floats(count));
+    } else {
+      ops_.Embed(threads_, weights_->embedding_matrix(), rows.ids, hidden_.Floats(count));
+    }
     if (const float scale = config().embedding_scale; scale != 1) {
       ScaleRows(threads_, scale, hidden_.Floats(count));
     }

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
+#include "services/model/cpu/stored_matrices.h"
 #include "services/model/executor/forward_rows.h"
 
 namespace folio::model {
@@ -24,16 +26,19 @@ Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
 }
 
 absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& ops,
-                                       uint32_t layer) {
+                                       StoredMatrices& stored, uint32_t layer) {
   const ModelConfig& c = source.config();
   TensorReader read(source, layer);
   const auto pack = [&](Role role) {
+    if (auto packed = stored.Pack({role})) return packed;
     return ops.Pack(View(read.Matrix(role), SizeOf(InfoOf(role).cols, c)));
   };
   LayerWeights weights;
   weights.attention_norm = read.Vector(Role::kAttentionNorm);
   weights.ffn_norm = read.Vector(Role::kFfnNorm);
-  weights.qkv = ops.Pack(View(read.Matrices(kQkvRoles), c.hidden));
+  // The first layer's are exact, for the reason that Transformer::AddRoundingLoss has.
+  if (layer > 0) weights.qkv = stored.Pack(kQkvRoles);
+  if (weights.qkv == nullptr) weights.qkv = ops.Pack(View(read.Matrices(kQkvRoles), c.hidden));
   if (c.features.has(Feature::kQkvBias)) weights.qkv_bias = read.Vectors(kQkvBiasRoles);
   if (c.features.has(Feature::kHeadNorms)) {
     weights.query_norm = read.Vector(Role::kQueryNorm);
@@ -44,29 +49,43 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
     weights.post_ffn_norm = read.Vector(Role::kPostFfnNorm);
   }
   weights.out = pack(Role::kAttentionOut);
-  {
+  weights.gate_up = stored.PackGated(ActivationOf(c.features));
+  if (weights.gate_up == nullptr) {
     const std::vector<bf16> gate = read.Matrix(Role::kGate);
     const std::vector<bf16> up = read.Matrix(Role::kUp);
     weights.gate_up =
         ops.PackGated(View(gate, c.hidden), View(up, c.hidden), ActivationOf(c.features));
   }
   weights.down = pack(Role::kDown);
+  if (!stored.status().ok()) return stored.status();
   if (!read.status().ok()) return read.status();
   return weights;
 }
 
-// Embedding, output and final norm.
-absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, ModelWeights& weights) {
+void AddCounts(const HeldMatrices& of, HeldMatrices& to) {
+  to.as_stored += of.as_stored;
+  for (const auto& [reason, count] : of.in_bfloat16) to.in_bfloat16[reason] += count;
+}
+
+// Embedding, output and final norm. A tied matrix that is held as it is stored is held once.
+absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, StoredMatrices& stored,
+                      ModelWeights& weights) {
   const ModelConfig& c = source.config();
   TensorReader read(source, 0);
   weights.final_norm = read.Vector(Role::kFinalNorm);
-  weights.embedding = read.Matrix(Role::kEmbedding);
-  if (c.tied_embeddings) {
-    weights.output = ops.Pack(weights.embedding_matrix());
+  weights.stored_embedding = stored.Pack({Role::kEmbedding});
+  if (weights.stored_embedding == nullptr) weights.embedding = read.Matrix(Role::kEmbedding);
+  if (!c.tied_embeddings) {
+    weights.output = stored.Pack({Role::kOutput});
+    if (weights.output == nullptr) {
+      weights.output = ops.Pack(View(read.Matrix(Role::kOutput), c.hidden));
+    }
+  } else if (weights.stored_embedding != nullptr) {
+    weights.output = weights.stored_embedding;
   } else {
-    weights.output = ops.Pack(View(read.Matrix(Role::kOutput), c.hidden));
+    weights.output = ops.Pack(weights.embedding_matrix());
   }
-  return read.status();
+  return stored.status().ok() ? read.status() : stored.status();
 }
 
 }  // namespace
@@ -74,6 +93,7 @@ absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, ModelWeights
 size_t ModelWeights::bytes() const {
   size_t sum = embedding.size() * sizeof(bf16) + final_norm.size() * sizeof(float);
   if (output != nullptr) sum += output->bytes();
+  if (stored_embedding != nullptr && stored_embedding != output) sum += stored_embedding->bytes();
   for (const LayerWeights& layer : layers) {
     for (const auto* vector :
          {&layer.attention_norm, &layer.ffn_norm, &layer.qkv_bias, &layer.query_norm,
@@ -90,19 +110,28 @@ size_t ModelWeights::bytes() const {
 absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSource& source,
                                                                 const CpuOps& ops,
                                                                 kernels::ThreadPool& threads,
-                                                                const LoadProgress& progress) {
+                                                                const LoadProgress& progress,
+                                                                HeldWeights held) {
   absl::Status computed = CheckFeatures(source.config(), kComputed, "the CPU transformer");
   if (!computed.ok()) return computed;
   auto weights = std::make_shared<ModelWeights>();
   weights->config = source.config();
   const uint32_t layers = weights->config.num_layers;
   weights->layers.resize(layers);
+  absl::Mutex mutex;  // guards weights->held
   absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
-    if (!of.has_value()) return LoadEnds(source, ops, *weights);
-    absl::StatusOr<LayerWeights> layer = LoadLayer(source, ops, *of);
-    if (!layer.ok()) return layer.status();
-    weights->layers[*of] = *std::move(layer);
-    return absl::OkStatus();
+    StoredMatrices stored(source, ops, held, of.value_or(0));
+    absl::Status loaded;
+    if (!of.has_value()) {
+      loaded = LoadEnds(source, ops, stored, *weights);
+    } else {
+      absl::StatusOr<LayerWeights> layer = LoadLayer(source, ops, stored, *of);
+      loaded = layer.status();
+      if (layer.ok()) weights->layers[*of] = *std::move(layer);
+    }
+    absl::MutexLock lock(&mutex);
+    AddCounts(stored.counts(), weights->held);
+    return loaded;
   });
   if (!status.ok()) return status;
   return weights;

@@ -2,7 +2,10 @@
 #ifndef FOLIO_SERVICES_MODEL_CPU_WEIGHTS_H_
 #define FOLIO_SERVICES_MODEL_CPU_WEIGHTS_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,13 +28,27 @@ struct LayerWeights {
   std::unique_ptr<kernels::cpu::PackedWeights> down;      // [hidden, ffn]
 };
 
+// How matrices that a file has quantised are held in memory.
+enum class HeldWeights {
+  kBfloat16,
+  kAsStored,  // for types that have kernels (kernels::kQuantizedFormats); not layer 0's qkv
+};
+
+// The numbers of matrices that are held as they are stored, and of others that are quantised.
+struct HeldMatrices {
+  uint32_t as_stored = 0;
+  std::map<std::string, uint32_t> in_bfloat16;  // how many, by the reason
+};
+
 // Immutable once loaded; any number of executors of the same family may share it.
 struct ModelWeights {
   ModelConfig config;
-  std::vector<kernels::bf16> embedding;                 // [vocab, hidden] row-major, to look up
-  std::unique_ptr<kernels::cpu::PackedWeights> output;  // [outputs, hidden], to multiply by
+  std::vector<kernels::bf16> embedding;  // [vocab, hidden] row-major, to look up, or empty and
+  std::shared_ptr<kernels::cpu::PackedWeights> stored_embedding;  // as stored; or null
+  std::shared_ptr<kernels::cpu::PackedWeights> output;  // [outputs, hidden], to multiply by
   std::vector<float> final_norm;                        // [hidden]
   std::vector<LayerWeights> layers;
+  HeldMatrices held;
 
   kernels::Matrix<const kernels::bf16> embedding_matrix() const {
     return {embedding.data(), config.vocab, config.hidden, config.hidden};
@@ -44,7 +61,7 @@ struct ModelWeights {
 // the wrong size, and UNIMPLEMENTED a feature that Transformer does not compute.
 absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(
     const ModelSource& source, const kernels::cpu::CpuOps& ops, kernels::ThreadPool& threads,
-    const LoadProgress& progress = nullptr);
+    const LoadProgress& progress = nullptr, HeldWeights held = HeldWeights::kBfloat16);
 
 }  // namespace folio::model
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/base/check.h"
+#include "services/model/source/quantized_tensor.h"
 #include "services/model/source/raw_model.h"
 #include "services/model/source/stored_scales.h"
 #include "services/model/source/tensor_names.h"
@@ -44,6 +45,11 @@ class StoredModel final : public ModelSource {
     const StoredTensor& tensor = Find(role, layer);
     if (tensor.type != StorageType::kE4M3) return ModelSource::ReadScaled(role, layer);
     return ReadCodes(tensor, OrderOf(role));
+  }
+
+  absl::StatusOr<std::unique_ptr<kernels::QuantizedMatrix>> ReadQuantized(
+      Role role, uint32_t layer) const override {
+    return model::ReadQuantized(Find(role, layer), OrderOf(role));
   }
 
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override {

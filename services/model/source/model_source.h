@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/quantized.h"
 #include "kernels/views.h"
 #include "services/model/family/model_config.h"
 #include "services/model/family/role.h"
@@ -34,6 +35,14 @@ class ModelSource {
   // The numbers of ReadMatrix, quantised row by row (kernels::QuantizeRow), or the codes and scales
   // of a model that is stored so. Errors are those of ReadMatrix.
   virtual absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const;
+
+  // The matrix as it is stored, quantised, which borrows from this source. Null where it is not
+  // quantised or the source has no such form. UNIMPLEMENTED says why the quantised matrix must be
+  // read in another way. Other errors are those of ReadMatrix.
+  virtual absl::StatusOr<std::unique_ptr<kernels::QuantizedMatrix>> ReadQuantized(
+      Role /*role*/, uint32_t /*layer*/) const {
+    return nullptr;
+  }
 
   // Hex digest over configuration and tensor bytes; equal for equal models, cheap enough for
   // start-up.

@@ -15,17 +15,6 @@ int Bits(std::byte from, size_t shift, int mask) {
   return (std::to_integer<int>(from) >> shift) & mask;
 }
 
-// One of the eight pairs of six bits in the 12 bytes of Q4_K and Q5_K. The last four pairs have
-// their low four bits in the last four bytes, and the others on top of the first eight bytes.
-struct ScaleAndOffset {
-  int scale, offset;
-};
-ScaleAndOffset SixBits(const std::byte* packed, size_t group) {
-  if (group < 4) return {Bits(packed[group], 0, 63), Bits(packed[group + 4], 0, 63)};
-  return {LowNibble(packed[group + 4]) | Bits(packed[group - 4], 6, 3) << 4,
-          HighNibble(packed[group + 4]) | Bits(packed[group], 6, 3) << 4};
-}
-
 // The values that the nibbles of IQ4_NL and IQ4_XS stand for.
 constexpr std::array<float, 16> kUnevenSteps = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                 1,    13,   25,  38,  53,  69,  89,  113};
@@ -50,6 +39,29 @@ void DequantizeSixBitGroups(const std::byte* in, const std::byte* fifth, const s
 }
 
 }  // namespace
+
+// The last four pairs have their low four bits in the last four bytes, and the others on top of the
+// first eight bytes.
+ScaleAndOffset SixBits(const std::byte* packed, size_t group) {
+  if (group < 4) return {Bits(packed[group], 0, 63), Bits(packed[group + 4], 0, 63)};
+  return {LowNibble(packed[group + 4]) | Bits(packed[group - 4], 6, 3) << 4,
+          HighNibble(packed[group + 4]) | Bits(packed[group], 6, 3) << 4};
+}
+
+int CodeOfQ6K(const std::byte* in, size_t i) {
+  const std::byte* high = in + kHalf;
+  const size_t half = i / kHalf;
+  const size_t quarter = i % kHalf / 32;
+  const std::byte pair = in[half * 64 + quarter % 2 * 32 + i % 32];
+  return (quarter < 2 ? LowNibble(pair) : HighNibble(pair)) |
+         Bits(high[half * 32 + i % 32], quarter * 2, 3) << 4;
+}
+
+int StepOfIq4Xs(const std::byte* in, size_t group) {
+  const int high = LoadAs<uint16_t>(in + 2);
+  const std::byte low = in[4 + group / 2];
+  return (Bits(low, group % 2 * 4, 15) | ((high >> (2 * group)) & 3) << 4) - 32;
+}
 
 void DequantizeUnevenSteps(const std::byte* nibbles, float scale, float* out) {
   constexpr size_t kBytes = kQuantBlock / 2;
@@ -98,29 +110,19 @@ void DequantizeQ5K(const std::byte* in, float* out) {
 }
 
 void DequantizeQ6K(const std::byte* in, float* out) {
-  const std::byte* high = in + kHalf;
-  const std::byte* scales = high + kSuperBlock / 4;
+  const std::byte* scales = in + kHalf + kSuperBlock / 4;
   const float d = LoadHalf(scales + kGroup);
   for (size_t i = 0; i < kSuperBlock; ++i) {
-    const size_t half = i / kHalf;
-    const size_t quarter = i % kHalf / 32;
-    const std::byte pair = in[half * 64 + quarter % 2 * 32 + i % 32];
-    const int q = (quarter < 2 ? LowNibble(pair) : HighNibble(pair)) |
-                  Bits(high[half * 32 + i % 32], quarter * 2, 3) << 4;
     const auto scale = static_cast<float>(LoadAs<int8_t>(scales + i / kGroup));
-    out[i] = d * scale * static_cast<float>(q - 32);
+    out[i] = d * scale * static_cast<float>(CodeOfQ6K(in, i) - 32);
   }
 }
 
 void DequantizeIq4Xs(const std::byte* in, float* out) {
   const float d = LoadHalf(in);
-  const int high = LoadAs<uint16_t>(in + 2);
-  const std::byte* low = in + 4;
   const std::byte* nibbles = in + 8;
   for (size_t group = 0; group < kSuperBlock / kQuantBlock; ++group, nibbles += kGroup) {
-    const int scale =
-        (Bits(low[group / 2], group % 2 * 4, 15) | ((high >> (2 * group)) & 3) << 4) - 32;
-    DequantizeUnevenSteps(nibbles, d * static_cast<float>(scale), out);
+    DequantizeUnevenSteps(nibbles, d * static_cast<float>(StepOfIq4Xs(in, group)), out);
     out += kQuantBlock;
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/quantized.h"
 #include "services/base/check.h"
 
 namespace folio::model {
@@ -93,6 +94,35 @@ absl::StatusOr<std::vector<T>> Cut(absl::StatusOr<std::vector<T>> whole, Role ro
   return part;
 }
 
+// Some rows and columns of a quantised matrix. Columns are whole blocks.
+class QuantizedPart final : public kernels::QuantizedMatrix {
+ public:
+  QuantizedPart(std::unique_ptr<kernels::QuantizedMatrix> whole, Range rows, Range cols)
+      : whole_(std::move(whole)), rows_(rows), cols_(cols) {}
+
+  const kernels::QuantizedFormat& format() const override { return whole_->format(); }
+  uint32_t n() const override { return rows_.count; }
+  uint32_t k() const override { return cols_.count; }
+
+  void Read(uint32_t row, kernels::QuantizedRow& out) const override {
+    if (cols_.count == whole_->k()) return whole_->Read(rows_.first + row, out);
+    kernels::QuantizedRow all(format(), whole_->k());
+    whole_->Read(rows_.first + row, all);
+    const auto copy = [this](const auto& from, uint32_t values, auto& to) {
+      if (!to.empty()) std::copy_n(from.begin() + cols_.first / values, to.size(), to.begin());
+    };
+    copy(all.codes, 1, out.codes);
+    copy(all.scales, format().super, out.scales);
+    copy(all.offset_scales, format().super, out.offset_scales);
+    copy(all.steps, format().group, out.steps);
+    copy(all.offsets, format().group, out.offsets);
+  }
+
+ private:
+  std::unique_ptr<kernels::QuantizedMatrix> whole_;
+  Range rows_, cols_;
+};
+
 }  // namespace
 
 absl::StatusOr<Shard> ShardModel(const ModelConfig& config, Rank rank, uint32_t ranks) {
@@ -162,6 +192,19 @@ absl::StatusOr<std::vector<bf16>> ShardSource::ReadMatrix(Role role, uint32_t la
 
 absl::StatusOr<std::vector<float>> ShardSource::ReadVector(Role role, uint32_t layer) const {
   return Cut(whole_.ReadVector(role, layer), role, layer, whole_.config(), shard_);
+}
+
+absl::StatusOr<std::unique_ptr<kernels::QuantizedMatrix>> ShardSource::ReadQuantized(
+    Role role, uint32_t layer) const {
+  auto matrix = whole_.ReadQuantized(role, layer);
+  if (!matrix.ok() || *matrix == nullptr || shard_.ranks == 1) return matrix;
+  const Range rows = PartOf(InfoOf(role).rows, whole_.config(), shard_);
+  const Range cols = PartOf(InfoOf(role).cols, whole_.config(), shard_);
+  const uint32_t block = (*matrix)->format().super;
+  if (cols.first % block != 0 || cols.count % block != 0) {
+    return absl::UnimplementedError("a rank's columns begin or end within a block");
+  }
+  return std::make_unique<QuantizedPart>(*std::move(matrix), rows, cols);
 }
 
 absl::StatusOr<ScaledMatrix> ShardSource::ReadScaled(Role role, uint32_t layer) const {

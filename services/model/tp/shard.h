@@ -67,6 +67,9 @@ class ShardSource final : public ModelSource {
   absl::StatusOr<std::vector<float>> ReadVector(Role role, uint32_t layer) const override;
   // The whole's codes, so that a scale is that of a whole row.
   absl::StatusOr<ScaledMatrix> ReadScaled(Role role, uint32_t layer) const override;
+  // UNIMPLEMENTED also if the rank's columns begin or end within a block.
+  absl::StatusOr<std::unique_ptr<kernels::QuantizedMatrix>> ReadQuantized(
+      Role role, uint32_t layer) const override;
   std::string fingerprint() const override { return whole_.fingerprint(); }
 
  private:
