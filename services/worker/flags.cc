@@ -41,6 +41,10 @@ ABSL_FLAG(
     std::string, kernels, "auto",
     "the CPU's family of bfloat16 kernels, named after its instruction set, or with --device=cuda "
     "libraries (cuBLASLt and FlashInfer for all steps); auto is the fastest on this machine");
+ABSL_FLAG(
+    std::string, weights, "auto",
+    "how the CPU holds quantised matrices of a GGUF file: as-is (with activations in 8 bits beside "
+    "them) or bfloat16. auto is as-is, but bfloat16 with --compute=float32");
 ABSL_FLAG(int, threads, 0,
           "threads that compute, or with --device=cuda load weights; 0 is the cores that this "
           "process may use, shared with the ranks it starts");
@@ -208,7 +212,14 @@ absl::StatusOr<DeviceChoice> ReadDevice() {
 
 // Refuses settings that do not fit the device.
 absl::Status CheckCompute(const WorkerFlags& flags) {
+  const std::string& weights = flags.compute.weights;
+  if (weights != kWeightsAuto && weights != kAsIs && weights != "bfloat16") {
+    return BadFlag("weights", weights, "must be auto, as-is or bfloat16");
+  }
   if (!flags.device.cuda) return MakeOps(flags.compute).status();
+  if (weights == kAsIs) {
+    return BadFlag("weights", weights, "is for --device=cpu; with a GPU give auto or bfloat16");
+  }
   if (flags.device.number.has_value() && flags.group.self.ranks > 1 && flags.group.socket.empty()) {
     return BadFlag("device", flags.device.ToString(),
                    "is one GPU, and --tp starts ranks that need one each; give --device=cuda, with "
@@ -251,6 +262,7 @@ absl::StatusOr<WorkerFlags> ReadFlags() {
   flags.model.page_tokens = static_cast<uint32_t>(absl::GetFlag(FLAGS_page_tokens));
   flags.compute.compute = absl::GetFlag(FLAGS_compute);
   flags.compute.kernels = absl::GetFlag(FLAGS_kernels);
+  flags.compute.weights = absl::GetFlag(FLAGS_weights);
   flags.compute.threads = absl::GetFlag(FLAGS_threads);
   auto group = ReadGroup();
   if (!group.ok()) return group.status();

@@ -33,6 +33,7 @@
 #include "services/worker/device/loaded_model.h"
 #include "services/worker/device/rank_group.h"
 #include "services/worker/flags.h"
+#include "services/worker/held_matrices.h"
 #include "services/worker/link/manager_channel.h"
 #include "services/worker/pool/gpu_choice.h"
 #include "services/worker/ranks/rank_follower.h"
@@ -96,8 +97,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
                                                   folio::TerminationSignals& signals, Gpu* gpu) {
   folio::log::Info("loading the model", {{"path", flags.model.path}});
   const folio::SteadyTime start = folio::SteadyNow();
-  int shown = 0;
-  const auto progress = [&](int percent) {
+  const auto progress = [&, shown = 0](int percent) mutable {
     if (Signalled(signals)) EndAtOnce();
     if (percent < shown + 10) return;
     shown = percent;
@@ -115,6 +115,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const WorkerFlags& flags,
                                     {"kernels", said.kernels()},
                                     {"threads", said.threads()},
                                     {"took", folio::SteadyNow() - start}});
+  folio::worker::LogHeldMatrices(**model);
   return model;
 }
 
@@ -146,13 +147,13 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> StartMetrics(
     const folio::worker::InferenceService& service, folio::ConnectionLimit* connections,
     const folio::tracing::Tracer* tracer) {
   if (flags.metrics_listen.empty()) return nullptr;
-  const std::string& name = model.description().layout().model();
-  return MetricsServer::Start(flags.metrics_listen, "folio-worker",
-                              {service.metrics().registry(),
-                               std::make_shared<folio::worker::ServingMetrics>(name, &serving),
-                               std::make_shared<folio::metrics::ConnectionMetrics>(connections),
-                               std::make_shared<folio::tracing::TraceMetrics>(tracer),
-                               std::make_shared<folio::access::AccessMetrics>(service.gate())});
+  return MetricsServer::Start(
+      flags.metrics_listen, "folio-worker",
+      {service.metrics().registry(),
+       std::make_shared<folio::worker::ServingMetrics>(model.layout().model(), &serving),
+       std::make_shared<folio::metrics::ConnectionMetrics>(connections),
+       std::make_shared<folio::tracing::TraceMetrics>(tracer),
+       std::make_shared<folio::access::AccessMetrics>(service.gate())});
 }
 
 int Serve(const WorkerFlags& flags, const LoadedModel& model, const folio::worker::RankGroup* group,

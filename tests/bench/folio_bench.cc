@@ -31,6 +31,7 @@
 ABSL_FLAG(std::string, model, "", "GGUF file or Hugging Face directory");
 ABSL_FLAG(int, threads, 0, "threads (0: the cores available)");
 ABSL_FLAG(std::string, kernels, "auto", "family of bfloat16 kernels");
+ABSL_FLAG(std::string, weights, "auto", "how quantised matrices are held: auto, as-is, bfloat16");
 ABSL_FLAG(uint32_t, prefill_chunk, 512, "prompt tokens per step");
 ABSL_FLAG(std::vector<std::string>, prompts, (std::vector<std::string>{"512", "2048", "4096"}),
           "prompt lengths for prefill");
@@ -78,6 +79,10 @@ class Program {
         config.num_layers * (config.hidden * (2 * q + 2 * kv) + 3.0 * config.hidden * config.ffn);
     // Weights that a decode step reads: every layer once, and the output matrix.
     step_bytes_ = 2 * (layer_weights_ + double{1} * config.vocab * config.hidden);
+    // All but an embedding of its own, of a model that is quantised all over.
+    if (model->held()->as_stored > 0 && config.tied_embeddings) {
+      step_bytes_ = static_cast<double>(model->description().weight_bytes());
+    }
     attention_flops_ = 4.0 * q * config.num_layers;  // per (query, key) pair
   }
 
@@ -210,10 +215,12 @@ std::string ManagerBinary() {
 int Main() {
   int threads = absl::GetFlag(FLAGS_threads);
   if (threads <= 0) threads = kernels::AvailableCores();
-  const auto model = OrDie(worker::LoadedModel::Load(
-      {.path = absl::GetFlag(FLAGS_model)},
-      {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = threads},
-      nullptr));
+  const auto model = OrDie(worker::LoadedModel::Load({.path = absl::GetFlag(FLAGS_model)},
+                                                     {.compute = "bfloat16",
+                                                      .kernels = absl::GetFlag(FLAGS_kernels),
+                                                      .weights = absl::GetFlag(FLAGS_weights),
+                                                      .threads = threads},
+                                                     nullptr));
   Program program(model.get(), threads);
   program.MeasureMachine();
 

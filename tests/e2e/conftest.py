@@ -37,7 +37,8 @@ def float32():
 
 @pytest.fixture(scope="session")
 def bfloat16():
-    with pair(compute="bfloat16") as node:
+    # Its weights too, whose numbers are those of the oracle and of a directory.
+    with pair(compute="bfloat16", flags=["--weights=bfloat16"]) as node:
         yield node
 
 

@@ -48,6 +48,9 @@ COMMANDS = {
     "worker, unknown flag": ("folio-worker", ["--modle=x"], ["modle"]),
     "worker, no manager": ("folio-worker", ["--model=" + MODEL, "--manager="], ["manager"]),
     "worker, unknown arithmetic": ("folio-worker", ["--model=" + MODEL, "--compute=int4"], ["compute", "int4"]),
+    "worker, unknown weights": ("folio-worker", ["--model=" + MODEL, "--weights=int4"], ["weights", "int4", "as-is"]),
+    "worker, quantised weights on a GPU": (
+        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--weights=as-is"], ["weights=as-is", "--device=cpu"]),
     "worker, unknown kernels": ("folio-worker", ["--model=" + MODEL, "--kernels=sse9"], ["kernels", "sse9"]),
     "worker, negative threads": ("folio-worker", ["--model=" + MODEL, "--threads=-1"], ["threads", "-1"]),
     "worker, no threads": ("folio-worker", ["--model=" + MODEL, "--threads=many"], ["threads", "many"]),

@@ -26,10 +26,15 @@ namespace folio::worker {
 // The choice of arithmetic.
 inline constexpr char kFp8[] = "fp8";
 inline constexpr char kLibraries[] = "libraries";
+// How quantised matrices are held.
+inline constexpr char kAsIs[] = "as-is";
+inline constexpr char kWeightsAuto[] = "auto";
 struct ComputeOptions {
   std::string compute = "bfloat16";  // or kFp8 on a GPU, or "float32" (plain) on the CPU
   std::string kernels = "auto";      // or a family of bfloat16 kernels, or kLibraries on a GPU
-  int threads = 1;                   // they compute, or with a GPU load the weights
+  // kAsIs on the CPU, "bfloat16", or kWeightsAuto: as is with the CPU's bfloat16 kernels.
+  std::string weights = kWeightsAuto;
+  int threads = 1;  // they compute, or with a GPU load the weights
 };
 
 // The model, and how it is served.
@@ -63,6 +68,10 @@ class LoadedModel {
   const model::Tokenizer& tokenizer() const { return *tokenizer_; }
   const folio::v1::ModelLayout& layout() const { return layout_; }
   const folio::v1::GetModelResponse& description() const { return description_; }
+  // How the CPU holds quantised matrices, or null with a GPU.
+  const model::HeldMatrices* held() const {
+    return weights_ != nullptr ? &weights_->held : nullptr;
+  }
 
   // Describes this model to an attachment to the manager.
   PoolUser pool_user() const { return {&layout_, shard(), gpu_}; }

@@ -8,6 +8,9 @@ PREFILL_EVICT = [2048]
 # (sequences, context, evict): evict keeps 1,024 tokens of each sequence.
 DECODE = [(1, 1024, False), (8, 1024, False), (8, 2048, False), (8, 4096, False), (16, 2048, False),
           (8, 2048, True), (8, 4096, True), (16, 2048, True)]
+# With models of a billion weights and more.
+LARGE_PREFILL = [2048]
+LARGE_DECODE = [(1, 1024, False), (8, 2048, False)]
 DECODE_STEPS = 48
 REPEATS = 3
 

@@ -1,4 +1,4 @@
-"""llama.cpp through llama-cpp-python: llama_peer.py MODEL.gguf OUT --threads N"""
+"""llama.cpp through llama-cpp-python: llama_peer.py MODEL.gguf OUT --threads N [--large]"""
 
 import argparse
 import ctypes
@@ -44,13 +44,15 @@ def main():
     parser.add_argument("model")
     parser.add_argument("out")
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--large", action="store_true", help="the cases for large models")
     args = parser.parse_args()
     lc.llama_backend_init()
     quiet = lc.llama_log_callback(lambda *_: None)
     lc.llama_log_set(quiet, ctypes.c_void_p(0))
     model = lc.llama_model_load_from_file(args.model.encode(), lc.llama_model_default_params())
     results = {}
-    for sequences, length, evict in [(1, n, None) for n in cases.PREFILL] + cases.DECODE:
+    prefills, decodes = (cases.LARGE_PREFILL, cases.LARGE_DECODE) if args.large else (cases.PREFILL, cases.DECODE)
+    for sequences, length, evict in [(1, n, None) for n in prefills] + decodes:
         if evict:
             continue  # it has no eviction
         params = lc.llama_context_default_params()
