@@ -11,7 +11,7 @@ namespace folio {
 // The versions of the KvManager service that this program speaks, from the oldest to the newest
 // one. A manager and its worker use the newest one that both speak (see wire/protocol_versions.h),
 // so either may be replaced first. A change that an older peer would misunderstand gets a new
-// version, and code for the one before stays until nobody upgrades from it any more.
+// version, and code for the one before stays while people may upgrade from it.
 inline constexpr uint32_t kOldestProtocolVersion = 3;
 inline constexpr uint32_t kProtocolVersion = 3;
 

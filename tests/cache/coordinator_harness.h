@@ -6,9 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "services/base/check.h"
 #include "services/base/steady_time.h"
 #include "services/cache/coordinator.h"
@@ -16,24 +14,11 @@
 #include "services/cache/parking.h"
 #include "services/cache/restoration.h"
 #include "tests/cache/mirror_journal.h"
+#include "tests/common/manual_clock.h"
 
 namespace folio::cache {
 
-class ManualClock final : public Clock {
- public:
-  SteadyTime Now() const override {
-    absl::MutexLock lock(&mu_);
-    return now_;
-  }
-  void Advance(absl::Duration by) {
-    absl::MutexLock lock(&mu_);
-    now_ += by;
-  }
-
- private:
-  mutable absl::Mutex mu_;
-  SteadyTime now_ ABSL_GUARDED_BY(mu_);
-};
+using ::folio::testing::ManualClock;
 
 // The state of a sequence does not allow the call.
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;

@@ -22,7 +22,7 @@ class EpisodeRecord {
  public:
   virtual ~EpisodeRecord() = default;
 
-  // Where the next coordinator tells its changes.
+  // The next coordinator tells it its changes.
   virtual Journal& journal() = 0;
   // After each step, with the workers that there are now. Returns what is wrong, or "".
   virtual std::string AfterStep(const std::vector<WorkerId>& workers) = 0;

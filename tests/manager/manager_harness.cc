@@ -9,16 +9,6 @@
 
 namespace folio::testing {
 
-SteadyTime ManualClock::Now() const {
-  absl::MutexLock lock(&mu_);
-  return now_;
-}
-
-void ManualClock::Advance(absl::Duration by) {
-  absl::MutexLock lock(&mu_);
-  now_ += by;
-}
-
 v1::ModelLayout SmallLayout() {
   v1::ModelLayout layout;
   layout.set_model("small");

@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "folio/v1/admin.grpc.pb.h"
 #include "folio/v1/kv_manager.grpc.pb.h"
@@ -23,20 +22,10 @@
 #include "services/manager/memory/host_memory.h"
 #include "services/manager/server.h"
 #include "services/runtime/pool_socket.h"
+#include "tests/common/manual_clock.h"
 #include "tests/common/temp_dir.h"
 
 namespace folio::testing {
-
-// Time that moves when told. Thread-safe.
-class ManualClock final : public Clock {
- public:
-  SteadyTime Now() const override;
-  void Advance(absl::Duration by);
-
- private:
-  mutable absl::Mutex mu_;
-  SteadyTime now_ ABSL_GUARDED_BY(mu_);
-};
 
 // Two layers, one head of 8, pages of 16 tokens and 512 bytes.
 v1::ModelLayout SmallLayout();
