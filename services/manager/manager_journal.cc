@@ -31,7 +31,7 @@ ManagerJournal::ManagerJournal(std::unique_ptr<StateDirectory> directory, const 
   BeginFile();
 }
 
-std::string ManagerJournal::Head(bool continues) const {
+std::string ManagerJournal::Head(const JournalFiles::FileBefore& before) const {
   std::string frames;
   state::JournalEntry entry;
   state::JournalHeader* header = entry.mutable_header();
@@ -39,7 +39,8 @@ std::string ManagerJournal::Head(bool continues) const {
   header->set_software(absl::StrCat("folio-manager ", BuildDescription()));
   header->set_machine_boot(MachineBoot());
   header->set_manager_boot(manager_boot_);
-  header->set_continues(continues);
+  header->set_continues(before.exists);
+  header->set_bytes_before(before.exists ? before.bytes : 0);
   header->set_pid_namespace(PidNamespace());
   header->set_last_worker(last_ids_.worker.value());
   header->set_last_sequence(last_ids_.sequence.value());
@@ -144,9 +145,9 @@ void ManagerJournal::OnQuota(const std::string& tenant, const cache::Quota& quot
 void ManagerJournal::BeginFile() {
   files_.Flush();  // so that there is little to write while the lock is held
   absl::MutexLock lock(&mu_);
-  files_.BeginFile([this](bool continues) {
+  files_.BeginFile([this](const JournalFiles::FileBefore& before) {
     mu_.AssertHeld();
-    return Head(continues);
+    return Head(before);
   });
 }
 

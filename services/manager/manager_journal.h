@@ -61,7 +61,7 @@ class ManagerJournal final : public cache::Journal {
 
  private:
   // The entries with which each file begins, as frames.
-  std::string Head(bool continues) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string Head(const JournalFiles::FileBefore& before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   JournalFiles files_;
   const uint64_t manager_boot_;

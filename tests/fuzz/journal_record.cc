@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/base/check.h"
+#include "services/manager/journal/acknowledged.h"
 #include "services/manager/journal/frames.h"
 #include "services/manager/journal/state_directory.h"
 #include "services/manager/journal_messages.h"
@@ -19,6 +20,8 @@ namespace folio::manager {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "journal-";
 
 std::unique_ptr<StateDirectory> MustOpenDirectory(const std::string& path) {
   auto directory = StateDirectory::Open(path);
@@ -166,13 +169,15 @@ std::string JournalRecord::Newest() const {
   std::string newest;
   for (const auto& entry : fs::directory_iterator(dir_ / "state")) {
     const std::string name = entry.path().filename();
+    if (!name.starts_with(kPrefix)) continue;
     const bool newer = std::pair(name.size(), name) > std::pair(newest.size(), newest);
-    if (name != "lock" && newer) newest = name;  // they end with a number
+    if (newer) newest = name;  // they end with a number
   }
   return newest;
 }
 
-absl::StatusOr<Recovered> JournalRecord::ReadImage(const std::string& newest_bytes) {
+absl::StatusOr<Recovered> JournalRecord::ReadImage(const std::string& newest_bytes,
+                                                   uint64_t acknowledged) {
   const fs::path image = dir_ / "image";
   fs::remove_all(image);
   fs::create_directory(image);
@@ -180,13 +185,17 @@ absl::StatusOr<Recovered> JournalRecord::ReadImage(const std::string& newest_byt
     if (entry.path().filename() == "lock") continue;
     fs::copy_file(entry.path(), image / entry.path().filename());
   }
-  std::ofstream(image / Newest(), std::ios::binary | std::ios::trunc) << newest_bytes;
+  const std::string newest = Newest();
+  std::ofstream(image / newest, std::ios::binary | std::ios::trunc) << newest_bytes;
+  const uint64_t number = std::stoull(newest.substr(std::string(kPrefix).size()));
+  FOLIO_CHECK(Acknowledged(image).Store({number, acknowledged}).ok());
   return Recover(*MustOpenDirectory(image));
 }
 
 std::string JournalRecord::CheckImage() {
   ++coverage_.images;
   std::string bytes = ContentsOf(fs::path(dir_ / "state") / Newest());
+  const size_t acknowledged = bytes.size();
   const bool torn = OneIn(2);
   if (torn) {
     ++coverage_.torn;
@@ -194,7 +203,7 @@ std::string JournalRecord::CheckImage() {
     AppendFrame(std::string(1 + Pick(40), 'x'), &frame);
     bytes.append(frame, 0, 1 + Pick(static_cast<uint32_t>(frame.size() - 1)));
   }
-  const auto read = ReadImage(bytes);
+  const auto read = ReadImage(bytes, acknowledged);
   if (!read.ok()) return read.status().ToString();
   cache::SavedCache told;
   for (const auto& [id, sequence] : harness_.journal.sequences()) {
@@ -212,7 +221,11 @@ std::string JournalRecord::CheckImage() {
 std::string JournalRecord::CheckCut(const std::string& bytes, size_t before) {
   ++coverage_.cuts;
   const size_t cut = before + Pick(static_cast<uint32_t>(bytes.size() - before));
-  auto read = ReadImage(bytes.substr(0, cut));
+  // Had a reply left, the cut would be damage.
+  const auto damaged = ReadImage(bytes.substr(0, cut), bytes.size());
+  if (!damaged.ok()) return damaged.status().ToString();
+  if (damaged->cache.has_contents) return "an acknowledged entry that is missing was not missed";
+  auto read = ReadImage(bytes.substr(0, cut), before);
   if (!read.ok()) return read.status().ToString();
   if (!read->damage.empty()) return absl::StrCat("taken for damaged: ", read->damage.front());
   read->cache.workers.clear();

@@ -1,6 +1,7 @@
 // JournalRecord is an episode's record in real files. It begins new files while the episode runs,
 // and compares what a next manager would read with the mirror of the harness: after any step, with
-// a torn entry behind it, and cut off anywhere within the entries of the last step.
+// a torn entry behind it, and cut off anywhere within the entries of the last step, which is damage
+// if a reply had left after them.
 #ifndef FOLIO_TESTS_FUZZ_JOURNAL_RECORD_H_
 #define FOLIO_TESTS_FUZZ_JOURNAL_RECORD_H_
 
@@ -45,8 +46,9 @@ class JournalRecord final : public cache::EpisodeRecord {
   void TellAgain();
   // The newest file's name and bytes.
   std::string Newest() const;
-  // What a manager reads if the newest file ends with these bytes.
-  absl::StatusOr<Recovered> ReadImage(const std::string& newest_bytes);
+  // The record that a manager finds if the newest file ends with these bytes, and replies have
+  // left after so many of its bytes.
+  absl::StatusOr<Recovered> ReadImage(const std::string& newest_bytes, uint64_t acknowledged);
   std::string CheckImage();
   std::string CheckCut(const std::string& bytes, size_t before);
 

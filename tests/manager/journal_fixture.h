@@ -15,6 +15,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "services/manager/journal/acknowledged.h"
 #include "services/manager/journal_messages.h"
 #include "services/manager/manager_journal.h"
 #include "services/manager/recovery.h"
@@ -64,11 +65,13 @@ class JournalTest : public ::testing::Test {
   std::vector<std::filesystem::path> Files() const {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(path())) {
-      if (entry.path().filename() != "lock") files.push_back(entry.path());
+      if (entry.path().filename().string().starts_with("journal-")) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     return files;
   }
+  // As if no reply had left.
+  void ForgetReplies() const { std::filesystem::remove(Acknowledged::FileOf(path())); }
   state::JournalPool PoolMessage() const { return folio::manager::PoolMessage(harness_.options); }
   // A life with an eviction, a park, an end and a worker that is lost.
   void Live() {

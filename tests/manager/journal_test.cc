@@ -1,5 +1,4 @@
-// The journal's files: what is written is what is read, wherever a file ends and whatever damages
-// it.
+// The journal's files: what is written is what is read.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -14,7 +13,6 @@
 namespace folio::manager {
 namespace {
 
-using cache::Coordinator;
 using cache::WorkerSequence;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,68 +31,6 @@ TEST_F(JournalTest, GivesBackWhatItWasTold) {
   EXPECT_EQ(recovered.last_ids.sequence, SequenceId(4));
   EXPECT_EQ(recovered.manager_boot, 1U);
   EXPECT_THAT(recovered.cache.quarantines, SizeIs(1));
-}
-
-TEST_F(JournalTest, EveryBeginningOfAFileIsAStateThatExisted) {
-  Live();
-  journal_.reset();
-  const auto files = Files();
-  ASSERT_THAT(files, SizeIs(1));
-  const std::string whole = Contents(files[0]);
-  size_t states = 0, owed = 0;
-  for (size_t size = 0; size <= whole.size(); ++size) {
-    std::ofstream(files[0], std::ios::binary | std::ios::trunc) << whole.substr(0, size);
-    Recovered recovered = Read();
-    if (!recovered.pool.has_value()) continue;
-    EXPECT_THAT(recovered.damage, IsEmpty()) << size;
-    for (const WorkerId worker : {WorkerId(1), WorkerId(2)}) {
-      recovered.cache.workers.push_back({worker, "w"});
-    }
-    cache::CoordinatorOptions options = harness_.options;
-    options.journal = nullptr;
-    cache::IdSource ids(recovered.last_ids);
-    options.ids = &ids;
-    Coordinator next(options);
-    const cache::Restored restored = cache::Restoration(next).Restore(std::move(recovered.cache));
-    EXPECT_TRUE(restored.has_contents) << size;
-    // A cut between a commit and its decision leaves the decision to the next manager.
-    owed += cache::Restoration(next).Decide();
-    EXPECT_EQ(cache::Inspector(next).CheckInvariants(), absl::OkStatus()) << size;
-    ++states;
-  }
-  EXPECT_GT(states, 100U);
-  EXPECT_GT(owed, 0U);
-}
-
-TEST_F(JournalTest, DamageIsNamedAndNothingBehindItBelieved) {
-  Live();
-  journal_.reset();
-  const auto files = Files();
-  std::string bytes = Contents(files[0]);
-  bytes[bytes.size() - 40] ^= 1;
-  std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
-  const Recovered recovered = Read();
-  ASSERT_THAT(recovered.damage, SizeIs(1));
-  EXPECT_THAT(recovered.damage[0], HasSubstr("wrong checksum"));
-  EXPECT_FALSE(recovered.cache.has_contents);
-  EXPECT_THAT(recovered.cache.sequences, ::testing::Not(IsEmpty()));
-}
-
-TEST_F(JournalTest, NoIdIsGivenTwiceAfterAnyDamage) {
-  Live();
-  journal_.reset();
-  const auto files = Files();
-  const std::string whole = Contents(files[0]);
-  const cache::LastIds given = Read().last_ids;
-  ASSERT_GT(given.sequence, SequenceId(1));
-  for (size_t at = 0; at < whole.size(); ++at) {
-    std::string bytes = whole;
-    bytes[at] ^= 1;
-    std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
-    const cache::LastIds left = Read().last_ids;
-    EXPECT_GE(left.sequence, given.sequence) << at;
-    EXPECT_GE(left.worker, given.worker) << at;
-  }
 }
 
 TEST_F(JournalTest, NothingInPagesOutlivesTheMachine) {
@@ -263,30 +199,6 @@ TEST_F(JournalTest, ChangesMayComeBeforeTheirSequenceIsToldAgain) {
   ASSERT_THAT(Files(), SizeIs(1));
   EXPECT_THAT(Read().damage, IsEmpty());
   EXPECT_EQ(Found(Read()), Expected());
-}
-
-TEST_F(JournalTest, AHeadThatIsCutOffHidesNothingOfTheFileBefore) {
-  Live();
-  state::JournalWorker worker;
-  worker.set_id(2);
-  worker.add_ranks();
-  journal_->OnWorker(worker);
-  journal_->BeginFile();
-  journal_->files().Flush();
-  journal_.reset();
-  const auto files = Files();
-  ASSERT_THAT(files, SizeIs(2));
-  const std::string whole = Contents(files[1]);
-  for (size_t size = 0; size <= whole.size(); ++size) {
-    std::ofstream(files[1], std::ios::binary | std::ios::trunc) << whole.substr(0, size);
-    const Recovered recovered = Read();
-    EXPECT_TRUE(recovered.cache.has_contents) << size;
-    EXPECT_THAT(recovered.workers, SizeIs(1)) << size;
-    size_t quarantined = 0;
-    for (const auto& one : recovered.cache.quarantines) quarantined += one.pages.size();
-    EXPECT_GT(quarantined, 0U) << size;
-    EXPECT_EQ(Found(recovered), Expected()) << size;
-  }
 }
 
 TEST_F(JournalTest, TheFolderBelongsToOneManager) {

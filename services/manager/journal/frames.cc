@@ -19,12 +19,12 @@ uint32_t ReadNumber(absl::string_view bytes) {
   return number;
 }
 
+}  // namespace
+
 uint32_t ChecksumOf(absl::string_view bytes) {
   const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
   return static_cast<uint32_t>(crc32_z(crc32(0, nullptr, 0), data, bytes.size()));
 }
-
-}  // namespace
 
 void AppendFrame(absl::string_view entry, std::string* out) {
   const size_t begin = out->size();

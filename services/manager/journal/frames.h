@@ -18,6 +18,9 @@ namespace folio::manager {
 
 inline constexpr size_t kFrameHead = 12;
 
+// The checksum that frames have.
+uint32_t ChecksumOf(absl::string_view bytes);
+
 // Appends `entry`, of less than 4 GiB, with its head.
 void AppendFrame(absl::string_view entry, std::string* out);
 

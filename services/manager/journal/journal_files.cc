@@ -20,9 +20,16 @@ constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 }  // namespace
 
 JournalFiles::JournalFiles(std::unique_ptr<StateDirectory> directory, size_t least_bytes)
-    : directory_(std::move(directory)), least_bytes_(least_bytes) {
+    : directory_(std::move(directory)),
+      least_bytes_(least_bytes),
+      acknowledged_(directory_->path()) {
   const std::vector<uint64_t> before = directory_->Files();
-  number_ = before.empty() ? 0 : before.back();
+  if (before.empty()) return;
+  number_ = before.back();
+  before_bytes_ = directory_->SizeOf(number_);
+  const auto mark = acknowledged_.Read();
+  if (!mark.ok() || !mark->has_value() || (*mark)->number != number_) return;
+  before_bytes_ = std::max(before_bytes_, (*mark)->bytes);
 }
 
 void JournalFiles::Append(absl::string_view entry) {
@@ -71,10 +78,16 @@ void JournalFiles::FlushLocked() {
     bytes.swap(waiting_);
   }
   if (bytes.empty() || !file_.valid()) return;
-  if (absl::Status status = Write(bytes); !status.ok()) return Fail(status);
-  absl::MutexLock lock(&mu_);
-  counts_.bytes += bytes.size();
-  counts_.file_bytes += bytes.size();
+  Acknowledged::Mark mark = {.number = number_};
+  absl::Status status = Write(bytes);
+  if (status.ok()) {
+    absl::MutexLock lock(&mu_);
+    counts_.bytes += bytes.size();
+    counts_.file_bytes += bytes.size();
+    mark.bytes = counts_.file_bytes;
+  }
+  if (status.ok()) status = acknowledged_.Store(mark);
+  if (!status.ok()) Fail(status);
 }
 
 bool JournalFiles::wants_new_file() const {
@@ -83,10 +96,12 @@ bool JournalFiles::wants_new_file() const {
   return counts_.file_bytes + waiting_.size() > std::max(least_bytes_, 4 * whole_bytes_);
 }
 
-void JournalFiles::BeginFile(absl::FunctionRef<std::string(bool continues)> head) {
+void JournalFiles::BeginFile(absl::FunctionRef<std::string(const FileBefore& before)> head) {
   absl::MutexLock file_lock(&file_mu_);
   FlushLocked();
-  const std::string frames = head(!directory_->Files().empty());
+  const FileBefore before = {.exists = !directory_->Files().empty(),
+                             .bytes = file_.valid() ? counts().file_bytes : before_bytes_};
+  const std::string frames = head(before);
   auto file = directory_->Create(number_ + 1);
   if (!file.ok()) return Fail(file.status());
   ++number_;

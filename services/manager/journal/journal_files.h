@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "services/base/steady_time.h"
 #include "services/base/unique_fd.h"
+#include "services/manager/journal/acknowledged.h"
 #include "services/manager/journal/state_directory.h"
 
 namespace folio::manager {
@@ -41,15 +42,21 @@ class JournalFiles {
 
   // Keeps a frame for the next Flush. After a failure nothing is kept.
   void Append(absl::string_view entry);
-  // Everything appended before is in the file when this returns, or the journal has failed.
+  // Everything appended before is in the file when this returns, and acknowledged, or the journal
+  // has failed.
   void Flush();
 
   // The file has grown to four times of what it was when everything had been repeated in it, or a
   // write has failed some time ago.
   bool wants_new_file() const;
-  // Later frames go to a new file, which begins with `head`, whole frames. They are asked for with
-  // whether the new file continues others. The caller then repeats everything that is still true.
-  void BeginFile(absl::FunctionRef<std::string(bool continues)> head);
+  // The file before one that begins.
+  struct FileBefore {
+    bool exists = false;
+    uint64_t bytes = 0;  // that it should have
+  };
+  // Later frames go to a new file, which begins with `head`, whole frames. The caller then repeats
+  // everything that is still true.
+  void BeginFile(absl::FunctionRef<std::string(const FileBefore& before)> head);
   // That is done, so the files before this one go.
   void EndFile();
 
@@ -67,6 +74,8 @@ class JournalFiles {
   absl::Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   UniqueFd file_ ABSL_GUARDED_BY(file_mu_);  // invalid after a failure
   uint64_t number_ ABSL_GUARDED_BY(file_mu_) = 0;
+  uint64_t before_bytes_ ABSL_GUARDED_BY(file_mu_) = 0;  // of the last manager's newest file
+  Acknowledged acknowledged_ ABSL_GUARDED_BY(file_mu_);
 
   mutable absl::Mutex mu_;
   std::string waiting_ ABSL_GUARDED_BY(mu_);  // frames that are not written yet

@@ -73,6 +73,12 @@ std::vector<uint64_t> StateDirectory::Files() const {
   return numbers;
 }
 
+uint64_t StateDirectory::SizeOf(uint64_t number) const {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(FileOf(number), failed);
+  return failed ? 0 : size;
+}
+
 absl::StatusOr<std::string> StateDirectory::Read(uint64_t number) const {
   const std::string name = FileOf(number);
   std::ifstream file(name, std::ios::binary);

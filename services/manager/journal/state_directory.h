@@ -24,6 +24,8 @@ class StateDirectory {
   std::string FileOf(uint64_t number) const;
   // The numbers of the files that are there, ascending.
   std::vector<uint64_t> Files() const;
+  // 0 if it is not there.
+  uint64_t SizeOf(uint64_t number) const;
   // NOT_FOUND and the like name the file.
   absl::StatusOr<std::string> Read(uint64_t number) const;
   // A new file to append to. ALREADY_EXISTS and the like name the file.

@@ -35,6 +35,13 @@ def cut(path, chance):
     path.write_bytes(bytes_[: at + chance.randint(1, len(last) - 1)])
 
 
+def acknowledged(path):
+    """How many bytes of this file were written when the last reply left, or 0 if another file was."""
+    name, size, _ = (path.parent / "acknowledged").read_text().split()
+    number = path.name.removeprefix("journal-")
+    return int(size) if int(name.removeprefix("journal-")) == int(number) else 0
+
+
 def flip(path, chance, most=(200, 2_000, 20_000)):
     """Changes a bit near the end, at most as many bytes before it as one of `most` says."""
     bytes_ = bytearray(path.read_bytes())
