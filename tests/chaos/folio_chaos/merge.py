@@ -22,7 +22,7 @@ def merge(records):
     for key in SAME:
         if any(record[key] != records[0][key] for record in records):
             raise SystemExit(f"the records differ in {key}, so they are no parts of one")
-    said = {"date": max(record["date"] for record in records), "records": len(records)}
+    said = {"date": max(record["date"] for record in records), "records": sum(record.get("records", 1) for record in records)}
     said |= {key: "; ".join(dict.fromkeys(record[key] for record in records)) for key in NAMES}
     said |= {"seed": ", ".join(map(str, seeds))}
     said |= {key: records[0][key] for key in SAME}
