@@ -115,10 +115,10 @@ absl::Status ReadInt4Group(const json& group, const std::string& where, Quantiza
 
 absl::Status ReadCompressedTensors(const json& quantization, const std::string& here,
                                    Quantization& read) {
-  const absl::Status status = QuantizationFields(quantization, here)
-                                  .Only("format", {"float-quantized", "pack-quantized"})
-                                  .Only("kv_cache_scheme", {nullptr})
-                                  .status();
+  absl::Status status = QuantizationFields(quantization, here)
+                            .Only("format", {"float-quantized", "pack-quantized"})
+                            .Only("kv_cache_scheme", {nullptr})
+                            .status();
   if (!status.ok()) return status;
   const bool packed = quantization["format"] == "pack-quantized";
   read.form = packed ? QuantizedAs::kPackedInt4 : QuantizedAs::kRowsE4M3;
@@ -189,7 +189,7 @@ absl::StatusOr<Quantization> ReadHfQuantization(const json& quantization,
                             .Only("quant_method", {"fp8", "compressed-tensors", "awq", "gptq"})
                             .status();
   if (!status.ok()) return status;
-  const json method = quantization["quant_method"];
+  const json& method = quantization["quant_method"];
   Quantization read;
   if (method == "fp8") status = ReadFp8(quantization, here, read);
   if (method == "compressed-tensors") status = ReadCompressedTensors(quantization, here, read);

@@ -8,8 +8,7 @@
 namespace folio::model {
 namespace {
 
-constexpr size_t kInWord = 8;  // codes
-constexpr int kMiddle = 8;     // the zero of codes that have none stored
+constexpr int kMiddle = 8;  // the zero of codes that have none stored
 
 size_t GroupOf(const PackedInt4& parts, size_t column) {
   if (parts.group_of.empty()) return column / (parts.columns / parts.groups);
@@ -18,7 +17,7 @@ size_t GroupOf(const PackedInt4& parts, size_t column) {
 
 class Int4Matrix final : public PackedMatrix {
  public:
-  explicit Int4Matrix(PackedInt4 parts) : parts_(parts) {}
+  explicit Int4Matrix(const PackedInt4& parts) : parts_(parts) {}
 
   void Row(size_t row, float* out) const override {
     std::vector<int> codes(parts_.columns);
@@ -48,7 +47,7 @@ class Int4Matrix final : public PackedMatrix {
 
 class BlockMatrix final : public PackedMatrix {
  public:
-  explicit BlockMatrix(BlockedE4M3 parts) : parts_(parts) {}
+  explicit BlockMatrix(const BlockedE4M3& parts) : parts_(parts) {}
 
   void Row(size_t row, float* out) const override {
     const BlockedE4M3& all = parts_;
@@ -72,21 +71,21 @@ class BlockMatrix final : public PackedMatrix {
 }  // namespace
 
 void Nibbles::Row(size_t row, size_t columns, int* out) const {
-  const size_t first = (neighbours_are_rows ? row / kInWord : row) * row_step;
+  const size_t first = (neighbours_are_rows ? row / kCodesInWord : row) * row_step;
   for (size_t column = 0; column < columns; ++column) {
-    const size_t step = neighbours_are_rows ? column : column / kInWord;
-    const int place = places[(neighbours_are_rows ? row : column) % kInWord];
+    const size_t step = neighbours_are_rows ? column : column / kCodesInWord;
+    const int place = places[(neighbours_are_rows ? row : column) % kCodesInWord];
     const auto word = LoadAs<uint32_t>(&words[(first + step * column_step) * sizeof(uint32_t)]);
     out[column] = static_cast<int>((word + added) >> (4 * place) & 0xf);
   }
 }
 
-std::shared_ptr<const PackedMatrix> MakePacked(PackedInt4 parts) {
-  return std::make_shared<Int4Matrix>(std::move(parts));
+std::shared_ptr<const PackedMatrix> MakePacked(const PackedInt4& parts) {
+  return std::make_shared<Int4Matrix>(parts);
 }
 
-std::shared_ptr<const PackedMatrix> MakePacked(BlockedE4M3 parts) {
-  return std::make_shared<BlockMatrix>(std::move(parts));
+std::shared_ptr<const PackedMatrix> MakePacked(const BlockedE4M3& parts) {
+  return std::make_shared<BlockMatrix>(parts);
 }
 
 }  // namespace folio::model

@@ -25,6 +25,8 @@ class PackedMatrix {
   virtual std::vector<StoredBytes> Parts() const = 0;
 };
 
+inline constexpr size_t kCodesInWord = 8;
+
 // Codes of 4 bits in 32-bit words, 8 neighbours of one dimension in each word.
 struct Nibbles {
   StoredBytes words;
@@ -58,7 +60,7 @@ struct PackedInt4 {
   StoredBytes group_of;  // int32 [columns], or empty for groups one after another
 };
 
-std::shared_ptr<const PackedMatrix> MakePacked(PackedInt4 parts);
+std::shared_ptr<const PackedMatrix> MakePacked(const PackedInt4& parts);
 
 // A matrix in E4M3 with a scale for each block: a number is code * scale, in float32.
 struct BlockedE4M3 {
@@ -70,7 +72,7 @@ struct BlockedE4M3 {
   size_t block_columns = 0;
 };
 
-std::shared_ptr<const PackedMatrix> MakePacked(BlockedE4M3 parts);
+std::shared_ptr<const PackedMatrix> MakePacked(const BlockedE4M3& parts);
 
 }  // namespace folio::model
 

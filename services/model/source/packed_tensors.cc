@@ -12,18 +12,14 @@
 #include "absl/strings/strip.h"
 #include "services/model/source/packed_matrix.h"
 #include "services/model/source/stored_bytes.h"
+#include "services/model/source/stored_scales.h"
 
 namespace folio::model {
 namespace {
 
-constexpr uint64_t kInWord = 8;  // codes of 4 bits
 constexpr absl::string_view kPackedEndings[] = {".qweight", ".weight_packed"};
 
 using Shape = std::vector<uint64_t>;
-
-bool IsPlain(StorageType type) {
-  return type == StorageType::kF32 || type == StorageType::kF16 || type == StorageType::kBF16;
-}
 
 // Finds the tensors of one matrix and keeps the first error.
 class PartsOfMatrix {
@@ -48,7 +44,7 @@ class PartsOfMatrix {
                                                    ": missing, which ", codes.name, " needs")));
       return {};
     }
-    const bool right = type.empty() ? IsPlain(tensor->type) : tensor->type_name == type;
+    const bool right = type.empty() ? IsFloat(tensor->type) : tensor->type_name == type;
     if (!right) {
       Fail(absl::UnimplementedError(absl::StrCat(Where(*tensor), "type ", tensor->type_name,
                                                  " is not supported (",
@@ -61,7 +57,7 @@ class PartsOfMatrix {
     return tensor->bytes;
   }
 
-  void Fail(absl::Status status) { status_.Update(status); }
+  void Fail(const absl::Status& status) { status_.Update(status); }
   const absl::Status& status() const { return status_; }
 
   static std::string Where(const StoredTensor& tensor) {
@@ -142,12 +138,12 @@ absl::StatusOr<StoredTensor> CombineQweight(const Quantization& quantization,
   if (absl::Status status = CheckCodes(codes); !status.ok()) return status;
   const bool awq = quantization.form == QuantizedAs::kAwq;
   PackedInt4 matrix;
-  matrix.columns = awq ? codes.shape[0] : codes.shape[0] * kInWord;
-  matrix.rows = awq ? codes.shape[1] * kInWord : codes.shape[1];
+  matrix.columns = awq ? codes.shape[0] : codes.shape[0] * kCodesInWord;
+  matrix.rows = awq ? codes.shape[1] * kCodesInWord : codes.shape[1];
   const absl::StatusOr<uint64_t> groups = Groups(quantization, codes, matrix.columns);
   if (!groups.ok()) return groups.status();
   matrix.groups = *groups;
-  const uint64_t words = matrix.rows / kInWord;
+  const uint64_t words = matrix.rows / kCodesInWord;
   matrix.codes = {codes.bytes, awq, 1, codes.shape[1],
                   awq ? Nibbles::kAwqOrder : Nibbles::kInOrder};
   matrix.zeros = {parts.Take(".qzeros", "I32", {*groups, words}, codes),
@@ -163,7 +159,7 @@ absl::StatusOr<StoredTensor> CombineQweight(const Quantization& quantization,
     matrix.group_of = parts.Take(".g_idx", "I32", {matrix.columns}, codes);
   }
   if (!parts.status().ok()) return parts.status();
-  if (matrix.rows % kInWord != 0) {
+  if (matrix.rows % kCodesInWord != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(PartsOfMatrix::Where(codes), matrix.rows, " rows are not a multiple of 8"));
   }
@@ -182,12 +178,13 @@ absl::StatusOr<StoredTensor> CombineWeightPacked(const Quantization& quantizatio
   if (absl::Status status = CheckCodes(codes); !status.ok()) return status;
   PackedInt4 matrix;
   matrix.rows = codes.shape[0];
-  matrix.columns = codes.shape[1] * kInWord;
+  matrix.columns = codes.shape[1] * kCodesInWord;
   const StoredBytes shape = parts.Take(".weight_shape", "I64", {2}, codes);
   if (parts.status().ok()) {
     const auto rows = LoadAs<uint64_t>(&shape[0]);
     const auto columns = LoadAs<uint64_t>(&shape[sizeof(uint64_t)]);
-    if (rows != matrix.rows || columns > matrix.columns || columns + kInWord <= matrix.columns) {
+    if (rows != matrix.rows || columns > matrix.columns ||
+        columns + kCodesInWord <= matrix.columns) {
       return absl::InvalidArgumentError(absl::StrCat(
           codes.file, ": tensor ", base, ".weight_shape: ", rows, " rows and ", columns,
           " columns do not go with ", codes.name, " ", ShapeText(codes.shape)));
@@ -199,7 +196,7 @@ absl::StatusOr<StoredTensor> CombineWeightPacked(const Quantization& quantizatio
   matrix.groups = *groups;
   matrix.codes = {codes.bytes, false, codes.shape[1], 1};
   if (!quantization.symmetric) {
-    const uint64_t words = (matrix.rows + kInWord - 1) / kInWord;
+    const uint64_t words = (matrix.rows + kCodesInWord - 1) / kCodesInWord;
     matrix.zeros = {parts.Take(".weight_zero_point", "I32", {words, *groups}, codes), true, *groups,
                     1};
   }

@@ -11,11 +11,11 @@ namespace {
 constexpr char kServedScales[] =
     "weights in F8_E4M3 are served with one scale, or with one for each row";
 
-bool IsPlain(StorageType type) {
+}  // namespace
+
+bool IsFloat(StorageType type) {
   return type == StorageType::kF32 || type == StorageType::kF16 || type == StorageType::kBF16;
 }
-
-}  // namespace
 
 std::string ScalesName(const std::string& matrix) { return absl::StrCat(matrix, "_scale"); }
 
@@ -34,7 +34,7 @@ absl::Status TakeScales(const TensorsByName& tensors, StoredTensor& matrix) {
   }
   const StoredTensor& stored = *found->second;
   const std::string where = absl::StrCat(stored.file, ": tensor ", name, ": ");
-  if (!IsPlain(stored.type)) {
+  if (!IsFloat(stored.type)) {
     return absl::UnimplementedError(absl::StrCat(where, "type ", stored.type_name,
                                                  " is not supported for scales (F32, F16, BF16)"));
   }

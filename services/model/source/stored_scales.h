@@ -12,13 +12,16 @@ namespace folio::model {
 
 using TensorsByName = absl::flat_hash_map<std::string, const StoredTensor*>;
 
+// Whether the type is F32, F16 or BF16.
+bool IsFloat(StorageType type);
+
 // "….weight_scale" for "….weight".
 std::string ScalesName(const std::string& matrix);
 
 // Gives `matrix` [n, k] a scale for each row, from the tensor of ScalesName: one number, or [n] or
 // [n, 1] of them, in F32, F16 or BF16. INVALID_ARGUMENT: there is no such tensor. UNIMPLEMENTED
-// names other types and layouts. DATA_LOSS: a scale is negative,
-// NaN or infinite.
+// names other types and layouts. DATA_LOSS: a scale is negative, NaN or
+// infinite.
 absl::Status TakeScales(const TensorsByName& tensors, StoredTensor& matrix);
 
 }  // namespace folio::model
