@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
 #include "services/cache/inspector.h"
+#include "services/manager/journal/acknowledged.h"
 #include "services/manager/journal/frames.h"
 #include "services/manager/manager_journal.h"
 #include "services/manager/memory/host_memory.h"
@@ -35,7 +36,8 @@ enum Kind : uint8_t {
   kDamage = 3,  // changes a byte before it
   kSteps = 4,   // bytes decide what a worker does after the recovery
   kNextFile = 5,
-  kKinds = 6,
+  kMark = 6,  // two numbers: the file and the bytes that were acknowledged
+  kKinds = 7,
 };
 constexpr uint8_t kMessageKinds = 2;
 
@@ -81,12 +83,19 @@ struct Files {
       case kSteps:
         steps += record.bytes;
         return;
+      case kMark: {
+        ByteSource numbers(record.bytes);
+        mark.number = numbers.Below(static_cast<uint32_t>(all.size()) + 2);
+        mark.bytes = numbers.Below(1 << 16);
+        return;
+      }
       default:
         all.emplace_back();
     }
   }
   std::vector<std::string> all = {""};
   std::string steps;
+  manager::Acknowledged::Mark mark;
 };
 
 std::unique_ptr<StateDirectory> Open(const MemoryFolder& folder) {
@@ -182,6 +191,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (i == 0 && files.all[i].empty()) continue;
       const std::string path = directory->FileOf(i + 1);
       folder.Write(path.substr(folder.path().size() + 1).c_str(), files.all[i]);
+    }
+    if (files.mark.number > 0) {
+      (void)folio::manager::Acknowledged(folder.path()).Store(files.mark);
     }
   }
   auto recovered = folio::manager::Recover(*Open(folder), kBoot);
