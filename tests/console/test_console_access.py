@@ -73,7 +73,8 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
+# Each test has one of its own, because a sequence may end while a slow test runs.
+@pytest.fixture
 def busy(gateway, node):
     with sequence(gateway, node, label="busy") as one:
         wait_until(lambda: node.sequence(one).plans, PATIENCE, "something was evicted")
