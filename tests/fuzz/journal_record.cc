@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "services/manager/journal/frames.h"
 #include "services/manager/journal/state_directory.h"
 #include "services/manager/journal_messages.h"
+#include "tests/manager/journal_bytes.h"
 #include "tests/manager/pool_message.h"
 
 namespace folio::manager {
@@ -27,11 +27,6 @@ std::unique_ptr<StateDirectory> MustOpenDirectory(const std::string& path) {
   auto directory = StateDirectory::Open(path);
   FOLIO_CHECK(directory.ok());
   return *std::move(directory);
-}
-
-std::string ContentsOf(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // Each quarantined page and slot with its owner. One quarantine may be named in several parts.
@@ -53,25 +48,19 @@ std::set<std::string> Quarantined(const std::vector<cache::SavedQuarantine>& qua
   return names;
 }
 
-std::string BytesOf(const cache::SavedSequence& saved) {
-  state::JournalSequence message;
-  ToMessage(saved, &message);
-  return message.SerializeAsString();
-}
-
 // How what was read differs from what was told, or "".
 std::string Differs(const Recovered& read, const cache::SavedCache& told) {
   if (!read.damage.empty()) return absl::StrCat("taken for damaged: ", read.damage.front());
   if (!read.cache.has_contents) return "the contents are not believed";
   std::map<SequenceId, std::string> expected;
-  for (const cache::SavedSequence& one : told.sequences) expected[one.id] = BytesOf(one);
+  for (const cache::SavedSequence& one : told.sequences) expected[one.id] = Bytes(one);
   if (read.cache.sequences.size() != expected.size()) {
     return absl::StrCat(read.cache.sequences.size(), " sequences, not ", expected.size());
   }
   for (const cache::SavedSequence& one : read.cache.sequences) {
     const auto it = expected.find(one.id);
     if (it == expected.end()) return absl::StrCat("sequence ", one.id.value(), " had ended");
-    if (it->second != BytesOf(one)) return absl::StrCat("sequence ", one.id.value(), " differs");
+    if (it->second != Bytes(one)) return absl::StrCat("sequence ", one.id.value(), " differs");
     if (one.id > read.last_ids.sequence) return "the id of a sequence could be given twice";
   }
   if (Quarantined(read.cache.quarantines, told.workers) !=
@@ -194,7 +183,7 @@ absl::StatusOr<Recovered> JournalRecord::ReadImage(const std::string& newest_byt
 
 std::string JournalRecord::CheckImage() {
   ++coverage_.images;
-  std::string bytes = ContentsOf(fs::path(dir_ / "state") / Newest());
+  std::string bytes = Contents(fs::path(dir_ / "state") / Newest());
   const size_t acknowledged = bytes.size();
   const bool torn = OneIn(2);
   if (torn) {
@@ -252,7 +241,7 @@ std::string JournalRecord::AfterStep(const std::vector<WorkerId>& workers) {
   journal_->files().Flush();
   std::string wrong;
   if (!cut_name_.empty() && cut_name_ == Newest()) {
-    const std::string bytes = ContentsOf(fs::path(dir_ / "state") / cut_name_);
+    const std::string bytes = Contents(fs::path(dir_ / "state") / cut_name_);
     if (bytes.size() > cut_size_) wrong = CheckCut(bytes, cut_size_);
   }
   cut_name_.clear();

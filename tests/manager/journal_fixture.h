@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,30 +14,19 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "services/manager/journal/acknowledged.h"
-#include "services/manager/journal_messages.h"
 #include "services/manager/manager_journal.h"
 #include "services/manager/recovery.h"
 #include "tests/cache/coordinator_harness.h"
 #include "tests/cache/worker_sequence.h"
 #include "tests/common/temp_dir.h"
 #include "tests/manager/both_journals.h"
+#include "tests/manager/journal_bytes.h"
 #include "tests/manager/pool_message.h"
 
 namespace folio::manager {
 
 // As a request's settings are, with nothing to protect.
 inline policy::CacheConfig Full() { return cache::Cache(policy::FullSpec(), 0, 0, 0); }
-
-inline std::string Contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline std::string Bytes(const cache::SavedSequence& saved) {
-  state::JournalSequence message;
-  ToMessage(saved, &message);
-  return message.SerializeAsString();
-}
 
 class JournalTest : public ::testing::Test {
  protected:
