@@ -31,7 +31,9 @@
 ABSL_FLAG(std::string, model, "", "GGUF file or Hugging Face directory");
 ABSL_FLAG(int, threads, 0, "threads (0: the cores available)");
 ABSL_FLAG(std::string, kernels, "auto", "family of bfloat16 kernels");
-ABSL_FLAG(std::string, weights, "auto", "how quantised matrices are held: auto, as-is, bfloat16");
+// The limits and the peers of run.sh have weights in bfloat16.
+ABSL_FLAG(std::string, weights, "bfloat16",
+          "how quantised matrices are held: bfloat16, as-is, auto; limits are those of bfloat16");
 ABSL_FLAG(uint32_t, prefill_chunk, 512, "prompt tokens per step");
 ABSL_FLAG(std::vector<std::string>, prompts, (std::vector<std::string>{"512", "2048", "4096"}),
           "prompt lengths for prefill");

@@ -28,7 +28,7 @@ for mix in "${mixes[@]}"; do
   [ -e "$file" ] || "$python" "$root/tests/model/random_gguf.py" "$file" --shape 1b --mix "$mix"
   for round in $(seq "${FOLIO_ROUNDS:-2}"); do
     echo "[quantised] $mix, round $round: load $(cut -d' ' -f1-3 /proc/loadavg)" >&2
-    folio "$mix.$round.as-is" "$file"
+    folio "$mix.$round.as-is" "$file" --weights=as-is
     "$python" "$here/llama_peer.py" "$file" "$out/$mix.$round.llama.json" --threads "$threads" --large
     folio "$mix.$round.bfloat16" "$file" --weights=bfloat16
   done
