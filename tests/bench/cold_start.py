@@ -17,10 +17,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
-from node import Node, tokens  # noqa: E402
+from node import Node, status_bytes, tokens  # noqa: E402
 from stubs import inference_pb2  # noqa: E402
 
 PROMPT = list(range(1000, 1008))
+MEMORY = {"anonymous": "RssAnon", "of_files": "RssFile", "most_at_once": "VmHWM"}  # fields of /proc/PID/status
 
 
 def files_of(model):
@@ -36,12 +37,6 @@ def forget(files):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def memory(pid):
-    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines if line.endswith(" kB")}
-    return {"anonymous": sizes["RssAnon"], "of_files": sizes["RssFile"], "most_at_once": sizes["VmHWM"]}
-
-
 def measure(model, weights, cold):
     files = files_of(model)
     with Node(pool="64MiB") as node:
@@ -53,7 +48,9 @@ def measure(model, weights, cold):
         request = inference_pb2.GenerateRequest(input=tokens(PROMPT), max_tokens=1)
         assert any(event.HasField("chunk") for event in stub.Generate(request, timeout=600)), "no token came"
         first = time.monotonic()
-        return {"serves": serves - began, "first_token": first - began} | memory(node.workers["worker"].pid)
+        return {"serves": serves - began, "first_token": first - began} | {
+            name: status_bytes(node.workers["worker"].pid, field) for name, field in MEMORY.items()
+        }
 
 
 def main():

@@ -248,6 +248,12 @@ def write_model(directory, *arguments):
     return directory
 
 
+def status_bytes(pid, field):
+    """A size of /proc/PID/status, such as VmHWM."""
+    with open(f"/proc/{pid}/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
+
+
 def anonymous_bytes(pid):
     """Memory of a process that belongs to no file: neither weights that are mapped nor the pool."""
     with open(f"/proc/{pid}/smaps_rollup") as lines:

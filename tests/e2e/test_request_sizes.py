@@ -5,16 +5,11 @@ import time
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from node import wait_until
+from node import status_bytes, wait_until
 from stubs import inference_pb2
 
 MIB = 1 << 20
 CONTEXT = 8192
-
-
-def peak_bytes(pid):
-    with open(f"/proc/{pid}/status") as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def field(number, contents):
@@ -52,7 +47,7 @@ def refusal(node, method, request):
 def test_more_ids_than_the_context_are_refused_before_they_are_copied(nothing_lost):
     pid = nothing_lost.workers["worker"].pid
     nothing_lost.stub.Tokenize(inference_pb2.TokenizeRequest(input=inference_pb2.Input(text="a")))
-    before = peak_bytes(pid)
+    before = status_bytes(pid, "VmHWM")
     count = 3 * MIB
     words = f"has {count} tokens, more than the model's context of {CONTEXT}"
     for method, request in MANY_IDS.items():
@@ -61,17 +56,17 @@ def test_more_ids_than_the_context_are_refused_before_they_are_copied(nothing_lo
     code, details = refusal(nothing_lost, "Generate", resume(count))
     assert code == "INVALID_ARGUMENT" and f"resume.received_tokens {words}" in details, (code, details)
     # Protocol buffers hold an id in four bytes; a copy of ours would add as much again.
-    assert peak_bytes(pid) - before < 100 * MIB
+    assert status_bytes(pid, "VmHWM") - before < 100 * MIB
 
 
 def test_messages_far_beyond_the_context_are_refused_unread(nothing_lost):
     pid = nothing_lost.workers["worker"].pid
-    before = peak_bytes(pid)
+    before = status_bytes(pid, "VmHWM")
     for method, request in MANY_IDS.items():
         code, details = refusal(nothing_lost, method, request(60 * MIB))
         assert code == "RESOURCE_EXHAUSTED" and "larger than max" in details, (method, code, details)
     # gRPC receives a message whole before it judges it, in a few pieces at a time.
-    assert peak_bytes(pid) - before < 200 * MIB
+    assert status_bytes(pid, "VmHWM") - before < 200 * MIB
 
 
 def test_as_many_ids_as_the_context_are_turned_into_text(nothing_lost):
