@@ -5,9 +5,9 @@ import shutil
 
 import grpc
 import pytest
-from node import Node
+from node import Node, status_bytes
 from stubs import inference_pb2
-from test_request_sizes import MIB, peak_bytes
+from test_request_sizes import MIB
 
 DOUBLING = (
     "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}"
@@ -97,12 +97,12 @@ def test_a_worker_may_allow_special_tokens_in_chats(tiny_model):
 
 
 def test_a_template_that_doubles_its_memory_ends_no_worker(doubling):
-    before = peak_bytes(doubling.workers["worker"].pid)
+    before = status_bytes(doubling.workers["worker"].pid, "VmHWM")
     for words in ["needs more than 64 MiB of memory"] * 3 + ["is not used any more"]:
         with pytest.raises(grpc.RpcError) as failure:
             list(doubling.stub.Generate(inference_pb2.GenerateRequest(input=chat(("user", "Hi"))), timeout=120))
         assert failure.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         assert f"input.chat: chat template: {words}" in failure.value.details()
-    assert peak_bytes(doubling.workers["worker"].pid) - before < 400 * MIB
+    assert status_bytes(doubling.workers["worker"].pid, "VmHWM") - before < 400 * MIB
     text = inference_pb2.GenerateRequest(input=inference_pb2.Input(text="the end"), max_tokens=4, ignore_eos=True)
     assert list(doubling.stub.Generate(text, timeout=60))[-1].HasField("finished")

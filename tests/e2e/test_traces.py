@@ -80,7 +80,7 @@ def test_the_spans_of_a_request(node, collector):
         assert_inside(call, queue, prefill, decode, *plans)
         assert queue.end == prefill.start and prefill.end == decode.start and abs(queue.start - call.start) < TICK
         assert before - 60 < root.start and abs(root.start - before) < took + 1
-        assert 0 < root.length <= took and decode.length > 0.2 * root.length
+        assert 0 < decode.length < root.length <= took
         # The gateway may get the first token after the worker has said the last one.
         assert decode.start - TICK <= root.events["first_token"] <= root.end
 
