@@ -70,7 +70,8 @@ class Node:
                         + ([f"--pool_bytes={pool}"] if pool else []))  # fmt: skip
             self._start("folio-worker", [
                 f"--listen={self.client.address}", f"--manager={self.client.manager_address}",
-                f"--model={model}", f"--threads={threads}", *worker_flags,
+                # All that is recorded is of weights in bfloat16. A later flag wins.
+                f"--model={model}", f"--threads={threads}", "--weights=bfloat16", *worker_flags,
             ])  # fmt: skip
             self._wait()
         except BaseException:
