@@ -1,10 +1,12 @@
 // CacheGeometry is the shape of a KV cache, which is the contents of a page and the number of
-// layers.
+// layers, with the windows that some of them may have.
 #ifndef FOLIO_SERVICES_BASE_GEOMETRY_H_
 #define FOLIO_SERVICES_BASE_GEOMETRY_H_
 
 #include <cstddef>
 #include <cstdint>
+
+#include "services/base/layer_windows.h"
 
 namespace folio {
 
@@ -16,6 +18,7 @@ struct CacheGeometry {
   uint32_t num_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t page_tokens = 16;
+  LayerWindows windows = {};
 
   static constexpr size_t kElementBytes = 2;
   // Channels of the score board, [channel][page]. The first has the scores that every decision

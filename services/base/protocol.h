@@ -13,7 +13,9 @@ namespace folio {
 // so either may be replaced first. A change that an older peer would misunderstand gets a new
 // version, and code for the one before stays while people may upgrade from it.
 inline constexpr uint32_t kOldestProtocolVersion = 3;
-inline constexpr uint32_t kProtocolVersion = 3;
+inline constexpr uint32_t kProtocolVersion = 4;
+// The first version whose managers know of layers with a window.
+inline constexpr uint32_t kWindowsProtocolVersion = 4;
 
 // The limit for labels of sequences and names of workers, which are kept and shown to operators.
 inline constexpr size_t kMaxLabelBytes = 256;

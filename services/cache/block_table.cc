@@ -110,15 +110,19 @@ PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) 
   return freed;
 }
 
-PageRef BlockTable::Drop(BlockIndex block) {
-  const uint32_t index = block.value();
-  FOLIO_CHECK((index + 1) * page_tokens_ <= resident_);
-  if (blocks_[index].place != Block::kInARow) free_places_.push_back(blocks_[index].place);
-  blocks_.erase(blocks_.begin() + index);
-  resident_ -= page_tokens_;
-  const PageRef page = pages_[index];
-  pages_.erase(pages_.begin() + index);
-  return page;
+PageList BlockTable::Drop(BlockIndex first, uint32_t blocks) {
+  const uint64_t end = uint64_t{first.value()} + blocks;
+  FOLIO_CHECK(end * page_tokens_ <= resident_);
+  const auto from = blocks_.begin() + first.value();
+  for (auto block = from; block != from + blocks; ++block) {
+    if (block->place != Block::kInARow) free_places_.push_back(block->place);
+  }
+  blocks_.erase(from, from + blocks);
+  resident_ -= blocks * page_tokens_;
+  const auto page = pages_.begin() + first.value();
+  PageList pages(page, page + blocks);
+  pages_.erase(page, page + blocks);
+  return pages;
 }
 
 PageList BlockTable::Clear() {

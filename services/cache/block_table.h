@@ -43,8 +43,8 @@ class BlockTable {
   // of the survivors. Returns the other pages.
   PageList Compact(absl::Span<const TokenSlot> keep, PageCount spare);
 
-  // Removes one full block and returns its page.
-  PageRef Drop(BlockIndex block);
+  // Removes full blocks from `first` on, and returns their pages.
+  PageList Drop(BlockIndex first, uint32_t blocks = 1);
 
   // Returns all pages and keeps the positions. The tokens get as many pages again, by AddPage,
   // before anything else.

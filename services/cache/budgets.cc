@@ -15,6 +15,7 @@ bool Budgets::over() const {
 uint64_t Budgets::PagesOver() const {
   uint64_t tokens = 0;
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    if (IsWindowed(record_, layer)) continue;
     const uint64_t full = record_.FullTokens(layer);
     tokens += full - std::min<uint64_t>(full, record_.cache.layer_budget(layer).value());
   }
@@ -30,6 +31,7 @@ uint64_t Budgets::AllowanceInPrompt(size_t layer) const {
 }
 
 uint64_t Budgets::Allowance(size_t layer) const {
+  if (IsWindowed(record_, layer)) return record_.geometry.windows.MostFullTokens(page_tokens());
   if (record_.in_prompt()) return AllowanceInPrompt(layer);
   const uint64_t budget = record_.cache.layer_budget(layer).value();
   return record_.shrinking.Allowance(layer, budget, page_tokens());
@@ -47,6 +49,10 @@ std::vector<uint64_t> Budgets::FullTokens() const {
 uint64_t Budgets::WorstCase() const {
   uint64_t pages = 0;
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    if (IsWindowed(record_, layer)) {
+      pages += record_.footprint.WorstCase(layer);
+      continue;
+    }
     const uint64_t most = std::max(Allowance(layer), AllowanceInPrompt(layer));
     pages += record_.footprint.compacts(layer)
                  ? record_.footprint.MostInPrompt(layer)

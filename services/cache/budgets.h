@@ -1,6 +1,7 @@
 // Budgets says what the layers of a sequence may hold now and later: their budgets, or more as long
 // as budgets that an operator lowered were not reached (shrinking.h). A prompt has the budgets that
-// the sequence was opened with, also when it is computed again.
+// the sequence was opened with, also when it is computed again. A layer with a window may hold
+// that.
 //
 // Borrows the record for the duration of a call under the coordinator's lock.
 #ifndef FOLIO_SERVICES_CACHE_BUDGETS_H_

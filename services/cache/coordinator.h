@@ -110,10 +110,9 @@ class Coordinator {
   absl::StatusOr<Sequence*> Find(SequenceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // FAILED_PRECONDITION for a fenced worker, which says more than that its sequences are gone.
   absl::Status RenewLease(WorkerId worker, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The sequence, if `worker` may change it now. Renews the worker's lease.
+  // The sequence, if `worker` may change it now. Renews the worker's lease, and FindOf does not.
   absl::StatusOr<Sequence*> FindHeld(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch,
                                      SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The same without the lease.
   absl::StatusOr<Sequence*> FindOf(WorkerId worker, SequenceId id, LeaseEpoch lease_epoch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeIn(WorkerId worker, bool quiesced, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -143,6 +142,7 @@ class Coordinator {
   Preemption preemption_ ABSL_GUARDED_BY(mu_);
   AdmissionLine line_ ABSL_GUARDED_BY(mu_);
   NextIds ids_ ABSL_GUARDED_BY(mu_);
+  uint64_t window_pages_ ABSL_GUARDED_BY(mu_) = 0;  // that windows have passed since the start
 };
 
 }  // namespace folio::cache

@@ -9,6 +9,7 @@
 #include "services/cache/budgets.h"
 #include "services/cache/coordinator.h"
 #include "services/cache/page_needs.h"
+#include "services/cache/sequence_checks.h"
 #include "services/cache/sequence_footprint.h"
 #include "services/policy/cache_config.h"
 
@@ -20,8 +21,7 @@ constexpr absl::string_view kMayFitLater = "folio/may_fit_later";
 
 absl::Status CheckRequest(const OpenRequest& request, const CoordinatorOptions& options) {
   const CacheGeometry& geometry = options.geometry;
-  absl::Status valid = policy::Validate(request.cache, geometry.page_tokens, geometry.num_layers);
-  if (!valid.ok()) return valid;
+  if (absl::Status valid = CheckSettings(request.cache, geometry); !valid.ok()) return valid;
   if (request.prompt.empty()) {
     return absl::InvalidArgumentError("prompt_tokens is empty: give at least one token");
   }
@@ -73,7 +73,8 @@ absl::Status CheckEverFits(const OpenRequest& request, const CacheGeometry& geom
                            PageCount total) {
   const auto prompt = static_cast<uint32_t>(request.prompt.size());
   const uint64_t wanted =
-      SequenceFootprint(request.cache, geometry, prompt, request.max_new_tokens.value())
+      SequenceFootprint(request.cache, geometry, prompt, request.max_new_tokens.value(),
+                        request.abilities.prefill_ahead)
           .WorstCase();
   if (wanted <= total.value()) return absl::OkStatus();
   const uint64_t whole = uint64_t{geometry.num_layers} * geometry.pages_for(prompt);
@@ -95,9 +96,9 @@ policy::Compaction ChooseCompaction(const OpenRequest& request, const Coordinato
   }
   policy::CacheConfig whole = request.cache;
   whole.compaction = policy::Compaction::kWhole;
-  const SequenceFootprint footprint(whole, options.geometry,
-                                    static_cast<uint32_t>(request.prompt.size()),
-                                    request.max_new_tokens.value());
+  const SequenceFootprint footprint(
+      whole, options.geometry, static_cast<uint32_t>(request.prompt.size()),
+      request.max_new_tokens.value(), request.abilities.prefill_ahead);
   const bool fits = footprint.WorstCase() <= options.num_pages.value();
   return fits ? policy::Compaction::kWhole : policy::Compaction::kStreamed;
 }
@@ -259,32 +260,6 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   sequences_.emplace(id, std::move(sequence));
   observer_.OnOpened(request.cache.policy->traits().name);
   return opened;
-}
-
-absl::StatusOr<Claimed> Coordinator::Claim(const ClaimRequest& request) {
-  const SteadyTime now = options_.clock->Now();
-  absl::MutexLock lock(&mu_);
-  if (absl::Status s = leases_.Renew(request.worker, now); !s.ok()) return s;
-  absl::StatusOr<Sequence*> orphan = orphanage_.FindClaimable(request);
-  if (!orphan.ok()) return orphan.status();
-  Claimed claimed;
-  if ((*orphan)->record().parked) {
-    const bool swapped = (*orphan)->record().swap.use == SwapUse::kOut;
-    if (swapped && !request.abilities.swaps) (*orphan)->Park(pool_, /*swapped=*/false);
-    std::vector<SequenceId> ended;
-    absl::Status admitted =
-        Admit(**orphan, {request.worker, request.sequence}, request.abilities.parks, &ended);
-    if (!admitted.ok()) return admitted;
-    claimed = (*orphan)->Claim(request, pool_, now);
-    claimed.ended = std::move(ended);
-  } else {
-    claimed = (*orphan)->Claim(request, pool_, now);
-  }
-  if ((*orphan)->record().starved) preemption_.NoteShortage();
-  observer_.OnClaimed();
-  const SequenceSwap& swap = (*orphan)->record().swap;
-  if (swap.use == SwapUse::kIn) observer_.OnParking(ParkingEvent::kSwappedIn, swap.slots.size());
-  return claimed;
 }
 
 }  // namespace folio::cache

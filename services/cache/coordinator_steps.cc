@@ -110,7 +110,7 @@ absl::StatusOr<Outcome> Coordinator::OneStep::Apply(const CommitTokens& commit) 
     if (absl::Status s = CheckCommit(sequence.record(), commit); !s.ok()) return s;
   }
   c_.line_.OnCommit(worker_, known.tenant, growth, now_);
-  sequence.ApplyCommit(commit, quiet, now_);
+  c_.window_pages_ += sequence.ApplyCommit(commit, quiet, c_.pool_, now_);
   Outcome outcome;
   if (quiet) return outcome;
   if (!BeginDecision(sequence)) outcome.granted = c_.Grant(sequence, now_);

@@ -34,6 +34,7 @@ struct DecisionInput {
     std::vector<TokenSlot> stretch_ends;  // of the text, if they have quotas
     bool compacts = false;                // its tokens are chosen one by one, and not a block
     bool over = false;                    // the layer is over its budget; else it stays as it is
+    bool windowed = false;                // no policy decides on it
     PageCount spare;                      // compaction: pages that stay behind the survivors
   };
 

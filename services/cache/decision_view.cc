@@ -46,7 +46,7 @@ PageCount DecisionView::ScoredPages(size_t layer) const {
   const policy::PolicyTraits& policy = record_.policy();
   const bool judges = record_.cache.judges(record_.geometry.num_layers).contains(layer);
   const bool early = policy.scores.time == ScoreTime::kPromptEnd && record_.in_prompt();
-  if (!policy.needs_scores() || !judges || early) return PageCount(0);
+  if (!policy.needs_scores() || !judges || early || IsWindowed(record_, layer)) return PageCount(0);
   const BlockTable& table = record_.layers[layer];
   const TokenCount scored = ScoredTokens(table, table.resident(), policy.scores.time);
   return PageCount(scored.value() / record_.geometry.page_tokens);
@@ -68,6 +68,7 @@ void DecisionView::AddShares(const policy::CacheConfig& cache, DecisionInput& in
   if (cache.shares == policy::Shares{}) return;
   for (size_t index = 0; index < input.layers.size(); ++index) {
     DecisionInput::Layer& layer = input.layers[index];
+    if (layer.windowed) continue;
     if (input.shared && index > 0) {
       layer.limits = input.layers[0].limits;
       layer.stretch_ends = input.layers[0].stretch_ends;
@@ -99,8 +100,10 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
   const BlockTable& table = record_.layers[layer];
   DecisionInput::Layer view;
   view.tokens = tokens;
-  view.compacts = compacts;
+  view.windowed = IsWindowed(record_, layer);
+  view.compacts = compacts && !view.windowed;
   view.limits = cache.limits(layer);
+  if (view.windowed) return view;
   if (!policy.needs_scores() || !cache.judges(record_.geometry.num_layers).contains(layer)) {
     return view;
   }
@@ -114,7 +117,8 @@ DecisionInput::Layer DecisionView::MakeLayer(const policy::CacheConfig& cache, s
 
 void DecisionView::AddCompaction(size_t index, DecisionInput::Layer& layer) const {
   const BlockTable& table = record_.layers[index];
-  const uint64_t budget = record_.cache_of_prompt.layer_budget(index).value();
+  const uint64_t budget =
+      layer.windowed ? layer.tokens.value() : record_.cache_of_prompt.layer_budget(index).value();
   const auto kept = static_cast<uint32_t>(std::min<uint64_t>(layer.tokens.value(), budget));
   const bool ends = record_.logical_length == record_.prompt_tokens;
   const uint64_t pages = record_.geometry.pages_for(kept);

@@ -31,9 +31,10 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, Stea
   info.max_new_tokens = TokenCount(record.max_new_tokens);
   info.logical_length = TokenCount(record.logical_length);
   TokenCount shortest(record.logical_length);
-  for (const BlockTable& table : record.layers) {
-    info.resident = std::max(info.resident, table.resident());
-    shortest = std::min(shortest, table.resident());
+  for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    const TokenCount resident = record.layers[layer].resident();
+    info.resident = std::max(info.resident, resident);
+    if (!IsWindowed(record, layer)) shortest = std::min(shortest, resident);
   }
   info.held_pages = PageCount(static_cast<uint32_t>(record.held_pages()));
   info.reserved_pages = sequence.reserved_pages();
@@ -41,6 +42,7 @@ SequenceInfo Describe(const Sequence& sequence, const Orphanage& orphanage, Stea
   info.swap_slots = static_cast<uint32_t>(record.swap.slots.size());
   info.evicted_tokens = TokenCount(record.logical_length) - shortest;
   info.evicted_pages = PageCount(static_cast<uint32_t>(record.evicted_pages));
+  info.pages_behind = PageCount(static_cast<uint32_t>(PagesBehind(record)));
   info.plan_epoch = record.last_plan;
   info.lease_epoch = record.lease_epoch;
   info.age = now - record.opened;
@@ -83,6 +85,7 @@ PoolInfo Inspector::pool() const {
   info.quarantined_swap_slots = c.swap_.quarantined();
   info.sequences = static_cast<uint32_t>(c.sequences_.size());
   info.given_up = c.orphanage_.given_up();
+  info.window_pages = c.window_pages_;
   std::map<WorkerId, uint32_t> sequences_by_worker;
   for (const auto& [id, sequence] : c.sequences_) {
     ++sequences_by_worker[sequence->record().worker];

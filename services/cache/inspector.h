@@ -42,6 +42,7 @@ struct SequenceInfo {
   uint32_t swap_slots = 0;  // that it has for any use
   TokenCount evicted_tokens;
   PageCount evicted_pages;
+  PageCount pages_behind;  // which windows have passed, so that they are free
   PlanEpoch plan_epoch;
   LeaseEpoch lease_epoch;
   absl::Duration age;
@@ -88,7 +89,8 @@ struct PoolInfo {
   uint32_t swap_slots = 0, free_swap_slots = 0, quarantined_swap_slots = 0;
   uint32_t sequences = 0;
   std::array<uint32_t, kSequenceStates> sequences_by_state = {};
-  uint64_t given_up = 0;  // since the start; see kMaxFruitlessClaims
+  uint64_t given_up = 0;      // since the start; see kMaxFruitlessClaims
+  uint64_t window_pages = 0;  // that became free since the start because windows had passed them
   std::vector<WorkerInfo> workers;
 
   uint32_t in_state(SequenceState state) const {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/cache/decision_view.h"
 #include "services/cache/inspector.h"
+#include "services/cache/sequence_checks.h"
 #include "services/policy/ranking.h"
 
 namespace folio::cache {
@@ -52,7 +53,7 @@ void ExplainGroup(const DecisionInput& input, policy::LayerGroup group,
   ExplainedLayer taken;
   taken.budget = limits.budget;
   taken.resident = resident;
-  const bool evicts = input.policy->traits().evicts;
+  const bool evicts = input.policy->traits().evicts && !first.windowed;
   std::vector<policy::LayerScores> whole(group.begin(), group.end());
   const absl::Span<policy::LayerScores> judges =
       input.shared ? absl::MakeSpan(whole).subspan(input.judges.begin, input.judges.size())
@@ -111,8 +112,7 @@ absl::StatusOr<Explanation> Inspector::Explain(
     SequenceId id, const std::optional<policy::CacheConfig>& cache) const {
   if (cache.has_value()) {
     const CacheGeometry& geometry = coordinator_.options_.geometry;
-    absl::Status valid = policy::Validate(*cache, geometry.page_tokens, geometry.num_layers);
-    if (!valid.ok()) return valid;
+    if (absl::Status valid = CheckSettings(*cache, geometry); !valid.ok()) return valid;
   }
   constexpr int kAttempts = 5;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -54,10 +54,15 @@ uint64_t PageNeeds::ToPromise() const {
   const bool compaction_due = record_.compaction_due();
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     const bool compacts = compaction_due && record_.footprint.compacts(layer);
-    const uint64_t needed =
-        optimistic || compacts ? record_.footprint.MostInPrompt(layer)
-                               : Budgets(record_).FootprintOf(layer).MaxPages(
-                                     record_.layers[layer].resident().value(), record_.remaining());
+    uint64_t needed = 0;
+    if (optimistic || compacts || (IsWindowed(record_, layer) && record_.in_prompt())) {
+      needed = record_.footprint.MostInPrompt(layer);
+    }
+    if (!optimistic && !compacts) {
+      const uint64_t later = Budgets(record_).FootprintOf(layer).MaxPages(
+          record_.layers[layer].resident().value(), record_.remaining());
+      needed = std::max(needed, later);
+    }
     const uint64_t held = record_.layers[layer].pages().size();
     promised += std::max(needed, held) - held;
   }

@@ -16,6 +16,7 @@ absl::Status DoesNotFit(SequenceId id, absl::string_view why) {
 
 bool SavedSequence::over() const {
   for (size_t layer = 0; layer < layers.size(); ++layer) {
+    if (windows.contains(layer)) continue;
     const uint32_t resident = layers[layer].resident().value();
     const uint32_t full = resident - resident % layers[layer].page_tokens_;
     if (full > cache.layer_budget(layer).value()) return true;
@@ -59,6 +60,23 @@ void SavedSequence::LoseContents() {
   shrinking = {};
 }
 
+absl::Status SavedSequence::MoveWindows() {
+  if (!windows.any()) return absl::OkStatus();
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    if (!windows.contains(layer)) continue;
+    BlockTable& table = layers[layer];
+    const uint32_t length = logical_length.value();
+    const uint32_t behind = windows.TokensBehind(layer, length, table.page_tokens_);
+    const uint32_t resident = table.resident().value();
+    if (resident > length || length - resident > behind ||
+        (behind - (length - resident)) % table.page_tokens_ != 0) {
+      return DoesNotFit(id, "a layer with a window has other tokens than those of its window");
+    }
+    (void)table.Drop(BlockIndex(0), (behind - (length - resident)) / table.page_tokens_);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SavedSequence::Apply(const SavedChange& change) {
   if (change.drop_done) {
     if (absl::Status dropped = ApplyDrop(); !dropped.ok()) return dropped;
@@ -80,6 +98,7 @@ absl::Status SavedSequence::Apply(const SavedChange& change) {
   }
   if (growth > TokenCount(0)) plans_here = 0;
   logical_length = change.logical_length;
+  if (absl::Status moved = MoveWindows(); !moved.ok()) return moved;
   furthest = std::max(furthest, Progress{logical_length.value(), plans_here});
   sampled.insert(sampled.end(), change.sampled.begin(), change.sampled.end());
   if (change.plan.has_value()) {
@@ -109,6 +128,7 @@ SavedSequence Save(const SequenceRecord& record) {
                    .abilities = record.abilities,
                    .urgency = {record.priority, record.opened - record.arrived},
                    .tenant = record.tenant};
+  saved.request.abilities.prefill_ahead = record.footprint.prefill_ahead();
   saved.admission = record.admission;
   saved.opened = record.opened;
   saved.lease_epoch = record.lease_epoch;
@@ -133,6 +153,7 @@ SavedSequence Save(const SequenceRecord& record) {
       record.plan.has_value() && std::holds_alternative<DropAction>(record.plan->action);
   if (drop) saved.plan = record.plan;
   saved.may_have_moved = record.may_have_moved();
+  saved.windows = record.geometry.windows;
   return saved;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/base/ids.h"
+#include "services/base/layer_windows.h"
 #include "services/base/sequence_types.h"
 #include "services/base/steady_time.h"
 #include "services/cache/block_table.h"
@@ -36,7 +37,8 @@ struct SavedChange {
 
 struct SavedSequence {
   SequenceId id;
-  // As it was opened, with the worker, its abilities and the whole prompt.
+  // As it was opened, with the worker, its abilities and the whole prompt. `prefill_ahead` is the
+  // longest of all its workers.
   OpenRequest request;
   Admission admission = Admission::kReserve;
   SteadyTime opened;
@@ -61,6 +63,7 @@ struct SavedSequence {
   PlanEpoch last_plan;
   std::optional<Plan> plan = {};  // always a drop
   bool may_have_moved = false;    // its worker may have carried out a compaction, or a part of it
+  LayerWindows windows = {};      // of its model
 
   // It is to be computed again.
   void LoseContents();
@@ -69,6 +72,7 @@ struct SavedSequence {
 
  private:
   absl::Status ApplyDrop();
+  absl::Status MoveWindows();
   bool over() const;  // some layer has more tokens in full pages than its budget
 };
 

@@ -75,7 +75,8 @@ void Sequence::Settle() const {
   for (BlockTable& table : record_.layers) table.Append(first, growth);
 }
 
-void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now) {
+uint64_t Sequence::ApplyCommit(const CommitTokens& request, bool quiet, PagePool& pool,
+                               SteadyTime now) {
   bool tells_all = NoteSwappedIn();
   const bool in_prompt = !quiet && record_.in_prompt();
   record_.ready_since = now;
@@ -87,12 +88,14 @@ void Sequence::ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime n
   tells_all |= NoteProgress();
   record_.tokens.insert(record_.tokens.end(), request.sampled.begin(), request.sampled.end());
   if (!quiet) Settle();
+  const uint64_t freed = quiet ? 0 : MoveWindows(pool);
   if (in_prompt && !record_.in_prompt()) tells_all |= OnPromptDone();
   if (tells_all) {
     TellAll();
   } else if (told_) {
     Tell({.sampled = request.sampled});
   }
+  return freed;
 }
 
 std::optional<DecisionInput> Sequence::BeginDecision(const ScoreBoard& board) {
@@ -245,6 +248,16 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
   claimed.prompt_scores = record_.policy().prompt_scores;
   claimed.plan = record_.plan;
   return claimed;
+}
+
+void Sequence::Widen(TokenCount prefill_ahead, PagePool& pool) {
+  FOLIO_CHECK(record_.orphaned());
+  if (!record_.footprint.Widen(prefill_ahead)) return;
+  if (!record_.parked && record_.in_prompt()) {
+    GiveUpPages(pool, /*quiesced=*/true);
+    ForgetContents();
+  }
+  TellAll();
 }
 
 void Sequence::GiveUpPages(PagePool& pool, bool quiesced) {

@@ -52,8 +52,9 @@ class Sequence {
   LayerPageLists GrantPages(PagePool& pool, SteadyTime now);
 
   // Precondition: CheckCommit(record(), request) is OK. After a commit that is `quiet` by
-  // IsQuiet(record_without_tables(), request), no decision and no page is due.
-  void ApplyCommit(const CommitTokens& request, bool quiet, SteadyTime now);
+  // IsQuiet(record_without_tables(), request), no decision and no page is due. Returns how many
+  // pages went back to the pool because windows had passed them.
+  uint64_t ApplyCommit(const CommitTokens& request, bool quiet, PagePool& pool, SteadyTime now);
 
   // Returns what the policy is to decide now, if anything. The sequence is then `deciding` until
   // FinishDecision.
@@ -93,10 +94,13 @@ class Sequence {
   void GiveUpPages(PagePool& pool, bool quiesced);
 
  private:
+  friend class Coordinator;
   friend class Restoration;
   friend class SequenceOrders;
-  // Tells the journal all of it, or one change.
-  void TellAll();
+  // A worker with such chunks is to claim it. A prompt that was promised fewer pages at a time is
+  // parked, to be computed again.
+  void Widen(TokenCount prefill_ahead, PagePool& pool);
+  void TellAll();  // the journal
   void Tell(SavedChange change);
   // It holds no pages any more. Either its slots have the contents, or it will be computed again.
   void BecomeParked();
@@ -111,6 +115,7 @@ class Sequence {
   void ResizeToPromise();
   // A prompt that was computed again may be over a budget that was lowered before. True if it is.
   bool OnPromptDone();
+  uint64_t MoveWindows(PagePool& pool);
   // A block of each layer over its budget has gone.
   void NoteDrop();
   // Gives all pages back, with the contents in the slots.

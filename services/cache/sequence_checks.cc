@@ -110,6 +110,18 @@ absl::Status CheckDecodeCommit(const SequenceRecord& record, const CommitTokens&
 
 }  // namespace
 
+absl::Status CheckSettings(const policy::CacheConfig& cache, const CacheGeometry& geometry) {
+  absl::Status valid = policy::Validate(cache, geometry.page_tokens, geometry.num_layers);
+  if (!valid.ok()) return valid;
+  if (cache.layers == policy::Layers::kShared && geometry.windows.any()) {
+    return absl::InvalidArgumentError(
+        "layers shared: some layers of this model attend to a window and hold other tokens, so "
+        "they "
+        "cannot decide together; leave layers out");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCommit(const SequenceRecord& record, const CommitTokens& request) {
   const uint32_t length = request.logical_length.value();
   if (record.parked) return Refuse(record, "it is parked: ask for its pages before its next step");

@@ -1,5 +1,5 @@
-// CheckCommit decides whether a worker may commit. It reads the record and changes nothing. The
-// coordinator's lock guards the record.
+// CheckCommit decides whether a worker may commit, and CheckSettings what a client may choose. They
+// read the record and change nothing. The coordinator's lock guards the record.
 #ifndef FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
 #define FOLIO_SERVICES_CACHE_SEQUENCE_CHECKS_H_
 
@@ -8,6 +8,9 @@
 #include "services/cache/sequence_record.h"
 
 namespace folio::cache {
+
+// INVALID_ARGUMENT for settings that a sequence of such a model cannot have.
+absl::Status CheckSettings(const policy::CacheConfig& cache, const CacheGeometry& geometry);
 
 // FAILED_PRECONDITION says what was expected and what came.
 absl::Status CheckCommit(const SequenceRecord& record, const CommitTokens& request);

@@ -1,4 +1,4 @@
-// The part of sequence.h that carries plans out in the block tables.
+// The part of sequence.h that carries plans out in the block tables, and moves windows.
 #include <optional>
 #include <utility>
 #include <variant>
@@ -66,11 +66,29 @@ void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past)
     if (!block.has_value()) continue;
     past.losses.push_back(PlanHistory::LossOf(static_cast<uint32_t>(layer), record_.layers[layer],
                                               *block, record_.geometry.page_tokens));
-    freed.push_back(record_.layers[layer].Drop(*block));
+    const PageList pages = record_.layers[layer].Drop(*block);
+    freed.insert(freed.end(), pages.begin(), pages.end());
     if (!kept_.empty() && judges.contains(layer)) kept_[layer].Drop(*block);
   }
   pool.Release(freed);
   record_.evicted_pages += freed.size();
+}
+
+// Steps under way read no page that goes, because their tokens lie behind those of this commit.
+uint64_t Sequence::MoveWindows(PagePool& pool) {
+  if (!record_.geometry.windows.any()) return 0;
+  uint64_t freed = 0;
+  for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
+    if (!IsWindowed(record_, layer)) continue;
+    BlockTable& table = record_.layers[layer];
+    const uint32_t first = record_.logical_length - table.resident().value();
+    const PageList pages = table.Drop(
+        BlockIndex(0), (TokensBehind(record_, layer) - first) / record_.geometry.page_tokens);
+    pool.Release(pages);
+    freed += pages.size();
+  }
+  if (freed > 0) ResizeToPromise();
+  return freed;
 }
 
 bool Sequence::OnPromptDone() {

@@ -19,7 +19,8 @@ SequenceRecord::SequenceRecord(SequenceId id, const OpenRequest& request,
       admission(admission),
       arrived(opened - request.urgency.waited),
       due(request.urgency.Due(opened)),
-      footprint(cache_of_prompt, geometry, prompt_tokens, max_new_tokens),
+      footprint(cache_of_prompt, geometry, prompt_tokens, max_new_tokens,
+                request.abilities.prefill_ahead),
       worker(request.worker),
       abilities(request.abilities),
       tokens(request.prompt),
@@ -32,13 +33,15 @@ uint32_t SequenceRecord::FullTokens(size_t layer) const {
 }
 
 bool SequenceRecord::OverBudget(size_t layer) const {
-  return FullTokens(layer) > cache.layer_budget(layer).value();
+  return !IsWindowed(*this, layer) && FullTokens(layer) > cache.layer_budget(layer).value();
 }
 
 bool SequenceRecord::AtCompaction() const {
   if (!compaction_due() || !footprint.stops().IsStop(logical_length)) return false;
   for (size_t layer = 0; layer < layers.size(); ++layer) {
-    if (layers[layer].resident() > cache_of_prompt.layer_budget(layer)) return true;
+    const uint32_t tokens =
+        IsWindowed(*this, layer) ? logical_length : layers[layer].resident().value();
+    if (tokens > cache_of_prompt.layer_budget(layer).value()) return true;
   }
   return false;
 }
@@ -47,6 +50,15 @@ uint64_t SequenceRecord::held_pages() const {
   uint64_t held = 0;
   for (const BlockTable& table : layers) held += table.pages().size();
   return held;
+}
+
+uint64_t PagesBehind(const SequenceRecord& record) {
+  if (!record.geometry.windows.any()) return 0;
+  uint64_t pages = 0;
+  for (size_t layer = 0; layer < record.layers.size(); ++layer) {
+    pages += TokensBehind(record, layer) / record.geometry.page_tokens;
+  }
+  return pages;
 }
 
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why) {

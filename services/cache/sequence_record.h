@@ -55,9 +55,9 @@ struct SequenceRecord {
   const uint32_t prompt_tokens;
   const uint32_t max_new_tokens;
   const Admission admission;
-  const SteadyTime arrived;  // the youngest one of the lowest priority is the first to be parked
-  const SteadyTime due;      // see urgency.h; the order in which sequences wait for pages
-  const SequenceFootprint footprint;
+  const SteadyTime arrived;     // the youngest one of the lowest priority is the first to be parked
+  const SteadyTime due;         // see urgency.h; the order in which sequences wait for pages
+  SequenceFootprint footprint;  // wider once a worker with longer chunks has claimed it
 
   // The worker that may change the sequence. For an orphan it is the last one.
   WorkerId worker;
@@ -128,6 +128,19 @@ struct SequenceRecord {
 
 // The sequence has a worker that computes it.
 inline bool Runs(const SequenceRecord& record) { return !record.orphaned() && !record.parked; }
+
+// The layer attends to a window, so budgets are not for it.
+inline bool IsWindowed(const SequenceRecord& record, size_t layer) {
+  return record.geometry.windows.contains(layer);
+}
+// Tokens at the front of the sequence that the layer holds no more, because its window has passed
+// them. 0 for a layer without one.
+inline uint32_t TokensBehind(const SequenceRecord& record, size_t layer) {
+  const CacheGeometry& geometry = record.geometry;
+  return geometry.windows.TokensBehind(layer, record.logical_length, geometry.page_tokens);
+}
+// Pages that windows have passed, over all layers.
+uint64_t PagesBehind(const SequenceRecord& record);
 
 // FAILED_PRECONDITION that names the sequence.
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why);

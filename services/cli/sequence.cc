@@ -48,6 +48,10 @@ std::string RenderSequence(const folio::v1::GetSequenceResponse& detail, const S
   facts.Row({"evicted", absl::StrCat(FormatCount(sequence.evicted_tokens()), " tokens per layer, ",
                                      FormatCount(sequence.evicted_pages()), " pages, ",
                                      sequence.plan_epoch(), " plans")});
+  if (sequence.pages_behind_windows() > 0) {
+    facts.Row({"behind windows",
+               absl::StrCat(FormatCount(sequence.pages_behind_windows()), " pages, free")});
+  }
   facts.Row({"age", FormatSeconds(sequence.age_ms() / 1e3)});
 
   std::vector<Ranges> layers;

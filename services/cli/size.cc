@@ -13,6 +13,7 @@
 #include "services/cli/exit_code.h"
 #include "services/cli/format.h"
 #include "services/cli/table.h"
+#include "services/wire/layout.h"
 
 namespace folio::cli {
 namespace {
@@ -33,6 +34,20 @@ struct Need {
   uint64_t decoding = 0;  // afterwards
 };
 
+// The same of one layer with a window, which holds that and the chunks of the prompt under way.
+Need ComputeWindowed(const SizeFlags& flags, const CacheGeometry& shape) {
+  constexpr uint64_t kChunk = 1024;  // two of a worker's default
+  const uint64_t page = shape.page_tokens;
+  const uint64_t window = shape.windows.MostFullTokens(shape.page_tokens);
+  const Footprint footprint(page, window);
+  const uint64_t part = std::min(flags.prompt, window + page + kChunk);
+  Need need;
+  need.decoding = footprint.MaxPages(flags.prompt, flags.max_tokens);
+  need.prompt =
+      std::max(footprint.ForPrompt(part, flags.prompt - part + flags.max_tokens), need.decoding);
+  return need;
+}
+
 Need Compute(const SizeFlags& flags, const CacheGeometry& shape) {
   // The manager rounds no budget. It refuses one that is not a multiple of the page, so this is the
   // least budget that it accepts.
@@ -41,14 +56,23 @@ Need Compute(const SizeFlags& flags, const CacheGeometry& shape) {
   const Footprint footprint(page, budget);
   const bool compacts = budget != 0 && flags.prompt > budget;
   const uint64_t resident = compacts ? budget : flags.prompt;
+  uint64_t windowed = 0;
+  for (uint32_t layer = 0; layer < shape.num_layers; ++layer) {
+    windowed += shape.windows.contains(layer) ? 1 : 0;
+  }
+  const uint64_t layers = shape.num_layers - windowed;
   Need need;
-  need.decoding = shape.num_layers * footprint.MaxPages(resident, flags.max_tokens);
+  need.decoding = layers * footprint.MaxPages(resident, flags.max_tokens);
   // A streamed compaction has so much of the prompt at once. The rest comes later, as an answer
   // does.
   const uint64_t part =
       flags.stride == 0 ? flags.prompt : std::min(flags.prompt, budget + flags.stride);
   const uint64_t later = flags.prompt - part + flags.max_tokens;
-  need.prompt = compacts ? shape.num_layers * footprint.ForPrompt(part, later) : need.decoding;
+  need.prompt = compacts ? layers * footprint.ForPrompt(part, later) : need.decoding;
+  if (windowed == 0) return need;
+  const Need of_window = ComputeWindowed(flags, shape);
+  need.prompt += windowed * of_window.prompt;
+  need.decoding += windowed * of_window.decoding;
   return need;
 }
 
@@ -64,8 +88,8 @@ absl::StatusOr<CacheGeometry> ShapeOf(const SizeFlags& flags, Context& context) 
   const auto model = (*client)->GetModel(context.Call());
   if (!model.ok()) return model.status();
   const auto& layout = model->layout();
-  return CacheGeometry{layout.num_layers(), layout.num_kv_heads(), layout.head_dim(),
-                       layout.page_tokens()};
+  if (absl::Status known = wire::CheckLayout(layout); !known.ok()) return known;
+  return wire::GeometryOf(layout);
 }
 
 absl::Status ShowSize(const SizeFlags& flags, Context& context) {

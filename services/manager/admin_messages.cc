@@ -138,6 +138,7 @@ v1::Sequence SequenceToProto(const cache::SequenceInfo& info, const CacheGeometr
   out.set_held_bytes(uint64_t{info.held_pages.value()} * geometry.page_bytes());
   out.set_evicted_tokens(info.evicted_tokens.value());
   out.set_evicted_pages(info.evicted_pages.value());
+  out.set_pages_behind_windows(info.pages_behind.value());
   out.set_plan_epoch(info.plan_epoch.value());
   out.set_age_ms(Milliseconds(info.age));
   out.set_orphan_ms(Milliseconds(info.orphan_left));

@@ -206,6 +206,7 @@ absl::StatusOr<SavedSequence> FromMessage(const state::JournalSequence& message,
                                           const CacheGeometry& geometry) {
   SavedSequence saved;
   saved.id = SequenceId(message.id());
+  saved.windows = geometry.windows;
   absl::Status status = ReadRequest(message, geometry, &saved);
   if (status.ok()) status = ReadContents(message, geometry, &saved);
   if (!status.ok()) return status;

@@ -51,6 +51,10 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const ServedPool& served,
         static_cast<double>(pool->page_bytes()));
   gauge("folio:kv_cache_usage_perc", "Share of the pool's pages that are not free, from 0 to 1.",
         1.0 - static_cast<double>(info.free.value()) / info.total.value());
+  families.push_back(metrics::CounterFamily(
+      "folio:window_pages_freed_total",
+      "Pages that became free because the windows of their layers had passed them.",
+      {{static_cast<double>(info.window_pages), model}}));
   const auto slots = [&](const char* state, uint32_t count) {
     return metrics::Sample{static_cast<double>(count), With(model, "state", state)};
   };

@@ -8,12 +8,12 @@
 namespace folio::wire {
 namespace {
 
-// No model comes near these; they keep every product far from overflow.
-constexpr uint32_t kMaxLayers = 1024;
+// No model comes near these. They keep every product far from overflow.
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxHeadDim = 4096;
 constexpr uint32_t kMaxPageTokens = 1024;
 constexpr int kMaxRanks = 64;
+constexpr uint32_t kMaxWindowStride = 1 << 20;
 
 // For the texts, which the manager keeps and shows to operators.
 constexpr size_t kMaxTextBytes = 512;
@@ -38,13 +38,52 @@ std::string Shown(const std::string& text) {
 uint32_t Shown(uint32_t number) { return number; }
 
 CacheGeometry GeometryOf(const v1::ModelLayout& layout, uint32_t kv_heads) {
-  return {.num_layers = layout.num_layers(),
-          .num_kv_heads = kv_heads,
-          .head_dim = layout.head_dim(),
-          .page_tokens = layout.page_tokens()};
+  CacheGeometry geometry = {.num_layers = layout.num_layers(),
+                            .num_kv_heads = kv_heads,
+                            .head_dim = layout.head_dim(),
+                            .page_tokens = layout.page_tokens()};
+  geometry.windows = LayerWindows(layout.window_tokens(), layout.window_stride_tokens());
+  for (const uint32_t layer : layout.window_layers()) geometry.windows.Add(layer);
+  return geometry;
+}
+
+absl::Status CheckWindows(const v1::ModelLayout& layout) {
+  if (layout.window_layers().empty() != (layout.window_tokens() == 0)) {
+    return absl::InvalidArgumentError(
+        "layout.window_layers and layout.window_tokens: set both or neither");
+  }
+  if (layout.window_layers().empty()) return absl::OkStatus();
+  const uint32_t stride = layout.window_stride_tokens();
+  if (stride == 0 || stride % layout.page_tokens() != 0 || stride > kMaxWindowStride) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layout.window_stride_tokens: ", stride, " is not a multiple of page_tokens ",
+                     layout.page_tokens(), " up to ", kMaxWindowStride));
+  }
+  int64_t before = -1;
+  for (const uint32_t layer : layout.window_layers()) {
+    if (layer <= before || layer >= layout.num_layers()) {
+      return absl::InvalidArgumentError(absl::StrCat("layout.window_layers: ", layer,
+                                                     " is not ascending and below num_layers ",
+                                                     layout.num_layers()));
+    }
+    before = layer;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
+
+void SetGeometry(const CacheGeometry& geometry, v1::ModelLayout* layout) {
+  layout->set_num_layers(geometry.num_layers);
+  layout->set_num_kv_heads(geometry.num_kv_heads);
+  layout->set_head_dim(geometry.head_dim);
+  layout->set_page_tokens(geometry.page_tokens);
+  layout->set_window_tokens(geometry.windows.tokens());
+  layout->set_window_stride_tokens(geometry.windows.stride());
+  for (uint32_t layer = 0; layer < geometry.num_layers; ++layer) {
+    if (geometry.windows.contains(layer)) layout->add_window_layers(layer);
+  }
+}
 
 CacheGeometry GeometryOf(const v1::ModelLayout& layout) {
   return GeometryOf(layout, layout.num_kv_heads());
@@ -76,7 +115,7 @@ absl::Status CheckLayout(const v1::ModelLayout& layout) {
     absl::Status status = InRange("rank_kv_heads", heads, layout.num_kv_heads());
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return CheckWindows(layout);
 }
 
 std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout) {
@@ -104,6 +143,10 @@ absl::Status CompareLayouts(const v1::ModelLayout& pool, const v1::ModelLayout& 
   compare("fingerprint", pool.fingerprint(), worker.fingerprint());
   compare("rank_kv_heads", absl::StrJoin(pool.rank_kv_heads(), ","),
           absl::StrJoin(worker.rank_kv_heads(), ","));
+  compare("window_tokens", pool.window_tokens(), worker.window_tokens());
+  compare("window_stride_tokens", pool.window_stride_tokens(), worker.window_stride_tokens());
+  compare("window_layers", absl::StrJoin(pool.window_layers(), ","),
+          absl::StrJoin(worker.window_layers(), ","));
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
 }

@@ -14,7 +14,9 @@ namespace folio::wire {
 // INVALID_ARGUMENT names the field of a layout that no pool can have.
 absl::Status CheckLayout(const v1::ModelLayout& layout);
 
-// The geometry of the whole model's cache.
+// Writes a whole model's geometry into its layout.
+void SetGeometry(const CacheGeometry& geometry, v1::ModelLayout* layout);
+// The geometry of the whole model's cache. Precondition: CheckLayout is content.
 CacheGeometry GeometryOf(const v1::ModelLayout& layout);
 // The geometry of each tensor-parallel rank's cache. There is at least one rank.
 std::vector<CacheGeometry> RankGeometries(const v1::ModelLayout& layout);

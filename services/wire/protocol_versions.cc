@@ -50,4 +50,12 @@ absl::StatusOr<uint32_t> ChosenVersion(const ProtocolVersions& own,
   return chosen;
 }
 
+absl::Status CheckKnowsWindows(uint32_t version, const v1::ModelLayout& layout) {
+  if (layout.window_tokens() == 0 || version >= kWindowsProtocolVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "some layers of ", layout.model(), " attend to a window, and the manager speaks version ",
+      version, " of the protocol, which has none: upgrade the manager to one that speaks version ",
+      kWindowsProtocolVersion));
+}
+
 }  // namespace folio::wire

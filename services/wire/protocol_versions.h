@@ -31,6 +31,11 @@ absl::StatusOr<uint32_t> ChooseVersion(const ProtocolVersions& own,
 absl::StatusOr<uint32_t> ChosenVersion(const ProtocolVersions& own,
                                        const v1::AttachResponse& response);
 
+// FAILED_PRECONDITION if some layers of the worker's model attend to a window, and a manager that
+// speaks this version knows of none. It would keep pages that the worker gives up, and decide on
+// them.
+absl::Status CheckKnowsWindows(uint32_t version, const v1::ModelLayout& layout);
+
 }  // namespace folio::wire
 
 #endif  // FOLIO_SERVICES_WIRE_PROTOCOL_VERSIONS_H_

@@ -68,10 +68,7 @@ absl::StatusOr<std::unique_ptr<GpuModel>> GpuModel::Make(const model::ModelConfi
 
 absl::Status GpuModel::MakePool(uint64_t free_bytes) {
   const model::ModelConfig& c = config();
-  const CacheGeometry geometry = {.num_layers = c.num_layers,
-                                  .num_kv_heads = c.kv_heads,
-                                  .head_dim = c.head_dim,
-                                  .page_tokens = kPageTokens};
+  const CacheGeometry geometry = model::GeometryFor(c, kPageTokens);
   // Activations of a step, parts of attention, the workspace of products, and the peer's.
   constexpr uint64_t kSteps = uint64_t{4} << 30;
   const auto weights = static_cast<uint64_t>(costs_.weight_bytes) * (c.tied_embeddings ? 1 : 2);

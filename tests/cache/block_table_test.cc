@@ -66,13 +66,24 @@ TEST(BlockTable, CompactsTwice) {
 
 TEST(BlockTable, DropTakesOneBlockOut) {
   BlockTable table = Filled(4, 14);
-  EXPECT_EQ(table.Drop(BlockIndex(1)), Page(1));
+  EXPECT_THAT(table.Drop(BlockIndex(1)), ElementsAre(Page(1)));
   EXPECT_THAT(table.pages(), ElementsAre(Page(0), Page(2), Page(3)));
   EXPECT_THAT(table.positions(), ElementsAre(Range(0, 4), Range(8, 14)));
-  EXPECT_EQ(table.Drop(BlockIndex(0)), Page(0));
+  EXPECT_THAT(table.Drop(BlockIndex(0)), ElementsAre(Page(0)));
   EXPECT_THAT(table.positions(), ElementsAre(Range(8, 14)));
   EXPECT_EQ(table.resident(), TokenCount(6));
   EXPECT_DEATH(table.Drop(BlockIndex(1)), "check failed");  // only half full
+  EXPECT_TRUE(table.CheckInvariants().ok());
+}
+
+TEST(BlockTable, DropTakesBlocksInARowOut) {
+  BlockTable table = Filled(4, 14);
+  EXPECT_THAT(table.Drop(BlockIndex(0), 0), IsEmpty());
+  EXPECT_THAT(table.Drop(BlockIndex(0), 2), ElementsAre(Page(0), Page(1)));
+  EXPECT_THAT(table.pages(), ElementsAre(Page(2), Page(3)));
+  EXPECT_THAT(table.positions(), ElementsAre(Range(8, 14)));
+  EXPECT_EQ(table.resident(), TokenCount(6));
+  EXPECT_DEATH(table.Drop(BlockIndex(0), 2), "check failed");  // the second is only half full
   EXPECT_TRUE(table.CheckInvariants().ok());
 }
 
@@ -102,8 +113,12 @@ TEST(BlockTable, RandomEditsAgreeWithAPlainList) {
     uint32_t next = 0;
     for (int step = 0; step < 60; ++step) {
       const uint32_t full_blocks = static_cast<uint32_t>(expected.size() / 4);
-      const uint32_t kind = random() % 4;
-      if (kind == 0 && full_blocks > 0) {
+      const uint32_t kind = random() % 5;
+      if (kind == 4) {
+        const uint32_t blocks = random() % std::min(3U, full_blocks + 1);
+        table.Drop(BlockIndex(0), blocks);
+        expected.erase(expected.begin(), expected.begin() + ptrdiff_t{4} * blocks);
+      } else if (kind == 0 && full_blocks > 0) {
         const uint32_t block = random() % full_blocks;
         table.Drop(BlockIndex(block));
         const auto first = expected.begin() + ptrdiff_t{4} * block;

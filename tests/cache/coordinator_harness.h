@@ -33,12 +33,13 @@ struct HarnessOptions {
   Admission admission = Admission::kReserve;
   uint32_t swap_slots = 0;
   uint32_t decision_threads = 0;
+  LayerWindows windows = {};
 };
 
 class Harness {
  public:
   explicit Harness(const HarnessOptions& harness = {})
-      : geometry{harness.layers, harness.kv_heads, 8, harness.page_tokens},
+      : geometry{harness.layers, harness.kv_heads, 8, harness.page_tokens, harness.windows},
         board(geometry.score_board_floats(harness.pages), 0.0F) {
     options.geometry = geometry;
     options.num_pages = PageCount(harness.pages);

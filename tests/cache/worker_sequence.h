@@ -62,6 +62,7 @@ class WorkerSequence {
     logical += growth;
     known += static_cast<uint32_t>(commit.sampled.size());
     for (uint32_t& tokens : resident) tokens += growth;
+    MoveWindows();
     Take(outcome);
   }
 
@@ -108,8 +109,19 @@ class WorkerSequence {
   LayerPageLists tables;
   std::vector<uint32_t> resident;
   std::optional<Plan> plan;
+  LayerWindows windows;      // none, unless a test sets them
+  uint32_t page_tokens = 4;  // that windows move by
 
  private:
+  void MoveWindows() {
+    for (size_t layer = 0; layer < tables.size(); ++layer) {
+      const uint32_t behind = windows.TokensBehind(layer, logical, page_tokens);
+      if (behind <= logical - resident[layer]) continue;
+      const uint32_t gone = behind - (logical - resident[layer]);
+      tables[layer].erase(tables[layer].begin(), tables[layer].begin() + gone / page_tokens);
+      resident[layer] -= gone;
+    }
+  }
   void Take(const Outcome& outcome) {
     for (size_t layer = 0; layer < outcome.granted.size(); ++layer) {
       const PageList& pages = outcome.granted[layer];

@@ -34,7 +34,11 @@ uint64_t CacheModel::OpenPages(const ModelSequence& s, size_t layer) const {
   uint64_t most = s.prompt;
   if (s.streams()) {
     most =
-        std::min(most, s.first_budget(layer) + s.cache.compaction_stride.value() + s.window() - 1);
+        std::min(most, s.first_budget(layer) + s.cache.compaction_stride.value() + s.queries() - 1);
+  }
+  if (s.windowed[layer]) {
+    const uint64_t page = geometry_.page_tokens;
+    most = s.ahead == 0 ? s.prompt : std::min(s.prompt, WindowTokens(s, page) + page + s.ahead);
   }
   return std::min(PagesFor(most) + 1, PagesFor(s.prompt + s.max_new));
 }
@@ -43,7 +47,7 @@ uint64_t CacheModel::OpenPages(const ModelSequence& s, size_t layer) const {
 uint64_t CacheModel::Most(const ModelSequence& s, size_t layer, uint64_t resident) const {
   const uint64_t rest = PagesFor(resident + s.prompt + s.max_new - s.logical);
   const uint64_t cap = Allowed(s, layer, geometry_) / geometry_.page_tokens + 2;
-  return s.evicts() ? std::min(rest, cap) : rest;
+  return s.evicts() || s.windowed[layer] ? std::min(rest, cap) : rest;
 }
 
 // Pages that a layer should have now: those of its prompt's next chunks, or as in decode.
@@ -177,6 +181,7 @@ std::string CacheModel::DidCommit(const CommitRequest& request, const Outcome& o
       layer.positions.push_back(static_cast<uint32_t>(p));
     }
   }
+  MoveWindows(s, request.logical_length.value());
   const uint64_t grown = request.logical_length.value() - s.logical;
   line_.OnCommit(request.worker, s.tenant, grown, now_);
   if (grown > 0) s.Advance(request.logical_length.value());
@@ -184,6 +189,24 @@ std::string CacheModel::DidCommit(const CommitRequest& request, const Outcome& o
   if (in_prompt && !s.in_prompt(geometry_)) BeginFall(s, geometry_);
   std::string wrong = TakePlan(request.sequence, s, outcome);
   return wrong.empty() ? TakeGrant(s, outcome.granted, promised) : wrong;
+}
+
+// A stride goes when the pages that are full hold a whole window behind it.
+void CacheModel::MoveWindows(ModelSequence& s, uint64_t length) {
+  const uint64_t page = geometry_.page_tokens;
+  const uint64_t stride = geometry_.windows.stride();
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    ModelLayer& layer = s.layers[i];
+    while (s.windowed[i] && layer.positions.size() >= stride &&
+           layer.positions[stride - 1] + 1 + s.window <= length / page * page) {
+      layer.positions.erase(layer.positions.begin(), layer.positions.begin() + stride);
+      for (uint64_t tokens = 0; tokens < stride; tokens += page) {
+        Free(layer.pages.front());
+        layer.pages.erase(layer.pages.begin());
+        ++windows_moved;
+      }
+    }
+  }
 }
 
 std::string CacheModel::DidAck(SequenceId id, const Outcome& outcome) {

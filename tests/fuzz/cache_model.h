@@ -64,7 +64,8 @@ class CacheModel {
   enum class WorkerState { kLive, kFenced };
   std::map<WorkerId, WorkerState> workers;
   std::vector<SequenceId> given_up;  // lost in vain while this manager ran
-  uint64_t regained = 0, turns = 0;  // grew again before; answers that tenants' turns change
+  // Sequences that grew again before, answers that tenants' turns change, pages behind windows.
+  uint64_t regained = 0, turns = 0, windows_moved = 0;
   uint64_t idle = 0;  // sequences asked back because the steps of their workers left them out
   std::map<WorkerId, int64_t> in_flight;  // age of the worker's oldest step, as it told last
 
@@ -77,7 +78,6 @@ class CacheModel {
     uint32_t generation = 0;
     WorkerId writer;
   };
-
   // Its pages are free, or quarantined for its last worker. It is computed again.
   void LosePages(ModelSequence& sequence, bool quiesced);
   void End(SequenceId id, bool quiesced);
@@ -87,7 +87,6 @@ class CacheModel {
   uint64_t FreeOfPromises() const;
   uint64_t WorstCase(const ModelSequence& sequence) const;
   ModelSequence Opening(const OpenRequest& request) const;
-
   using Asker = ModelLine::Asker;
   // Whether the sequence gets pages now, and the orphans that end for it.
   bool Admits(const ModelSequence& sequence, const Asker& asker,
@@ -120,6 +119,8 @@ class CacheModel {
                         const std::vector<uint64_t>& wanted);
   // `promised` is what the sequence was promised before, which is part of `available`.
   std::string TakeGrant(ModelSequence& sequence, const LayerPageLists& granted, uint64_t promised);
+  void MoveWindows(ModelSequence& sequence, uint64_t length);
+  bool Widen(ModelSequence& sequence, const WorkerAbilities& abilities);
   std::string TakePlan(SequenceId id, ModelSequence& sequence, const Outcome& outcome);
   std::string TakeCompaction(const ModelSequence& sequence, const CompactAction& action,
                              ModelPlan* plan) const;
@@ -130,7 +131,6 @@ class CacheModel {
   uint32_t DropInDecode(const ModelSequence& sequence, const ModelLayer& layer) const;
   uint32_t DropByPolicy(const ModelSequence& sequence, size_t layer) const;
   void Free(PageRef page) { pages_[page.page.value()].state = PageState::kFree; }
-
   const CacheGeometry geometry_;
   const std::vector<float>* const board_;
   const int64_t orphan_seconds_, grace_seconds_;

@@ -36,8 +36,9 @@ uint64_t CacheModel::ToPromise(const ModelSequence& s) const {
   uint64_t promised = 0;
   for (size_t i = 0; i < s.layers.size(); ++i) {
     const ModelLayer& layer = s.layers[i];
-    const uint64_t most =
-        s.optimistic || s.must_compact(i) ? OpenPages(s, i) : Most(s, i, layer.positions.size());
+    const bool compacts = s.must_compact(i) && !s.windowed[i];
+    uint64_t most = s.optimistic || compacts ? OpenPages(s, i) : Most(s, i, layer.positions.size());
+    if (s.windowed[i] && s.in_prompt(geometry_)) most = std::max(most, OpenPages(s, i));
     promised += most > layer.pages.size() ? most - layer.pages.size() : 0;
   }
   return promised;
@@ -58,6 +59,10 @@ uint64_t CacheModel::WorstCase(const ModelSequence& s) const {
   for (size_t i = 0; i < s.layers.size(); ++i) {
     const uint64_t most = std::max(AllowedInPrompt(s, i, page), Allowed(s, i, geometry_));
     const uint64_t all = PagesFor(s.prompt + s.max_new);
+    if (s.windowed[i]) {
+      pages += std::max(OpenPages(s, i), std::min(all, most / page + 2));
+      continue;
+    }
     const bool compacts = s.evicts() && s.prompt > s.first_budget(i);
     pages += compacts ? OpenPages(s, i) : s.evicts() ? std::min(all, most / page + 2) : all;
   }
@@ -152,6 +157,12 @@ ModelSequence CacheModel::Opening(const OpenRequest& request) const {
   s.parked = true;
   s.known = s.prompt;
   s.layers.resize(geometry_.num_layers);
+  s.window = geometry_.windows.tokens();
+  s.stride = geometry_.windows.stride();
+  s.ahead = s.abilities.prefill_ahead.value();
+  for (uint32_t layer = 0; layer < geometry_.num_layers; ++layer) {
+    s.windowed.push_back(geometry_.windows.contains(layer));
+  }
   return s;
 }
 
@@ -185,6 +196,9 @@ absl::StatusCode CacheModel::ExpectOpen(const OpenRequest& request) const {
   }
   if (!budget_fits || !TakesShares(s, represented) || sink % page != 0 ||
       s.cache.recent.value() % page != 0 || s.prompt == 0 || s.prompt + s.max_new > UINT32_MAX) {
+    return absl::StatusCode::kInvalidArgument;
+  }
+  if (s.cache.layers == policy::Layers::kShared && geometry_.windows.any()) {
     return absl::StatusCode::kInvalidArgument;
   }
   const uint64_t stride = s.cache.compaction_stride.value();

@@ -125,6 +125,11 @@ absl::StatusCode CacheModel::ExpectClaim(const ClaimRequest& request) const {
   const bool ready = s.orphaned.has_value() && (s.parked || !workers.contains(s.worker));
   if (!ready) return absl::StatusCode::kUnavailable;
   std::vector<SequenceId> ended;
+  if (s.IsWider(request.abilities)) {
+    CacheModel then = *this;
+    const bool fits = then.Widen(then.sequences.at(request.sequence), request.abilities);
+    return fits ? then.ExpectClaim(request) : absl::StatusCode::kResourceExhausted;
+  }
   ModelSequence wants = s;
   if (s.swap == SwapUse::kOut && !request.abilities.swaps) wants.Forget();
   const bool room = !s.parked || Admits(wants, {request.worker, request.sequence}, &ended);
@@ -160,8 +165,23 @@ std::string CacheModel::CompareClaim(const ModelSequence& s, const Claimed& clai
   return wrong.empty() ? "" : absl::StrCat("a claim: ", wrong);
 }
 
+// A prompt is computed again if such a worker may need more pages for it than it was promised.
+// False if an empty pool would have too few.
+bool CacheModel::Widen(ModelSequence& s, const WorkerAbilities& abilities) {
+  if (!s.IsWider(abilities)) return true;
+  ModelSequence wider = s;
+  wider.ahead = abilities.prefill_ahead.value();
+  wider.cache = wider.first_cache;
+  wider.fall = {};
+  if (WorstCase(wider) > pages_.size()) return false;
+  s.ahead = wider.ahead;
+  if (!s.parked && s.in_prompt(geometry_)) LosePages(s, /*quiesced=*/true);
+  return true;
+}
+
 std::string CacheModel::DidClaim(const ClaimRequest& request, const Claimed& claimed) {
   ModelSequence& s = sequences.at(request.sequence);
+  if (!Widen(s, request.abilities)) return "a claim that never fits";
   uint64_t promised = Promised(s);
   if (s.swap == SwapUse::kOut && !request.abilities.swaps) s.Forget();
   if (s.swap == SwapUse::kOffered) s.NoSlots();

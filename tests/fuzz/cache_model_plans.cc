@@ -145,7 +145,7 @@ std::string CacheModel::TakeCompaction(const ModelSequence& s, const CompactActi
     const ModelLayer& layer = s.layers[i];
     std::vector<uint32_t> keep;
     for (const TokenSlot slot : action.keep[i]) keep.push_back(slot.value());
-    if (layer.positions.size() <= s.first_budget(i)) {
+    if (s.windowed[i] || layer.positions.size() <= s.first_budget(i)) {
       std::vector<uint32_t> all(layer.positions.size());
       for (uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = slot;
       if (keep != all) return absl::StrCat("layer ", i, " is within its budget and loses tokens");
@@ -174,7 +174,7 @@ std::string CacheModel::TakeDrop(const ModelSequence& s, const DropAction& actio
   const uint64_t page = geometry_.page_tokens;
   for (size_t i = 0; i < s.layers.size(); ++i) {
     const uint64_t full = s.layers[i].positions.size() / page;
-    const bool over = full * page > s.budget(i);
+    const bool over = !s.windowed[i] && full * page > s.budget(i);
     if (action.block[i].has_value() != over) return absl::StrCat("layer ", i, " drops wrongly");
     plan->drop.emplace_back();
     if (!over) continue;
@@ -275,7 +275,7 @@ std::string CacheModel::CompareSequence(const SequenceDetail& detail) const {
   for (size_t i = 0; i < s.layers.size(); ++i) {
     held += s.layers[i].pages.size();
     most = std::max<uint64_t>(most, s.layers[i].positions.size());
-    least = std::min<uint64_t>(least, s.layers[i].positions.size());
+    if (!s.windowed[i]) least = std::min<uint64_t>(least, s.layers[i].positions.size());
     if (detail.info.cache.layer_budget(i).value() != s.budget(i)) return "another budget";
   }
   const SequenceInfo& info = detail.info;

@@ -51,6 +51,7 @@ void CacheModel::SwapOut(ModelSequence& s) {
 
 void CacheModel::DidNotClaim(const ClaimRequest& request) {
   ModelSequence& s = sequences.at(request.sequence);
+  if (!Widen(s, request.abilities)) return;
   if (s.swap == SwapUse::kOut && !request.abilities.swaps) s.Forget();
   if (request.abilities.parks) DidNotUnpark(request.sequence, request.worker);
 }

@@ -21,6 +21,7 @@ constexpr uint64_t kStepsToSeeAll = 100'000;
 std::vector<std::pair<const char*, uint64_t>> Kinds(const Coverage& c) {
   const auto code = [&](absl::StatusCode status) { return c.status[static_cast<size_t>(status)]; };
   return {{"idle", c.idle},
+          {"windows_moved", c.windows_moved},
           {"swapped_claims", c.swapped_claims},
           {"parked_claims", c.parked_claims},
           {"turns", c.turns},

@@ -80,6 +80,7 @@ std::string Episode::End() {
   coverage_.regained += model_.regained;
   coverage_.turns += model_.turns;
   coverage_.idle += model_.idle;
+  coverage_.windows_moved += model_.windows_moved;
   const PoolInfo pool = harness_.inspector().pool();
   if (pool.free != pool.total) return "pages are missing at the end";
   return Compare();

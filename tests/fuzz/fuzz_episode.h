@@ -27,7 +27,7 @@ struct Coverage {
            swaps_with_a_plan = 0, swapped_claims = 0, turns = 0, idle = 0, ordered_closes = 0,
            ordered_parks = 0, pins = 0, lowered = 0, lowered_away = 0, lowered_beside_a_plan = 0,
            fallen = 0, falls_in_steps = 0, decodes_in_a_fall = 0, restarts = 0, kept = 0, again = 0,
-           plans_kept = 0, over_quota = 0;
+           plans_kept = 0, over_quota = 0, windows_moved = 0;
 };
 
 // One coordinator from its first page to its last.
@@ -44,14 +44,16 @@ class Episode {
         grace_seconds_(OneIn(3) ? 0 : Pick(20)),
         admission_(OneIn(3) ? Admission::kReserve : Admission::kOptimistic),
         swap_slots_(OneIn(6) ? 0 : Pick(2 * pages_)),
+        layers_(1 + Pick(3)),
         harness_({.pages = pages_,
-                  .layers = 1 + Pick(3),
+                  .layers = layers_,
                   .kv_heads = 1 + Pick(2),
                   .page_tokens = page_tokens_,
                   .orphan_ttl = absl::Seconds(orphan_seconds_),
                   .orphan_grace = absl::Seconds(grace_seconds_),
                   .admission = admission_,
-                  .swap_slots = swap_slots_}),
+                  .swap_slots = swap_slots_,
+                  .windows = RandomWindows()}),
         model_(harness_.geometry, pages_, &harness_.board, orphan_seconds_, grace_seconds_,
                admission_, swap_slots_) {
     if (!make) return;
@@ -66,6 +68,7 @@ class Episode {
  private:
   uint32_t Pick(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
   bool OneIn(uint32_t n) { return Pick(n) == 0; }
+  LayerWindows RandomWindows();
 
   std::string Step();
   std::string Compare();
@@ -129,6 +132,7 @@ class Episode {
   const int64_t orphan_seconds_, grace_seconds_;
   const Admission admission_;
   const uint32_t swap_slots_;
+  const uint32_t layers_;
   Harness harness_;
   std::unique_ptr<EpisodeRecord> record_;
   CacheModel model_;

@@ -39,6 +39,16 @@ policy::KvCrushSpec Episode::RandomCrush() {
                       .seed = Pick(9)}};
 }
 
+LayerWindows Episode::RandomWindows() {
+  if (OneIn(2)) return {};
+  LayerWindows windows(1 + Pick(6 * page_tokens_), (1 + Pick(2)) * page_tokens_);
+  windows.Add(Pick(layers_));
+  for (uint32_t layer = 0; layer < layers_; ++layer) {
+    if (OneIn(2)) windows.Add(layer);
+  }
+  return windows;
+}
+
 OpenRequest Episode::RandomOpen() {
   const uint32_t p = page_tokens_;
   const bool grows = greedy_ && !OneIn(4);

@@ -17,21 +17,27 @@ inline uint64_t FullTokens(const ModelLayer& layer, uint64_t page) {
   return layer.positions.size() / page * page;
 }
 
+// The window, and what has not come to a stride behind it, in full pages.
+inline uint64_t WindowTokens(const ModelSequence& s, uint64_t page) {
+  return (s.window + s.stride - 1) / page * page;
+}
+
 // Tokens of full pages that a layer may have when its prompt is done.
 inline uint64_t AllowedInPrompt(const ModelSequence& s, size_t layer, uint64_t page) {
+  if (s.windowed[layer]) return WindowTokens(s, page);
   return std::min(s.first_budget(layer), std::max(s.budget(layer), s.prompt / page * page));
 }
 // The same now.
 inline uint64_t Allowed(const ModelSequence& s, size_t layer, const CacheGeometry& geometry) {
   const uint64_t page = geometry.page_tokens;
-  if (s.in_prompt(geometry)) return AllowedInPrompt(s, layer, page);
+  if (s.in_prompt(geometry) || s.windowed[layer]) return AllowedInPrompt(s, layer, page);
   return std::max(s.budget(layer), s.fall.Left(layer, page));
 }
 
 inline bool IsOver(const ModelSequence& s, uint64_t page) {
   bool over = false;
   for (size_t i = 0; i < s.layers.size(); ++i) {
-    over |= s.evicts() && FullTokens(s.layers[i], page) > s.budget(i);
+    over |= s.evicts() && !s.windowed[i] && FullTokens(s.layers[i], page) > s.budget(i);
   }
   return over;
 }
@@ -40,6 +46,7 @@ inline bool IsOver(const ModelSequence& s, uint64_t page) {
 inline bool DropIsDue(const ModelSequence& s, const CacheGeometry& geometry) {
   bool due = false;
   for (size_t i = 0; i < s.layers.size(); ++i) {
+    if (s.windowed[i]) continue;
     const uint64_t most = s.fall.waits() ? Allowed(s, i, geometry) : s.budget(i);
     due |= FullTokens(s.layers[i], geometry.page_tokens) > most;
   }

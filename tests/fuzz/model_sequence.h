@@ -57,6 +57,10 @@ struct ModelSequence {
   uint64_t plans = 0;
   std::optional<ModelPlan> plan;
   std::vector<ModelLayer> layers;
+  uint64_t window = 0;         // tokens that some layers attend to
+  uint64_t stride = 0;         // tokens that leave it at a time
+  std::vector<bool> windowed;  // [layer]
+  uint64_t ahead = 0;          // the longest chunk of all its workers, 0 for the whole prompt
 
   void NoSlots() {
     swap = SwapUse::kNone;
@@ -88,6 +92,11 @@ struct ModelSequence {
   void NoteSwappedIn() {
     if (swap == SwapUse::kIn) NoSlots();
   }
+  // Whether a worker with such chunks may need more pages of layers with windows.
+  bool IsWider(const WorkerAbilities& other) const {
+    const uint64_t chunk = other.prefill_ahead.value();
+    return window > 0 && ahead > 0 && (chunk == 0 || chunk > ahead);
+  }
   bool evicts() const { return cache.policy.spec().index() != 0; }
   bool synchronous() const { return cache.mode == policy::EvictionMode::kSynchronous; }
   uint64_t budget(size_t layer) const { return cache.layer_budget(layer).value(); }
@@ -102,7 +111,7 @@ struct ModelSequence {
     return evicts() && over && cache.compaction == policy::Compaction::kStreamed;
   }
   // The queries at the prompt's end that come in one chunk.
-  uint64_t window() const {
+  uint64_t queries() const {
     const auto* diff = std::get_if<policy::QueryDiffSpec>(&cache.policy.spec());
     return diff == nullptr ? 1 : diff->options.window;
   }
@@ -111,13 +120,14 @@ struct ModelSequence {
     if (!streams()) return prompt;
     uint64_t stop = cache.compaction_stride.value();
     while (stop <= length) stop += cache.compaction_stride.value();
-    return stop + window() <= prompt ? stop : prompt;
+    return stop + queries() <= prompt ? stop : prompt;
   }
   // Its prefill stands where it must be compacted before it continues.
   bool stands() const {
     bool over = false;
     for (size_t layer = 0; layer < layers.size(); ++layer) {
-      over |= layers[layer].positions.size() > first_budget(layer);
+      const uint64_t tokens = windowed[layer] ? logical : layers[layer].positions.size();
+      over |= tokens > first_budget(layer);
     }
     return streams() && over && logical > 0 && logical < prompt &&
            StopBehind(logical - 1) == logical;

@@ -61,7 +61,7 @@ std::string ModelSteering::DidLower(SequenceId id, uint64_t budget, const Lowere
   uint64_t over = 0;
   for (size_t layer = 0; layer < s.layers.size(); ++layer) {
     const uint64_t full = FullTokens(s.layers[layer], page);
-    over += full > s.budget(layer) ? (full - s.budget(layer)) / page : 0;
+    if (!s.windowed[layer]) over += full > s.budget(layer) ? (full - s.budget(layer)) / page : 0;
     if (s.fall.active()) s.fall.held[layer] = std::min(full, before[layer]);
   }
   return lowered.over.value() == over ? "" : "another number of pages is to go";

@@ -5,6 +5,7 @@
 #include "folio/state/v1/journal.pb.h"
 #include "services/cache/coordinator_options.h"
 #include "services/manager/journal_messages.h"
+#include "services/wire/layout.h"
 
 namespace folio::manager {
 
@@ -14,10 +15,7 @@ inline state::JournalPool PoolMessage(const cache::CoordinatorOptions& options) 
   v1::ModelLayout* layout = pool.mutable_layout();
   layout->set_model("m");
   layout->set_fingerprint("f");
-  layout->set_num_layers(options.geometry.num_layers);
-  layout->set_num_kv_heads(options.geometry.num_kv_heads);
-  layout->set_head_dim(options.geometry.head_dim);
-  layout->set_page_tokens(options.geometry.page_tokens);
+  wire::SetGeometry(options.geometry, layout);
   layout->set_data_type(v1::DATA_TYPE_BFLOAT16);
   pool.set_num_pages(options.num_pages.value());
   pool.add_rank_device("cpu");

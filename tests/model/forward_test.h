@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,13 +91,28 @@ inline void ForwardTest::ExpectNaiveEvictions(const ModelConfig& config) {
     return lists;
   }();
   std::vector<std::vector<TokenSlot>> slots(2);
-  for (size_t l = 0; l < 2; ++l) {
+  const BlockTables& table = executor.tables().at(slot);
+  // Layer 0 keeps all that its window has not passed, if it has one.
+  const bool windowed = table.geometry().windows.contains(0);
+  std::vector<PageCount> spare = {PageCount(1), PageCount(1)};
+  for (uint32_t l = 0; l < 2; ++l) {
+    if (windowed && l == 0) {
+      for (uint32_t i = 0; i < table.resident(LayerIndex(0)); ++i) slots[0].emplace_back(i);
+      spare[0] = PageCount(table.pages(LayerIndex(0)) - (table.resident(LayerIndex(0)) + 15) / 16);
+      continue;
+    }
     for (const uint32_t index : keep[l]) slots[l].emplace_back(index);
-    naive.Keep(static_cast<uint32_t>(l), keep[l]);
+    naive.Keep(l, keep[l]);
   }
-  executor.Compact(slot, {slots, {PageCount(1), PageCount(1)}});
-  EXPECT_EQ(executor.tables().at(slot).resident(LayerIndex(1)), 32u);
-  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 16u);
+  executor.Compact(slot, {slots, spare});
+  EXPECT_EQ(table.resident(LayerIndex(1)), 32u);
+  EXPECT_EQ(table.pages(LayerIndex(1)), 3u);
+  if (windowed) {
+    LayerPageLists more = harness.pool().Take(4);
+    more[1].clear();
+    executor.tables().Extend(slot, more);
+  }
+  EXPECT_EQ(table.free_tokens(), 16u);
 
   uint32_t position = 61;
   const auto feed = [&](uint32_t count) {
@@ -107,17 +123,18 @@ inline void ForwardTest::ExpectNaiveEvictions(const ModelConfig& config) {
     }
   };
   feed(16);
-  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
+  EXPECT_EQ(table.free_tokens(), 0u);
   // Another block from each layer goes, the first of one and the last of the other.
-  executor.tables().DropBlocks(slot, {{BlockIndex(0), BlockIndex(2)}});
-  for (uint32_t l = 0; l < 2; ++l) {
+  const std::optional<BlockIndex> first = windowed ? std::nullopt : std::optional(BlockIndex(0));
+  executor.tables().DropBlocks(slot, {{first, BlockIndex(2)}});
+  for (uint32_t l = windowed ? 1 : 0; l < 2; ++l) {
     std::vector<uint32_t> rest(48);
     std::iota(rest.begin(), rest.end(), 0);
     rest.erase(rest.begin() + (l == 0 ? 0 : 32), rest.begin() + (l == 0 ? 16 : 48));
     naive.Keep(l, rest);
   }
-  EXPECT_EQ(executor.tables().at(slot).resident(LayerIndex(0)), 32u);
-  EXPECT_EQ(executor.tables().at(slot).free_tokens(), 0u);
+  EXPECT_EQ(table.resident(LayerIndex(1)), 32u);
+  EXPECT_EQ(table.free_tokens(), 0u);
   executor.tables().Extend(slot, harness.pool().Take(1));
   feed(10);
 }

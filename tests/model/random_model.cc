@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<float>> RandomModel::ReadVector(Role role, uint32_t l
 }
 
 TestPool::TestPool(const ModelConfig& config, uint32_t num_pages, uint32_t page_tokens) {
-  const CacheGeometry geometry = {config.num_layers, config.kv_heads, config.head_dim, page_tokens};
+  const CacheGeometry geometry = GeometryFor(config, page_tokens);
   pages_.assign(num_pages * geometry.page_bytes(), std::byte{0xff});  // NaN in bf16
   scores_.assign(geometry.score_board_floats(num_pages), std::numeric_limits<float>::quiet_NaN());
   view_ = {pages_.data(), scores_.data(), num_pages, geometry};

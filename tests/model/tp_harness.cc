@@ -30,8 +30,7 @@ std::unique_ptr<Executor> MakeExecutor(const GroupSetup& setup, const ModelSourc
 }  // namespace
 
 CacheGeometry GeometryOf(const GroupSetup& setup) {
-  const ModelConfig& config = setup.model.config();
-  return {config.num_layers, config.kv_heads, config.head_dim, kPageTokens};
+  return GeometryFor(setup.model.config(), kPageTokens);
 }
 
 std::string LeadOrFollow(const GroupSetup& setup, collective::Collective& group,

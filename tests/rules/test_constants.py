@@ -22,7 +22,8 @@ def field(message, name):
 
 SNAP_KV = rf"struct SnapKv\w* {{[^}}]*\b%s = {NUMBER};"
 ROWS = [
-    (PROTO + "kv_manager.proto", rf"protocol_version = 1;  // {NUMBER}", "services/base/*.h", rf"kProtocolVersion = {NUMBER};"),
+    (PROTO + "kv_manager.proto", rf" protocol_version = 1;  // {NUMBER}", "services/base/*.h", rf"kOldestProtocolVersion = {NUMBER};"),
+    (PROTO + "kv_manager.proto", rf"newest_protocol_version = 10;  // {NUMBER}", "services/base/*.h", rf"kProtocolVersion = {NUMBER};"),
     (PROTO + "kv_manager.proto", rf"every n-th of them if[^.]*more than {NUMBER}", "services/model/**/*.h",
      rf"kMaxSamples = {NUMBER};"),
     (PROTO + "inference.proto", rf"most likely ones \(at most {NUMBER}\)", "services/worker/engine/*.h", rf"kMaxTopLogprobs = {NUMBER};"),

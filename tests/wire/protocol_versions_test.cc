@@ -86,5 +86,16 @@ TEST(ProtocolVersions, AWorkerRefusesAVersionThatItDoesNotSpeak) {
   }
 }
 
+TEST(ProtocolVersions, AModelWithWindowsWantsAManagerThatKnowsOfThem) {
+  v1::ModelLayout layout;
+  layout.set_model("gemma");
+  EXPECT_TRUE(CheckKnowsWindows(3, layout).ok());
+  layout.set_window_tokens(512);
+  EXPECT_TRUE(CheckKnowsWindows(4, layout).ok());
+  const absl::Status refused = CheckKnowsWindows(3, layout);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("upgrade the manager"));
+}
+
 }  // namespace
 }  // namespace folio::wire

@@ -89,13 +89,7 @@ std::string Recorder::text() const {
 
 namespace {
 
-CacheGeometry Geometry() {
-  const model::ModelConfig& config = TinyLoadedModel().config();
-  return {.num_layers = config.num_layers,
-          .num_kv_heads = config.kv_heads,
-          .head_dim = config.head_dim,
-          .page_tokens = kPageTokens};
-}
+CacheGeometry Geometry() { return model::GeometryFor(TinyLoadedModel().config(), kPageTokens); }
 
 cache::CoordinatorOptions CoordinatorFor(const HarnessOptions& options, const float* board,
                                          const Clock* clock) {

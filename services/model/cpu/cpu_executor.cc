@@ -24,7 +24,7 @@ class CpuExecutor final : public Executor {
   CpuExecutor(std::shared_ptr<const ModelWeights> weights, std::unique_ptr<CpuOps> ops,
               std::unique_ptr<ThreadPool> threads, const kernels::PoolView& pool,
               const CpuExecutorOptions& options)
-      : tables_(pool.geometry, pool.num_pages, weights->config.window() != 0),
+      : tables_(pool.geometry, pool.num_pages),
         ops_(std::move(ops)),
         threads_(std::move(threads)),
         pool_(pool),

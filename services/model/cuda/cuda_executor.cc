@@ -37,8 +37,7 @@ struct StepWorkspace {
 class CudaExecutor final : public Executor {
  public:
   explicit CudaExecutor(std::unique_ptr<CudaExecutorState> state)
-      : tables_(state->pool.view.geometry, state->pool.view.num_pages,
-                state->weights->config.window() != 0),
+      : tables_(state->pool.view.geometry, state->pool.view.num_pages),
         state_(std::move(state)),
         graphs_(state_->memory, state_->stream.get(), state_->graphs, state_->communicator.get()),
         scoring_(state_->weights->config) {}

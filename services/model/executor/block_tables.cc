@@ -7,12 +7,11 @@
 
 namespace folio::model {
 
-BlockTables::BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score,
-                         bool windows)
+BlockTables::BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score)
     : geometry_(geometry),
       num_pages_(num_pages),
       score_(score),
-      keeps_positions_(windows || score == ScoreKind::kUnrotatedDifference),
+      keeps_positions_(geometry.windows.any() || score == ScoreKind::kUnrotatedDifference),
       layers_(geometry.num_layers) {}
 
 const BlockTables::Layer& BlockTables::layer(LayerIndex layer) const {
@@ -95,11 +94,29 @@ void BlockTables::Compact(const CompactAction& compact) {
   }
 }
 
+void BlockTables::DropFront(Layer& layer, uint32_t pages) const {
+  const uint32_t tokens = pages * geometry_.page_tokens;
+  FOLIO_CHECK(tokens <= layer.resident);
+  layer.pages.erase(layer.pages.begin(), layer.pages.begin() + pages);
+  layer.generations.erase(layer.generations.begin(), layer.generations.begin() + pages);
+  layer.positions.erase(layer.positions.begin(), layer.positions.begin() + tokens);
+  layer.resident -= tokens;
+  layer.mirrored = 0;
+  layer.cleared -= std::min(layer.cleared, pages);
+}
+
 void BlockTables::Advance(Position first, uint32_t rows) {
   for (Layer& layer : layers_) {
     layer.resident += rows;
     if (!keeps_positions()) continue;
     for (uint32_t i = 0; i < rows; ++i) layer.positions.push_back(first.value() + i);
+  }
+  if (!geometry_.windows.any()) return;
+  const uint32_t length = first.value() + rows;
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const uint32_t behind = geometry_.windows.TokensBehind(l, length, geometry_.page_tokens);
+    const uint32_t gone = length - layers_[l].resident;
+    if (behind > gone) DropFront(layers_[l], (behind - gone) / geometry_.page_tokens);
   }
 }
 
@@ -121,7 +138,9 @@ uint32_t BlockTables::most_resident() const {
 
 uint32_t BlockTables::least_resident() const {
   uint32_t least = std::numeric_limits<uint32_t>::max();
-  for (const Layer& layer : layers_) least = std::min(least, layer.resident);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    if (!geometry_.windows.contains(l)) least = std::min(least, layers_[l].resident);
+  }
   return least;
 }
 

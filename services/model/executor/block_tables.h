@@ -27,10 +27,8 @@ class BlockTables {
     uint32_t cleared = 0;                 // pages at the front that need no clearing
   };
 
-  // It keeps positions for kUnrotatedDifference, and with `windows`, which some of the model's
-  // layers have.
-  BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score,
-              bool windows = false);
+  // It keeps positions for kUnrotatedDifference, and if some layers have a window.
+  BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score);
 
   // The meaning of these three is that of SequenceTables.
   void Extend(const LayerPageLists& pages, bool clear = false);
@@ -39,7 +37,9 @@ class BlockTables {
   // Does the bookkeeping of a compaction: the survivors lie at the front of each layer's pages, and
   // the table keeps their pages and compact.spare[layer] more.
   void Compact(const CompactAction& compact);
-  // Adds `rows` resident tokens to every layer, with logical positions from `first`.
+  // Adds `rows` resident tokens to every layer, with logical positions from `first`. Pages that
+  // windows have passed then leave the table, because the manager takes them back when it learns of
+  // these tokens.
   void Advance(Position first, uint32_t rows);
 
   const CacheGeometry& geometry() const { return geometry_; }
@@ -50,7 +50,7 @@ class BlockTables {
   uint32_t pages(LayerIndex layer) const;
   // The same of all layers together.
   uint32_t total_pages() const;
-  // Resident tokens of the layer that has most, and of the one that has fewest.
+  // Resident tokens of the layer that has most, and of the one without a window that has fewest.
   uint32_t most_resident() const;
   uint32_t least_resident() const;
   // Tokens that still fit into the pages, in the fullest layer.
@@ -71,6 +71,8 @@ class BlockTables {
 
  private:
   friend class StepRows;
+  // Takes pages at the front out of a layer.
+  void DropFront(Layer& layer, uint32_t pages) const;
   // Appends the pages that are to be cleared before a step writes them to `pages`, once.
   void TakeUncleared(std::vector<uint32_t>& pages);
   bool keeps_positions() const { return keeps_positions_; }

@@ -11,7 +11,7 @@ SequenceSlot SequenceTables::Acquire(ScoreKind score) {
   uint32_t free = 0;
   while (free < held_.size() && held_[free].has_value()) ++free;
   if (free == held_.size()) held_.emplace_back();
-  held_[free] = SequenceState{BlockTables(geometry_, num_pages_, score, windows_), std::nullopt};
+  held_[free] = SequenceState{BlockTables(geometry_, num_pages_, score), std::nullopt};
   const SequenceSlot slot(free);
   if (keeps_edits_) edits_.emplace_back(AcquireEdit{slot, score});
   return slot;

@@ -32,9 +32,8 @@ struct SequenceState {
 // Use of a slot that is not held is a CHECK. Not thread-safe: one caller thread, the executor's.
 class SequenceTables {
  public:
-  // `windows`: some of the model's layers attend to a window.
-  SequenceTables(const CacheGeometry& geometry, uint32_t num_pages, bool windows = false)
-      : geometry_(geometry), num_pages_(num_pages), windows_(windows) {}
+  SequenceTables(const CacheGeometry& geometry, uint32_t num_pages)
+      : geometry_(geometry), num_pages_(num_pages) {}
 
   // Returns the lowest free slot, with empty tables. Ranks that make the same edits in the same
   // order therefore number their slots alike.
@@ -62,7 +61,6 @@ class SequenceTables {
  private:
   CacheGeometry geometry_;
   uint32_t num_pages_;
-  bool windows_;
   std::vector<std::optional<SequenceState>> held_;  // by slot
   bool keeps_edits_ = false;
   std::vector<TableEdit> edits_;

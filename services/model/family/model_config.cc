@@ -2,12 +2,16 @@
 
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
 namespace folio::model {
 namespace {
+
+// Prompts read keys in tiles of so many, or of a part of it.
+constexpr uint32_t kKeyTile = 64;
 
 uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
 
@@ -16,6 +20,19 @@ void Append(absl::Span<const float> values, std::string& text) {
 }
 
 }  // namespace
+
+CacheGeometry GeometryFor(const ModelConfig& config, uint32_t page_tokens) {
+  CacheGeometry geometry = {.num_layers = config.num_layers,
+                            .num_kv_heads = config.kv_heads,
+                            .head_dim = config.head_dim,
+                            .page_tokens = page_tokens};
+  if (config.window() == 0) return geometry;
+  geometry.windows = LayerWindows(config.window(), std::lcm(page_tokens, kKeyTile));
+  for (uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    if (config.is_other(layer)) geometry.windows.Add(layer);
+  }
+  return geometry;
+}
 
 std::string ConfigText(const ModelConfig& config) {
   std::string text =

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "services/base/geometry.h"
 #include "services/model/family/features.h"
 
 namespace folio::model {
@@ -100,6 +101,9 @@ struct ModelConfig {
   // Tokens to which layers with a window attend, or 0 if there are none.
   uint32_t window() const { return others.has_value() ? others->window : 0; }
 };
+
+// The shape of the model's cache on one rank that has all of it.
+CacheGeometry GeometryFor(const ModelConfig& config, uint32_t page_tokens);
 
 // Every field that changes what the model computes, numbers by their bits. Equal texts are equal
 // configurations.

@@ -10,6 +10,7 @@
 #include "services/model/cpu/cpu_executor.h"
 #include "services/model/family/family.h"
 #include "services/model/tp/tp_executor.h"
+#include "services/wire/layout.h"
 
 namespace folio::worker {
 
@@ -89,10 +90,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const ModelOption
   folio::v1::ModelLayout& layout = loaded->layout_;
   layout.set_model(options.name.empty() ? config.name : options.name);
   layout.set_fingerprint((*source)->fingerprint());
-  layout.set_num_layers(config.num_layers);
-  layout.set_num_kv_heads(config.kv_heads);
-  layout.set_head_dim(config.head_dim);
-  layout.set_page_tokens(options.page_tokens);
+  wire::SetGeometry(model::GeometryFor(config, options.page_tokens), &layout);
   layout.set_data_type(folio::v1::DATA_TYPE_BFLOAT16);
   for (const model::Shard& shard : *shards) {
     if (self.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);
@@ -157,11 +155,8 @@ void LoadedModel::Describe(absl::string_view kernels) {
   out.set_threads(static_cast<uint32_t>(options_.threads));
   out.set_chat_template(tokenizer_->has_chat_template());
   for (const uint32_t id : tokenizer_->eos_ids()) out.add_eos_tokens(id);
-  const CacheGeometry geometry = {.num_layers = config.num_layers,
-                                  .num_kv_heads = config.kv_heads,
-                                  .head_dim = config.head_dim,
-                                  .page_tokens = layout_.page_tokens()};
-  out.set_kv_bytes_per_token(geometry.kv_bytes_per_token());
+  out.set_kv_bytes_per_token(
+      model::GeometryFor(config, layout_.page_tokens()).kv_bytes_per_token());
 }
 
 absl::StatusOr<std::shared_ptr<model::CudaCommunicator>> LoadedModel::MakeCommunicator(

@@ -148,7 +148,10 @@ absl::StatusOr<std::unique_ptr<PoolAttachment>> PoolAttachment::Attach(
     absl::Status dropped = attacher.drop ? attacher.drop() : absl::OkStatus();
     if (!dropped.ok()) return dropped;
   }
-  if (status.ok()) status = wire::ChosenVersion({}, response).status();
+  if (status.ok()) {
+    const auto version = wire::ChosenVersion({}, response);
+    status = version.ok() ? wire::CheckKnowsWindows(*version, *user.layout) : version.status();
+  }
   if (!status.ok()) return status;
   if (!attacher.pool.empty() && response.pool_name() != attacher.pool) {
     return absl::FailedPreconditionError(absl::StrCat(
