@@ -130,7 +130,7 @@ TEST(Attach, ALayoutThatNobodyFetchedKeepsNobodyOut) {
 
 TEST(Attach, OtherProtocolVersionsAreRefused) {
   ManagerHarness harness;
-  for (const uint32_t version : {0U, kProtocolVersion - 1, kProtocolVersion + 1}) {
+  for (const uint32_t version : {0U, kOldestProtocolVersion - 1, kProtocolVersion + 1}) {
     auto refused = TestWorker(harness.address()).Attach(SmallLayout(), version);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(Message(refused.status()), HasSubstr("protocol_version: the manager speaks"));
