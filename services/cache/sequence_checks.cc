@@ -1,16 +1,10 @@
 #include "services/cache/sequence_checks.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "services/cache/sequence_invariants.h"
 
 namespace folio::cache {
 namespace {
-
-std::string Describe(PageRef page) {
-  return absl::StrCat("page ", page.page.value(), " generation ", page.generation.value());
-}
 
 // The record must hold the ids of the tokens in the cache, and may hold the one sampled last.
 absl::Status CheckTokens(const SequenceRecord& record, const CommitTokens& request) {
@@ -48,11 +42,11 @@ absl::Status CheckFilled(const SequenceRecord& record, const CommitTokens& reque
     if (named == request.filled.size()) {
       return Refuse(record,
                     absl::StrCat("a page became full in layer ", layer, ": filled must name ",
-                                 Describe(expected), ", got ", named, " pages"));
+                                 PageText(expected), ", got ", named, " pages"));
     }
     if (request.filled[named] != expected) {
-      return Refuse(record, absl::StrCat("filled of layer ", layer, " must be ", Describe(expected),
-                                         ", got ", Describe(request.filled[named])));
+      return Refuse(record, absl::StrCat("filled of layer ", layer, " must be ", PageText(expected),
+                                         ", got ", PageText(request.filled[named])));
     }
     ++named;
   }

@@ -9,10 +9,6 @@
 namespace folio::cache {
 namespace {
 
-std::string Describe(PageRef page) {
-  return absl::StrCat("page ", page.page.value(), " generation ", page.generation.value());
-}
-
 absl::Status CheckHeld(const SequenceRecord& record, size_t layer) {
   const uint64_t allowance = Budgets(record).Allowance(layer);
   const uint64_t held = record.layers[layer].pages().size();
@@ -126,10 +122,10 @@ absl::Status CheckPages(const SequenceRecord& record, size_t layer, const PagePo
                         std::vector<bool>& seen) {
   for (PageRef page : record.layers[layer].pages()) {
     if (!pool.IsHeld(page)) {
-      return absl::InternalError(absl::StrCat(Describe(page), " is not held"));
+      return absl::InternalError(absl::StrCat(PageText(page), " is not held"));
     }
     if (seen[page.page.value()]) {
-      return absl::InternalError(absl::StrCat(Describe(page), " is held twice"));
+      return absl::InternalError(absl::StrCat(PageText(page), " is held twice"));
     }
     seen[page.page.value()] = true;
   }

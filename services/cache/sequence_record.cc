@@ -61,6 +61,10 @@ uint64_t PagesBehind(const SequenceRecord& record) {
   return pages;
 }
 
+std::string PageText(PageRef page) {
+  return absl::StrCat("page ", page.page.value(), " generation ", page.generation.value());
+}
+
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("sequence ", record.id.value(), ": ", why));
 }

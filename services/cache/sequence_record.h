@@ -142,6 +142,8 @@ inline uint32_t TokensBehind(const SequenceRecord& record, size_t layer) {
 // Pages that windows have passed, over all layers.
 uint64_t PagesBehind(const SequenceRecord& record);
 
+// The page as errors name it.
+std::string PageText(PageRef page);
 // FAILED_PRECONDITION that names the sequence.
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why);
 
