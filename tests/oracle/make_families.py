@@ -50,19 +50,26 @@ def keep(layer, entries):
     layer.keys, layer.values = (x[:, :, entries] for x in (layer.keys, layer.values))
 
 
-def evict(cache):
-    """What each layer kept."""
+def is_local(config, index):
+    kinds = getattr(config, "layer_types", None) or []
+    return bool(kinds) and kinds[index] == "sliding_attention"
+
+
+def evict(cache, config):
+    """What each layer kept. Budgets are not for local layers, which keep their window."""
     choices = []
-    for layer in cache.layers:
-        choices.append(kept(layer.keys, layer.values))
+    for index, layer in enumerate(cache.layers):
+        count = layer.keys.shape[2]
+        local = is_local(config, index)
+        choices.append(list(range(count - config.sliding_window, count)) if local else kept(layer.keys, layer.values))
         keep(layer, choices[-1])
     return choices
 
 
 def leave_windows(cache, positions, config, position):
     """Takes out of each local layer what is outside the window of the token at `position`, and of all later ones."""
-    for index, kind in enumerate(getattr(config, "layer_types", None) or []):
-        if kind == "sliding_attention":
+    for index in range(len(positions)):
+        if is_local(config, index):
             inside = [i for i, held in enumerate(positions[index]) if held > position - config.sliding_window]
             keep(cache.layers[index], inside)
             positions[index] = [positions[index][i] for i in inside]
@@ -73,7 +80,7 @@ def decode(model, prompt, continuation, evicts):
     """(log-probabilities of the continuation, what was kept)."""
     cache = StoredCache()  # every layer holds all tokens
     logits = model(torch.tensor([prompt]), past_key_values=cache).logits[0, -1]
-    choices = evict(cache) if evicts else []
+    choices = evict(cache, model.config) if evicts else []
     positions = [list(kept) for kept in choices] or [list(range(len(prompt))) for _ in cache.layers]
     said = []
     for at, token in enumerate(continuation):

@@ -169,6 +169,8 @@ class SequenceInfo:
     """An operator has ended it, and its worker has yet to give its pages back."""
     pool: str = ""
     """The name of the pool that its pages are in."""
+    pages_behind_windows: int = 0
+    """Pages, over all layers, that the window of their layer has passed. They are free."""
 
 
 @of("Quota")

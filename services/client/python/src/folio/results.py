@@ -213,7 +213,8 @@ class Tokens(Sequence[int]):
 @dataclass(frozen=True)
 class ModelLayout:
     """The layout that a pool is created for. rank_kv_heads has the KV heads of each tensor-parallel rank, and is
-    empty for one rank."""
+    empty for one rank. window_layers attend to the latest window_tokens tokens only, and give up
+    window_stride_tokens at a time."""
 
     model: str
     fingerprint: str
@@ -223,6 +224,9 @@ class ModelLayout:
     page_tokens: int
     data_type: str
     rank_kv_heads: tuple[int, ...]
+    window_layers: tuple[int, ...] = ()
+    window_tokens: int = 0
+    window_stride_tokens: int = 0
 
 
 @of("GetModelResponse")
