@@ -16,6 +16,12 @@ mkdir -p "$peers" "$out"
 model=$("$root/deploy/fetch_model.sh")
 "$root/deploy/build.sh" "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON -- folio-manager folio-worker folio_bench
 
+# llama.cpp's code for AMX crashes as GCC 12 compiles it.
+export CMAKE_ARGS="-DGGML_NATIVE=OFF"
+for pair in fma:FMA f16c:F16C bmi2:BMI2 avx_vnni:AVX_VNNI avx512f:AVX512 avx512vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
+  avx512_bf16:AVX512_BF16; do
+  ! grep -qw "${pair%:*}" /proc/cpuinfo || CMAKE_ARGS+=" -DGGML_${pair#*:}=ON"
+done
 python=$("$root/deploy/python_env.sh" "$peers/venv" "$here/requirements.txt")
 hf=$peers/SmolLM2-135M-Instruct-hf
 "$python" "$root/tests/model/gguf_to_hf.py" "$model" "$hf" --if-missing
