@@ -133,8 +133,7 @@ inline bool Runs(const SequenceRecord& record) { return !record.orphaned() && !r
 inline bool IsWindowed(const SequenceRecord& record, size_t layer) {
   return record.geometry.windows.contains(layer);
 }
-// Tokens at the front of the sequence that the layer holds no more, because its window has passed
-// them. 0 for a layer without one.
+// Tokens at the sequence's front that the layer lacks, because its window has passed them.
 inline uint32_t TokensBehind(const SequenceRecord& record, size_t layer) {
   const CacheGeometry& geometry = record.geometry;
   return geometry.windows.TokensBehind(layer, record.logical_length, geometry.page_tokens);
@@ -142,9 +141,8 @@ inline uint32_t TokensBehind(const SequenceRecord& record, size_t layer) {
 // Pages that windows have passed, over all layers.
 uint64_t PagesBehind(const SequenceRecord& record);
 
-// The page as errors name it.
+// The page as errors name it, and FAILED_PRECONDITION that names the sequence.
 std::string PageText(PageRef page);
-// FAILED_PRECONDITION that names the sequence.
 absl::Status Refuse(const SequenceRecord& record, absl::string_view why);
 
 }  // namespace folio::cache
