@@ -35,6 +35,18 @@ TEST_P(WindowTest, ChunksOfAPromptGiveTheSameBits) {
   }
 }
 
+// A stride of windows is a multiple of the page, so it is longer than a tile here.
+TEST_P(WindowTest, PagesMayBeLongerThanATile) {
+  ModelConfig config = OfFamily("gemma3");
+  config.others->window = 40;
+  const Tokens prompt = RandomTokens(250, 101, 3);
+  for (const uint32_t page_tokens : {24, 128}) {
+    ExecutorHarness harness(GetParam(), config, 3, 256, page_tokens);
+    const Logprobs whole = harness.RunAlone(harness.Open(260), prompt, {7, 8});
+    EXPECT_EQ(harness.RunAlone(harness.Open(260), prompt, {7, 8}, 17), whole) << page_tokens;
+  }
+}
+
 TEST_P(WindowTest, EvictionMatchesNaive) {
   for (const uint32_t window : {3, 25, 40, 60}) {
     ModelConfig config = OfFamily("gemma3");

@@ -25,10 +25,10 @@ absl::Status CheckFit(const ModelConfig& config, const kernels::PoolView& pool, 
     return Differs("num_kv_heads", g.num_kv_heads, config.kv_heads);
   }
   if (g.head_dim != config.head_dim) return Differs("head_dim", g.head_dim, config.head_dim);
-  if (g.windows != GeometryFor(config, 1).windows) {
+  if (g.page_tokens < 1) return absl::InvalidArgumentError("page_tokens must be at least 1");
+  if (g.windows != GeometryFor(config, g.page_tokens).windows) {
     return absl::InvalidArgumentError("the pool's windows of layers are not the model's");
   }
-  if (g.page_tokens < 1) return absl::InvalidArgumentError("page_tokens must be at least 1");
   return absl::OkStatus();
 }
 
