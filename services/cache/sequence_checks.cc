@@ -110,8 +110,7 @@ absl::Status CheckSettings(const policy::CacheConfig& cache, const CacheGeometry
   if (cache.layers == policy::Layers::kShared && geometry.windows.any()) {
     return absl::InvalidArgumentError(
         "layers shared: some layers of this model attend to a window and hold other tokens, so "
-        "they "
-        "cannot decide together; leave layers out");
+        "they cannot decide together; leave layers out");
   }
   return absl::OkStatus();
 }
