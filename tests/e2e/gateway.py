@@ -44,7 +44,7 @@ class Gateway:
              "--health_interval=100ms", *flags],
             node.path / "gateway.log",
         )  # fmt: skip
-        self.process.says("listening ")
+        self.process.says("listening address=127.0.0.1:")
         self.port = int(re.search(r"listening address=127\.0\.0\.1:(\d+)", self.process.words())[1])
         if wait:
             self.until_serving()
