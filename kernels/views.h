@@ -97,19 +97,22 @@ struct AppendSlot {
 };
 
 // Neighbouring batch rows of one sequence in one layer. Row i of the item (0-based) attends the
-// first `context - rows + 1 + i` slots of the table. That is causal attention aligned to the bottom
-// right, which stays right after evictions because slots keep the order of tokens. In a layer with
-// a window a row leaves out the slots before `first_slots[i]`. These are slots and not positions,
-// because evictions leave gaps between positions.
+// first `context - rows + 1 + i` slots of the table, and in a layer with a window the last `window`
+// of these. That is causal attention aligned to the bottom right, which stays right after evictions
+// because slots keep the order of tokens. A layer with a window loses no token within it, so that
+// slots are as far from each other there as positions.
 struct AttentionItem {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   const uint32_t* pages = nullptr;  // the layer's table
   uint32_t context = 0;             // resident tokens, with the item's own rows
-  // [rows] ascending, each at most the row's own slot. Null: all rows attend from slot 0 on.
-  const uint32_t* first_slots = nullptr;
+  uint32_t window = 0;              // with the row's own token. 0: rows attend from slot 0 on
 
-  uint32_t first_slot(uint32_t row) const { return first_slots != nullptr ? first_slots[row] : 0; }
+  // Row `row` attends to slots [first_slot, end_slot).
+  uint32_t end_slot(uint32_t row) const { return context - rows + 1 + row; }
+  uint32_t first_slot(uint32_t row) const {
+    return window != 0 && end_slot(row) > window ? end_slot(row) - window : 0;
+  }
 };
 
 // All resident tokens of one sequence, in one layer.
@@ -118,10 +121,14 @@ struct ResidentItem {
   uint32_t tokens = 0;
 };
 
+// Prompts read the keys of a table in tiles of so many slots, or of a part of it, from slot 0 on.
+inline constexpr uint32_t kKeyTile = 64;
+
 // The most neighbours on each side that window attention may be pooled over.
 inline constexpr uint32_t kMaxNeighbours = 1 << 16;
 
-// The last query rows of a prompt, whose attention scores all resident tokens of one layer.
+// The last query rows of a prompt, whose attention scores all resident tokens of one layer. Layers
+// with a window are not scored, because they lose no token to a policy.
 struct WindowItem {
   AttentionItem queries;
   uint32_t neighbours = 0;  // on each side, of which a token takes the maximum

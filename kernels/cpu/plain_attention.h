@@ -27,7 +27,7 @@ struct SlotRange {
 
 // Those that a row of the run attends to.
 inline SlotRange SlotsOf(const AttentionItem& run, uint32_t row) {
-  return {run.first_slot(row), run.context - run.rows + 1 + row};
+  return {run.first_slot(row), run.end_slot(row)};
 }
 
 // Calls body(page, first token, tokens, slots of the range before) for each page with slots of it.

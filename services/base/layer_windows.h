@@ -45,6 +45,14 @@ class LayerWindows {
     const uint32_t behind = full - std::min(full, tokens_);
     return behind - behind % stride_;
   }
+  // Pages at the front of a layer with `resident` of these tokens that its window has passed.
+  // Precondition for a layer with a window: it lacks whole pages at the front, and nothing else.
+  constexpr uint32_t PagesPassed(size_t layer, uint32_t length, uint32_t resident,
+                                 uint32_t page_tokens) const {
+    const uint32_t behind = TokensBehind(layer, length, page_tokens);
+    const uint32_t gone = length - resident;
+    return behind > gone ? (behind - gone) / page_tokens : 0;
+  }
   // The most tokens in full pages that such a layer holds between two steps of decode.
   constexpr uint64_t MostFullTokens(uint32_t page_tokens) const {
     return (uint64_t{tokens_} + stride_ - 1) / page_tokens * page_tokens;

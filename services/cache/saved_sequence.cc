@@ -72,7 +72,8 @@ absl::Status SavedSequence::MoveWindows() {
         (behind - (length - resident)) % table.page_tokens_ != 0) {
       return DoesNotFit(id, "a layer with a window has other tokens than those of its window");
     }
-    (void)table.Drop(BlockIndex(0), (behind - (length - resident)) / table.page_tokens_);
+    (void)table.Drop(BlockIndex(0),
+                     windows.PagesPassed(layer, length, resident, table.page_tokens_));
   }
   return absl::OkStatus();
 }

@@ -81,9 +81,11 @@ uint64_t Sequence::MoveWindows(PagePool& pool) {
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     if (!IsWindowed(record_, layer)) continue;
     BlockTable& table = record_.layers[layer];
-    const uint32_t first = record_.logical_length - table.resident().value();
-    const PageList pages = table.Drop(
-        BlockIndex(0), (TokensBehind(record_, layer) - first) / record_.geometry.page_tokens);
+    const CacheGeometry& geometry = record_.geometry;
+    const PageList pages =
+        table.Drop(BlockIndex(0),
+                   geometry.windows.PagesPassed(layer, record_.logical_length,
+                                                table.resident().value(), geometry.page_tokens));
     pool.Release(pages);
     freed += pages.size();
   }

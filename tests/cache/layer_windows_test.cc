@@ -28,6 +28,12 @@ TEST(LayerWindows, PagesGoOnceNoLaterTokenSeesThem) {
             << window << " tokens, length " << length << ", page " << page;
         ASSERT_LE((length - behind) / page * page, windows.MostFullTokens(page));
         ASSERT_EQ(windows.TokensBehind(2, length, page), 0U);
+        // Whether nothing has gone before, or all but one page.
+        ASSERT_EQ(windows.PagesPassed(3, length, length, page), behind / page);
+        ASSERT_EQ(windows.PagesPassed(3, length, length - behind, page), 0U);
+        ASSERT_EQ(windows.PagesPassed(3, length, length - std::max(behind, page) + page, page),
+                  behind > 0 ? 1U : 0U);
+        ASSERT_EQ(windows.PagesPassed(2, length, length / 2, page), 0U);
         // The newest token stays, and the next one sees all of its window.
         ASSERT_TRUE(length == 0 || behind < length);
         ASSERT_LE(behind + window, std::max(length + 1, window));

@@ -14,14 +14,6 @@ struct Sequence {
   uint32_t rows;
   bool prompt;
   uint32_t window = 0;  // the latest slots that a row attends to, itself among them (0: all)
-
-  std::vector<uint32_t> FirstSlots() const {
-    std::vector<uint32_t> first;
-    for (uint32_t seen = context - rows + 1; seen <= context && window != 0; ++seen) {
-      first.push_back(seen > window ? seen - window : 0);
-    }
-    return first;
-  }
 };
 
 class AttentionTest : public testing::TestWithParam<std::string> {
@@ -34,12 +26,8 @@ class AttentionTest : public testing::TestWithParam<std::string> {
                                  RandomPool& pages) {
     RowSplit split;
     std::vector<AttentionItem> runs;
-    std::vector<std::vector<uint32_t>> first_slots;
-    for (const Sequence& s : sequences) first_slots.push_back(s.FirstSlots());
     for (const Sequence& s : sequences) {
-      const std::vector<uint32_t>& first = first_slots[runs.size()];
-      runs.push_back({split.total(), s.rows, s.table.data(), s.context,
-                      first.empty() ? nullptr : first.data()});
+      runs.push_back({split.total(), s.rows, s.table.data(), s.context, s.window});
       (s.prompt ? split.prompt_rows : split.decode_rows) += s.rows;
     }
     const uint32_t cols = shape.heads * shape.head_dim;

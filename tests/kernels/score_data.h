@@ -36,12 +36,6 @@ struct PromptWindow {
   uint32_t rows;
   uint32_t neighbours = 3;
   uint32_t channel = 0;
-  uint32_t reach = 0;  // the latest slots that a row attends to, itself among them (0: all)
-
-  uint32_t FirstSlot(uint32_t row) const {
-    const uint32_t seen = tokens.count - rows + 1 + row;
-    return reach != 0 && seen > reach ? seen - reach : 0;
-  }
 };
 
 // Angles of a head of `dim`, as a model with theta 10,000 has them.

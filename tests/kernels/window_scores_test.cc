@@ -35,24 +35,18 @@ void Score(const CpuOps& ops, int threads, RandomPool& pages, const Call& call) 
   const uint32_t cols = call.shape.heads * call.shape.head_dim;
   ActivationBuffer q(ops, static_cast<uint32_t>(call.q.size()) / cols, cols, call.q.data());
   std::vector<WindowItem> runs;
-  std::vector<std::vector<uint32_t>> first_slots(call.windows.size());
   uint32_t row = call.skipped;
   for (const PromptWindow& w : call.windows) {
-    std::vector<uint32_t>& first = first_slots[runs.size()];
-    for (uint32_t i = 0; i < w.rows; ++i) first.push_back(w.FirstSlot(i));
-    runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count,
-                     w.reach != 0 ? first.data() : nullptr},
-                    w.neighbours,
-                    w.channel});
+    runs.push_back({{row, w.rows, w.tokens.table.data(), w.tokens.count}, w.neighbours, w.channel});
     row += w.rows;
   }
   ThreadPool pool(threads);
   ops.ScoreWindow(pool, q.view(), runs, call.shape, pages.view());
 }
 
-// Shares of one query among slots [first, seen); those before have none.
-Numbers Softmax(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t first,
-                uint32_t seen, const bf16* q) {
+// Shares of one query among slots [0, seen).
+Numbers Softmax(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t seen,
+                const bf16* q) {
   const uint32_t dim = pages.geometry.head_dim;
   Numbers scores;
   for (uint32_t slot = 0; slot < seen; ++slot) {
@@ -61,12 +55,9 @@ Numbers Softmax(RandomPool& pages, const Tokens& tokens, uint32_t head, uint32_t
     for (uint32_t i = 0; i < dim; ++i) dot += double{q[i].ToFloat()} * key[i].ToFloat();
     scores.push_back(dot / std::sqrt(static_cast<double>(dim)));
   }
-  const double max = *std::max_element(scores.begin() + first, scores.end());
+  const double max = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
-  for (uint32_t slot = 0; slot < seen; ++slot) {
-    scores[slot] = slot < first ? 0 : std::exp(scores[slot] - max);
-    sum += scores[slot];
-  }
+  for (double& s : scores) sum += s = std::exp(s - max);
   for (double& s : scores) s /= sum;
   return scores;
 }
@@ -79,9 +70,8 @@ Numbers Naive(RandomPool& pages, const Call& call, const PromptWindow& w, uint32
   for (uint32_t i = 0; i < w.rows; ++i) {
     for (uint32_t g = 0; g < group; ++g) {
       const size_t query = size_t{row + i} * call.shape.heads + head * group + g;
-      const Numbers shares =
-          Softmax(pages, w.tokens, head, w.FirstSlot(i), w.tokens.count - w.rows + 1 + i,
-                  &call.q[query * call.shape.head_dim]);
+      const Numbers shares = Softmax(pages, w.tokens, head, w.tokens.count - w.rows + 1 + i,
+                                     &call.q[query * call.shape.head_dim]);
       for (size_t t = 0; t < shares.size(); ++t) mass[t] += shares[t] / (w.rows * group);
     }
   }
@@ -129,9 +119,6 @@ TEST_P(WindowScoresTest, IsWhatTheDefinitionSays) {
              {1, 1}, {4, 4}, {17, 1}, {64, 64}, {65, 8}, {70, 70}, {130, 17}, {600, 33}}) {
       const auto at = static_cast<uint32_t>(call.windows.size());
       call.windows.push_back({{pages.Table(count), count}, rows, at % 3 == 0 ? 3 : 4 * at, at % 2});
-    }
-    for (const uint32_t reach : {1, 20, 64, 90}) {
-      call.windows.push_back({{pages.Table(230), 230}, 2 * reach + 1, 3, 0, reach});
     }
     // A zero key is attended as any other.
     std::fill_n(KeyAt(pages, call.windows[6].tokens, 0, 16), s.head_dim, bf16{});

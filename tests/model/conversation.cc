@@ -47,18 +47,16 @@ class Speaker {
   void Compact(uint32_t keep) {
     std::vector<std::vector<TokenSlot>> slots(layers_);
     for (uint32_t l = 0; l < layers_; ++l) {
-      for (uint32_t i = 0; i < keep; ++i) slots[l].emplace_back(l % 2 + 2 * i);
+      const bool all = IsWindowed(l);
+      const uint32_t tokens = all ? table().resident(LayerIndex(l)) : keep;
+      for (uint32_t i = 0; i < tokens; ++i) slots[l].emplace_back(all ? i : l % 2 + 2 * i);
     }
     stage_.executor.Compact(slot_, {slots, std::vector<PageCount>(layers_, PageCount(1))});
-    for (uint32_t l = 0; l < layers_; ++l) {
-      tables_[l].resize(stage_.executor.tables().at(slot_).pages(LayerIndex(l)));
-    }
   }
   void DropBlocks() {
     std::vector<std::optional<BlockIndex>> blocks;
     for (uint32_t l = 0; l < layers_; ++l) {
-      blocks.emplace_back(BlockIndex(l % 2));
-      tables_[l].erase(tables_[l].begin() + l % 2);
+      blocks.push_back(IsWindowed(l) ? std::nullopt : std::make_optional(BlockIndex(l % 2)));
     }
     stage_.executor.tables().DropBlocks(slot_, {blocks});
   }
@@ -67,10 +65,11 @@ class Speaker {
   void ReadBoard(Transcript& transcript) const {
     for (uint32_t l = 0; l < layers_; ++l) {
       std::vector<float>& to = l == 0 ? transcript.first_layer : transcript.other_layers;
-      const uint32_t resident = stage_.executor.tables().at(slot_).resident(LayerIndex(l));
-      for (uint32_t slot = 0; slot < resident; ++slot) {
+      if (IsWindowed(l)) continue;  // it is not scored
+      const BlockTables::Layer& layer = table().layer(LayerIndex(l));
+      for (uint32_t slot = 0; slot < layer.resident; ++slot) {
         for (const uint32_t channel : {0u, 1u}) {
-          const float* row = stage_.board.page_scores(tables_[l][slot / 16].page.value(), channel) +
+          const float* row = stage_.board.page_scores(layer.pages[slot / 16], channel) +
                              slot % 16 * stage_.board.score_stride();
           to.insert(to.end(), row, row + stage_.board.geometry.num_kv_heads);
         }
@@ -90,20 +89,17 @@ class Speaker {
   }
   void Extend(uint32_t count) {
     const auto pages = stage_.pages.Take(count);
-    std::vector<std::vector<PageRef>> own(pages.begin(), pages.begin() + layers_);
-    tables_.resize(layers_);
-    for (uint32_t l = 0; l < layers_; ++l) {
-      tables_[l].insert(tables_[l].end(), own[l].begin(), own[l].end());
-    }
-    stage_.executor.tables().Extend(slot_, own);
+    stage_.executor.tables().Extend(slot_, {pages.begin(), pages.begin() + layers_});
   }
+  const BlockTables& table() const { return stage_.executor.tables().at(slot_); }
+  // A layer with a window loses no token to a policy.
+  bool IsWindowed(uint32_t layer) const { return table().geometry().windows.contains(layer); }
 
   Stage& stage_;
   uint32_t layers_;
   ScoreKind kind_;
   std::vector<TokenId> said_;
   SequenceSlot slot_;
-  std::vector<std::vector<PageRef>> tables_;
   uint32_t position_ = 0;
 };
 

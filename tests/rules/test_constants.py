@@ -26,6 +26,7 @@ ROWS = [
     (PROTO + "kv_manager.proto", rf"newest_protocol_version = 10;  // {NUMBER}", "services/base/*.h", rf"kProtocolVersion = {NUMBER};"),
     (PROTO + "kv_manager.proto", rf"every n-th of them if[^.]*more than {NUMBER}", "services/model/**/*.h",
      rf"kMaxSamples = {NUMBER};"),
+    ("services/model/family/model_config.cc", rf"kKeyTile = {NUMBER};", "kernels/views.h", rf"kKeyTile = {NUMBER};"),
     (PROTO + "inference.proto", rf"most likely ones \(at most {NUMBER}\)", "services/worker/engine/*.h", rf"kMaxTopLogprobs = {NUMBER};"),
     (PROTO + "inference.proto", rf"top_logprobs = \d+;  // at most {NUMBER}", "services/worker/engine/*.h",
      rf"kMaxTopLogprobs = {NUMBER};"),

@@ -230,10 +230,9 @@ void PagedAttention::PromptBlock(const Call& call, const PromptTask& task, PerTh
                            lanes, acc_stride);
   state.Clear(rows);
   int32_t* valid = mine.valid.Get(task.count);
-  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(task.count) : nullptr;
-  // Row i of the run sees the first `context - rows + 1 + i` slots.
-  const uint32_t seen_by_first = run.context - run.rows + 1 + task.first;
-  const uint32_t end = seen_by_first + task.count - 1;
+  int32_t* skip =
+      run.first_slot(task.first + task.count - 1) > 0 ? mine.skip.Get(task.count) : nullptr;
+  const uint32_t end = run.end_slot(task.first + task.count - 1);
   const size_t q_stride = size_t{call.shape.heads} * head_dim;
   const size_t first_row = size_t{run.first_row} + task.first;
   const uint32_t begin = run.first_slot(task.first) / kKeyTile * kKeyTile;

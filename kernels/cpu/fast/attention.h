@@ -35,12 +35,11 @@ inline float SoftmaxScale(uint32_t head_dim) {
 // leaves out at the front, at most a whole tile. `skip` is null for a run without windows.
 inline void FillLimits(const AttentionItem& run, uint32_t first, uint32_t count, uint32_t slot,
                        int32_t* valid, int32_t* skip) {
-  const uint32_t seen_by_first = run.context - run.rows + 1 + first;
   for (uint32_t i = 0; i < count; ++i) {
-    valid[i] = static_cast<int32_t>(seen_by_first + i) - static_cast<int32_t>(slot);
+    valid[i] = static_cast<int32_t>(run.end_slot(first + i)) - static_cast<int32_t>(slot);
   }
   for (uint32_t i = 0; skip != nullptr && i < count; ++i) {
-    const uint32_t begin = std::max(run.first_slots[first + i], slot) - slot;
+    const uint32_t begin = std::max(run.first_slot(first + i), slot) - slot;
     skip[i] = static_cast<int32_t>(std::min(begin, kKeyTile));
   }
 }

@@ -9,9 +9,6 @@
 
 namespace folio::kernels::cpu::fast {
 
-// Keys are attended in tiles of this many slots, counted from slot 0 of the sequence.
-inline constexpr uint32_t kKeyTile = 64;
-
 // One tile of keys or values, brought into panels. `next` is the tile wanted after it, which is
 // fetched meanwhile (pages are too short and too scattered for the hardware to guess), or null.
 struct PackTile {

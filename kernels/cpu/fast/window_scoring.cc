@@ -33,7 +33,7 @@ void WindowScoring::Build(const Call& call) {
   size_t rows = 0;
   size_t mass = 0;
   for (const auto& [run, neighbours, channel] : call.runs) {
-    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows);
+    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows && run.window == 0);
     FOLIO_CHECK(neighbours <= kMaxNeighbours);
     const uint32_t stride = WholeTiles(run.context) + 2 * neighbours;
     places_.push_back({rows, mass, stride});
@@ -68,20 +68,19 @@ FlashTile WindowScoring::Queries(const Call& call, const Task& task, uint32_t he
   const size_t row = size_t{call.runs[task.run].queries.first_row} + first;
   const uint32_t head_dim = call.shape.head_dim;
   const size_t stride = size_t{call.shape.heads} * head_dim;
-  return {
-      .q = call.q + row * stride + size_t{head} * head_dim,
-      .q_stride = stride,
-      .rows = count,
-      .head_dim = head_dim,
-      .keys = mine.tiles.keys(),
-      .values = nullptr,
-      .valid = mine.valid.Get(count),
-      .skip = call.runs[task.run].queries.first_slots != nullptr ? mine.skip.Get(count) : nullptr,
-      .scale = SoftmaxScale(head_dim),
-      .next = nullptr,
-      .max = nullptr,
-      .sum = nullptr,
-      .acc = nullptr};
+  return {.q = call.q + row * stride + size_t{head} * head_dim,
+          .q_stride = stride,
+          .rows = count,
+          .head_dim = head_dim,
+          .keys = mine.tiles.keys(),
+          .values = nullptr,
+          .valid = mine.valid.Get(count),
+          .skip = nullptr,
+          .scale = SoftmaxScale(head_dim),
+          .next = nullptr,
+          .max = nullptr,
+          .sum = nullptr,
+          .acc = nullptr};
 }
 
 // Maxima and sums of some query rows, in all heads of the KV head.
@@ -98,15 +97,13 @@ void WindowScoring::SumRows(const Call& call, const Task& task, PerThread& mine)
     std::fill_n(max + size_t{g} * run.rows + task.first, count, kNoPeak);
   }
   int32_t* valid = mine.valid.Get(count);
-  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(count) : nullptr;
-  const uint32_t end = run.context - run.rows + task.first + count;
-  const uint32_t begin = run.first_slot(task.first) / kKeyTile * kKeyTile;
-  TilePlace next{run.pages, task.kv_head, begin, end};
+  const uint32_t end = run.end_slot(task.end - 1);
+  TilePlace next{run.pages, task.kv_head, 0, end};
   mine.tiles.Start(next);
-  for (uint32_t slot = begin; slot < end; slot += kKeyTile) {
+  for (uint32_t slot = 0; slot < end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.NextKeysAlone(next.slot < end ? &next : nullptr);
-    FillLimits(run, task.first, count, slot, valid, skip);
+    FillLimits(run, task.first, count, slot, valid, nullptr);
     for (uint32_t g = 0; g < group; ++g) {
       FlashTile tile = Queries(call, task, task.kv_head * group + g, task.first, count, mine);
       tile.max = max + size_t{g} * run.rows + task.first;
@@ -132,13 +129,12 @@ void WindowScoring::AddMass(const Call& call, const Task& task, PerThread& mine)
   float* mass = mass_.Get(0) + at.mass + size_t{task.kv_head} * at.mass_stride +
                 call.runs[task.run].neighbours;
   int32_t* valid = mine.valid.Get(run.rows);
-  int32_t* skip = run.first_slots != nullptr ? mine.skip.Get(run.rows) : nullptr;
   TilePlace next{run.pages, task.kv_head, task.first, task.end};
   mine.tiles.Start(next);
   for (uint32_t slot = task.first; slot < task.end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.NextKeysAlone(next.slot < task.end ? &next : nullptr);
-    FillLimits(run, 0, run.rows, slot, valid, skip);
+    FillLimits(run, 0, run.rows, slot, valid, nullptr);
     for (uint32_t g = 0; g < group; ++g) {
       FlashTile tile = Queries(call, task, task.kv_head * group + g, 0, run.rows, mine);
       tile.max = max + size_t{g} * run.rows;

@@ -31,7 +31,7 @@ class WindowScoring {
   struct PerThread {
     TileStream tiles;
     Scratch<float> floats;
-    Scratch<int32_t> valid, skip;
+    Scratch<int32_t> valid;
   };
   // Part of a run: query rows of one KV head, tiles of one KV head, or slots of all.
   struct Task {

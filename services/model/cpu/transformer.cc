@@ -108,7 +108,9 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     ScopedTimer timer(times_.attention);
     ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
   }
-  if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
+  if (!pages_.geometry.windows.contains(layer)) {
+    if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
+  }
   absl::Status status = AddProduct(split, attended_.View(rows), *w.out, w.post_attention_norm);
   if (!status.ok()) return status;
   {
@@ -154,7 +156,6 @@ absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
     FOLIO_CHECK(window.queries <= run.rows);
     const uint32_t before = run.rows - window.queries;
     run.first_row += before;
-    if (run.first_slots != nullptr) run.first_slots += before;
     run.rows = window.queries;
     windows_.push_back({run, window.neighbours, window.channel});
   }

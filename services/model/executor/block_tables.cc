@@ -11,7 +11,7 @@ BlockTables::BlockTables(const CacheGeometry& geometry, uint32_t num_pages, Scor
     : geometry_(geometry),
       num_pages_(num_pages),
       score_(score),
-      keeps_positions_(geometry.windows.any() || score == ScoreKind::kUnrotatedDifference),
+      keeps_positions_(score == ScoreKind::kUnrotatedDifference),
       layers_(geometry.num_layers) {}
 
 const BlockTables::Layer& BlockTables::layer(LayerIndex layer) const {
@@ -99,10 +99,12 @@ void BlockTables::DropFront(Layer& layer, uint32_t pages) const {
   FOLIO_CHECK(tokens <= layer.resident);
   layer.pages.erase(layer.pages.begin(), layer.pages.begin() + pages);
   layer.generations.erase(layer.generations.begin(), layer.generations.begin() + pages);
-  layer.positions.erase(layer.positions.begin(), layer.positions.begin() + tokens);
   layer.resident -= tokens;
   layer.mirrored = 0;
   layer.cleared -= std::min(layer.cleared, pages);
+  if (keeps_positions()) {
+    layer.positions.erase(layer.positions.begin(), layer.positions.begin() + tokens);
+  }
 }
 
 void BlockTables::Advance(Position first, uint32_t rows) {
@@ -114,9 +116,9 @@ void BlockTables::Advance(Position first, uint32_t rows) {
   if (!geometry_.windows.any()) return;
   const uint32_t length = first.value() + rows;
   for (size_t l = 0; l < layers_.size(); ++l) {
-    const uint32_t behind = geometry_.windows.TokensBehind(l, length, geometry_.page_tokens);
-    const uint32_t gone = length - layers_[l].resident;
-    if (behind > gone) DropFront(layers_[l], (behind - gone) / geometry_.page_tokens);
+    const uint32_t passed =
+        geometry_.windows.PagesPassed(l, length, layers_[l].resident, geometry_.page_tokens);
+    if (passed > 0) DropFront(layers_[l], passed);
   }
 }
 

@@ -27,7 +27,7 @@ class BlockTables {
     uint32_t cleared = 0;                 // pages at the front that need no clearing
   };
 
-  // It keeps positions for kUnrotatedDifference, and if some layers have a window.
+  // It keeps positions for kUnrotatedDifference.
   BlockTables(const CacheGeometry& geometry, uint32_t num_pages, ScoreKind score);
 
   // The meaning of these three is that of SequenceTables.

@@ -15,6 +15,7 @@ void ResidentScoring::Clear() {
 void ResidentScoring::Add(const BlockTables& table, bool prompt) {
   if (table.score() != ScoreKind::kKeyDifference) return AddUnrotated(table, prompt);
   for (uint32_t l = 0; l < table.geometry().num_layers; ++l) {
+    if (table.geometry().windows.contains(l)) continue;
     const BlockTables::Layer& layer = table.layer(LayerIndex(l));
     resident_.push_back({layer.pages.data(), layer.resident});
   }
@@ -27,6 +28,7 @@ void ResidentScoring::AddUnrotated(const BlockTables& table, bool prompt) {
   FOLIO_CHECK(table.score() == ScoreKind::kUnrotatedDifference);
   const uint32_t page_tokens = table.geometry().page_tokens;
   for (uint32_t l = 0; l < table.geometry().num_layers; ++l) {
+    if (table.geometry().windows.contains(l)) continue;
     const BlockTables::Layer& layer = table.layer(LayerIndex(l));
     kernels::UnrotatedItem item = {
         .pages = layer.pages.data(), .positions = layer.positions.data(), .tokens = layer.resident};

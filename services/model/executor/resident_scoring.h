@@ -28,9 +28,9 @@ class ResidentScoring {
       : is_other_(others ? others->layers : std::vector<bool>()) {}
 
   void Clear();
-  // Adds all layers of a sequence whose table has the step's tokens already; `prompt` says that the
-  // step ends its prompt. The lists point into the table, so it must not change while they are
-  // used.
+  // Adds all layers of a sequence whose table has the step's tokens already, without those that
+  // have a window, which lose no token to a policy. `prompt` says that the step ends its prompt.
+  // The lists point into the table, so it must not change while they are used.
   void Add(const BlockTables& table, bool prompt);
   bool empty() const { return resident_.empty() && unrotated_.empty() && others_.empty(); }
   absl::Span<const kernels::ResidentItem> resident() const { return resident_; }

@@ -20,19 +20,12 @@ void PlaceRows(const BlockTables& table, LayerIndex index, Position first, uint3
   }
 }
 
-// Finds for each of the next `rows` tokens, whose positions begin at `first`, the first slot within
-// its window. Positions are ascending, and those of the new tokens have no gaps.
-void FindWindows(const BlockTables::Layer& layer, uint32_t first, uint32_t rows, uint32_t window,
-                 uint32_t* out) {
-  FOLIO_CHECK(layer.positions.size() == layer.resident);
-  auto at = layer.positions.begin();
-  for (uint32_t i = 0; i < rows; ++i) {
-    const uint32_t seen = first + i + 1;  // positions up to the row's own
-    const uint32_t least = seen > window ? seen - window : 0;
-    at = std::lower_bound(at, layer.positions.end(), least);
-    const auto before = static_cast<uint32_t>(at - layer.positions.begin());
-    out[i] = before + (before == layer.resident && least > first ? least - first : 0);
-  }
+// Checks that the layer has all of its window's tokens before `first`, and nothing between gaps.
+void CheckWindow(const BlockTables& table, LayerIndex layer, Position first) {
+  const CacheGeometry& geometry = table.geometry();
+  const uint32_t behind =
+      geometry.windows.TokensBehind(layer.value(), first.value(), geometry.page_tokens);
+  FOLIO_CHECK(table.resident(layer) == first.value() - behind);
 }
 
 }  // namespace
@@ -100,10 +93,6 @@ ForwardRows StepRows::forward() const {
 
 void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
                      absl::Span<kernels::AttentionItem> runs) {
-  // Shorter sequences attend to all tokens there too.
-  const uint32_t window = config_->is_other(layer.value()) ? config_->window() : 0;
-  const bool windowed = window != 0 && positions_ > window;
-  if (windowed) first_slots_.resize(count());
   for (size_t i = 0; i < segments_.size(); ++i) {
     const Segment& one = segments_[i];
     const BlockTables& table = one.sequence->table;
@@ -111,11 +100,9 @@ void StepRows::Place(LayerIndex layer, absl::Span<kernels::AppendSlot> slots,
     // The new rows attend to all resident tokens and to themselves.
     runs[i] = {one.first_row, one.rows, table.layer(layer).pages.data(),
                table.resident(layer) + one.rows};
-    if (!windowed) continue;
-    uint32_t* first_slots = &first_slots_[one.first_row];
-    FindWindows(table.layer(layer), one.segment->first_position.value(), one.rows, window,
-                first_slots);
-    runs[i].first_slots = first_slots;
+    if (!table.geometry().windows.contains(layer.value())) continue;
+    CheckWindow(table, layer, one.segment->first_position);
+    runs[i].window = table.geometry().windows.tokens();
   }
 }
 

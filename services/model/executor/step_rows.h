@@ -55,7 +55,6 @@ class StepRows {
   std::vector<Segment> segments_;
   std::vector<uint32_t> ids_;
   std::vector<ScoringRows> windows_;
-  std::vector<uint32_t> first_slots_;  // [rows] of the layer placed last, if it has a window
   uint32_t decode_rows_ = 0;
   uint32_t positions_ = 0;
 };

@@ -10,7 +10,8 @@
 namespace folio::model {
 namespace {
 
-// Prompts read keys in tiles of so many, or of a part of it.
+// Prompts read keys in tiles of so many, or of a part of it. It is the number of kernels/views.h,
+// which this room does not know.
 constexpr uint32_t kKeyTile = 64;
 
 uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
