@@ -79,6 +79,11 @@ struct DevicePool {
   DataType type = DataType::kBf16;  // or kFp16
 };
 
+// The sizes of heads that kernels of attention are compiled for.
+constexpr bool ServesHeads(uint32_t head_dim) {
+  return head_dim == 64 || head_dim == 128 || head_dim == 256;
+}
+
 // The value of AppendSlot::page for a row that is padding of a captured batch and is stored
 // nowhere.
 inline constexpr uint32_t kNoPage = 0xffffffff;

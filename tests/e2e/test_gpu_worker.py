@@ -10,7 +10,8 @@ from gpu_node import (
     DRIVER, MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_goes_on, assert_same_decisions,
     assert_same_tokens, mean_distance, scored,
 )  # fmt: skip
-from node import BIN, wait_until
+from metrics import ENDPOINT, Metrics
+from node import BIN, Node, wait_until, write_model
 from streams import Stream, serves, whole
 from stubs import inference_pb2, types_pb2
 
@@ -62,6 +63,21 @@ def test_kernels_of_its_own_say_what_the_cpu_says(tiny_model, tiny_cpu):
         assert "kernels=cuda " in node.workers["worker"].words()
         for policy in ("full", "paged_eviction"):
             assert_same_tokens(stub, tiny_cpu.stub, policy)
+
+
+def test_layers_with_windows(tmp_path):
+    model = write_model(tmp_path / "gemma3", "gemma3", 512)
+#The likeliest token of this model is always the same.
+    sampling = types_pb2.SamplingParams(temperature=1, seed=7)
+    with Node(pool="8MiB") as other, GpuNode(manager_flags=ENDPOINT) as node:
+        cpu = other.start_worker(model=model)
+        for kernels in ("libraries", "auto"):
+            stub = node.start_worker(kernels, model=model, flags=[f"--kernels={kernels}"])
+            for policy in ("full", "paged_eviction"):
+                given = whole(cpu, asking(policy, sampling=sampling)).tokens
+                assert mean_distance(scored(stub, policy, given), scored(cpu, policy, given)) < 0.03
+        node.assert_all_free()
+        assert Metrics(node.manager)("folio:window_pages_freed_total") > 0
 
 
 def test_in_company_and_sampled_as_alone(gpu):

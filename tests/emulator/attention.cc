@@ -42,9 +42,10 @@ struct Layer {
   bool captured;
   Tensor out;
 
-  // One row and one query head, over the first `visible` slots.
+  // One row and one query head, over the first `visible` slots or the window's last of them.
   template <typename Number>
   void Attend(uint32_t row, uint32_t head, const int32_t* pages, uint32_t visible) const {
+    const uint32_t first = plan.window != 0 && visible > plan.window ? visible - plan.window : 0;
     const uint32_t dim = plan.shape.head_dim;
     const uint32_t page_tokens = plan.page_tokens;
     const uint32_t kv_head = head / (plan.shape.heads / plan.shape.kv_heads);
@@ -54,7 +55,7 @@ struct Layer {
     };
     std::vector<double> weights(visible);
     double most = -INFINITY;
-    for (uint32_t slot = 0; slot < visible; ++slot) {
+    for (uint32_t slot = first; slot < visible; ++slot) {
       const bf16* page = pool.view.keys(pages[slot / page_tokens]);
       const auto* key = reinterpret_cast<const Number*>(page) + offset(slot);
       for (uint32_t i = 0; i < dim; ++i) weights[slot] += ToFloat(query[i]) * ToFloat(key[i]);
@@ -62,9 +63,11 @@ struct Layer {
       most = std::max(most, weights[slot]);
     }
     double sum = 0;
-    for (double& weight : weights) sum += weight = std::exp(weight - most);
+    for (uint32_t slot = first; slot < visible; ++slot) {
+      sum += weights[slot] = std::exp(weights[slot] - most);
+    }
     std::vector<double> result(dim);
-    for (uint32_t slot = 0; slot < visible; ++slot) {
+    for (uint32_t slot = first; slot < visible; ++slot) {
       const bf16* page = pool.view.values(pages[slot / page_tokens]);
       const auto* value = reinterpret_cast<const Number*>(page) + offset(slot);
       for (uint32_t i = 0; i < dim; ++i) result[i] += weights[slot] / sum * ToFloat(value[i]);
@@ -116,7 +119,8 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
   FOLIO_CHECK(memory.parts != nullptr && memory.plan != nullptr && memory.pinned != nullptr);
   AttentionPlan plan{.runs = static_cast<uint32_t>(work.contexts.size()),
                      .shape = shape,
-                     .page_tokens = page_tokens};
+                     .page_tokens = page_tokens,
+                     .window = options.window};
   // As the real one, the kernel finds its plan on the device; the host knows its shape.
   *static_cast<int64_t*>(memory.pinned) = Digest(work, page_tokens);
   plan.flashinfer = {options.captured, options.captured ? options.max_rows : plan.runs};

@@ -24,7 +24,7 @@ void ExpectRefused(const absl::Status& status, const char* what) {
 }
 
 TEST(AttentionArguments, PlansAreOfWhatIsServed) {
-  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {1}), "head_dim must be 64 or 128, not 80");
+  ExpectRefused(Plan({9, 3, 80}, {0, 1}, {1}), "head_dim must be 64, 128 or 256, not 80");
   ExpectRefused(Plan({9, 2, 64}, {0, 1}, {1}), "multiple of KV heads");
   ExpectRefused(Plan({9, 0, 64}, {0, 1}, {1}), "multiple of KV heads");
   ExpectRefused(Plan({9, 3, 64}, {0}, {}), "at least one run");
@@ -35,12 +35,13 @@ TEST(AttentionArguments, PlansAreOfWhatIsServed) {
   ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.captured = true, .max_rows = 4}), "more rows");
 }
 
-TEST(AttentionArguments, HopperKernelsHaveNoGraphsAndNoFixedSplits) {
+TEST(AttentionArguments, HopperKernelsHaveNoGraphsFixedSplitsOrWindows) {
   const auto hopper = AttentionKernels::kHopper;
   ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.captured = true, .max_rows = 5, .kernels = hopper}),
                 "not for captured batches");
   ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.split_pages = 8, .kernels = hopper}),
-                "nor for fixed splits");
+                "fixed splits or windows");
+  ExpectRefused(Plan({9, 3, 64}, {0, 5}, {5}, {.window = 4, .kernels = hopper}), "or windows");
 }
 
 TEST(AttentionArguments, RunsAreOfWhatWasPlanned) {

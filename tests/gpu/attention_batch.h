@@ -18,7 +18,9 @@ struct Sequence {
 
 // Numbers are bf16. fp16 holds them too, except for the smallest.
 struct Batch {
-  Batch(Random& random, const ScoreShape& s, const std::vector<Sequence>& sequences)
+  // With a window its rows attend to the latest `window` tokens alone.
+  Batch(Random& random, const ScoreShape& s, const std::vector<Sequence>& sequences,
+        uint32_t window = 0)
       : shape{s.kv_heads * s.group, s.kv_heads, s.head_dim},
         pool(random, 700, s.kv_heads, s.head_dim, s.page_tokens) {
     for (const auto& [context, rows] : sequences) {
@@ -27,7 +29,7 @@ struct Batch {
       SpoilValues(tables.back(), context);
       pages.insert(pages.end(), tables.back().begin(), tables.back().end());
       runs.push_back(
-          {static_cast<uint32_t>(row_starts.back()), rows, tables.back().data(), context});
+          {static_cast<uint32_t>(row_starts.back()), rows, tables.back().data(), context, window});
       row_starts.push_back(row_starts.back() + static_cast<int32_t>(rows));
       page_starts.push_back(static_cast<int32_t>(pages.size()));
       contexts.push_back(static_cast<int32_t>(context));

@@ -7,10 +7,10 @@ namespace {
 
 using GpuAttentionTest = AttentionTest;
 
-// Every group size, both head_dims; decoding, prompts of the three tiles, and both together.
+// Every group size and head_dim; decoding, prompts of the three tiles, and both together.
 TEST_P(GpuAttentionTest, EqualsPlain) {
   for (uint32_t group = 1; group <= 8; ++group) {
-    for (const uint32_t head_dim : {64u, 128u}) {
+    for (const uint32_t head_dim : {64u, 128u, 256u}) {
       const ScoreShape shape{1 + group % 3, group, head_dim, group % 4 == 0 ? 32u : 16u};
       SCOPED_TRACE(testing::Message() << "group " << group << ", head_dim " << head_dim);
       std::vector<Sequence> mixed = Decodes();
@@ -23,6 +23,24 @@ TEST_P(GpuAttentionTest, EqualsPlain) {
         const std::vector<float> want = Plain(batch);
         for (const uint32_t split : {0u, 8u}) Expect(want, batch, {.split_pages = split});
       }
+    }
+  }
+}
+
+// Windows within a page, within a tile and over several, with contexts in one part and in many.
+TEST_P(GpuAttentionTest, WindowsEqualPlain) {
+  std::vector<Sequence> sequences = Decodes();
+  for (const Sequence& prompt : {Sequence{70, 70}, {129, 13}, {200, 65}, {66, 1}, {690, 300}}) {
+    sequences.push_back(prompt);
+  }
+  for (const uint32_t head_dim : {64u, 128u, 256u}) {
+    for (const uint32_t window : {1u, 5u, 16u, 100u, 257u, 5000u}) {
+      SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << ", window " << window);
+      Batch batch(random_, {2, 4, head_dim, 16}, sequences, window);
+      ExpectPlain(batch, {.window = window});
+      ExpectPlain(batch, {.split_pages = 4, .window = window});
+      Batch decodes(random_, {2, 4, head_dim, 16}, Decodes(), window);
+      ExpectPlain(decodes, {.captured = true, .max_rows = 64, .window = window});
     }
   }
 }
@@ -61,7 +79,8 @@ TEST_P(GpuAttentionTest, PartsOfAnyBatchFit) {
                                       {64, 4, 128},
                                       {48, 1, 64},
                                       {96, 1, 128},
-                                      {4, 4, 128}}) {
+                                      {4, 4, 128},
+                                      {4, 1, 256}}) {
     SCOPED_TRACE(testing::Message() << shape.heads << " heads of " << shape.kv_heads);
     AttentionMemory memory = this->memory();
     memory.parts_bytes = AttentionPartsBytes(shape, device->processors);

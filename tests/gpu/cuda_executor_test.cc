@@ -74,6 +74,21 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithGemmasLayers) {
   ExpectWhatTheCpuSays(OfFamily("gemma3", GpuConfig()));
 }
 
+// Windows shorter and longer than a chunk of a prompt, one of which pages leave.
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithWindows) {
+  for (const uint32_t window : {7, 25, 40}) {
+    ModelConfig config = OfFamily("gemma3", GpuConfig());
+    config.others->window = window;
+    ExpectWhatTheCpuSays(config);
+  }
+}
+
+TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithHeadsOf256) {
+  ModelConfig config = GpuConfig();
+  config.head_dim = 256;
+  ExpectWhatTheCpuSays(config);
+}
+
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithUnrotatedLayers) {
   ExpectWhatTheCpuSays(OfFamily("smollm3", GpuConfig()));
 }
@@ -226,7 +241,7 @@ TEST(CudaExecutorTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 0}), "max_rows must be at least 1");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .load_threads = 0}), "threads must be at least 1");
   EXPECT_EQ(Refusal(TinyConfig(), {.max_rows = 8}),
-            "CUDA attention: head_dim must be 64 or 128, not 24");
+            "CUDA attention: head_dim must be 64, 128 or 256, not 24");
   EXPECT_EQ(Refusal(GpuConfig(), {.device = 99}).substr(0, 18), "there is no GPU 99");
   EXPECT_EQ(Refusal(GpuConfig(), {.max_rows = 8, .gpu_memory = 100000}),
             "GPU memory: the weights (0.2 MiB) did not fit: 0.0 MiB of the 0.1 MiB allowed are "
@@ -245,15 +260,6 @@ TEST(CudaExecutorTest, NamesAFeatureThatItDoesNotCompute) {
   EXPECT_EQ(Refusal(config, {.max_rows = 8}),
             "model tiny of the family llama has soft caps of scores and logits, which the CUDA "
             "transformer does not compute");
-}
-
-// Windows that are shorter than the context are not computed, and the message says what is.
-TEST(CudaExecutorTest, NamesTheContextThatAWindowAllows) {
-  ModelConfig config = OfFamily("gemma3", GpuConfig());
-  config.others->window = 40;
-  EXPECT_EQ(Refusal(config, {.max_rows = 8}),
-            "model tiny has layers that attend to a window of 40 tokens, which the CUDA "
-            "transformer does not compute. With --max_context=40 they attend to all tokens");
 }
 
 // A step whose memory does not fit fails alone; the next one, which needs less, does not.

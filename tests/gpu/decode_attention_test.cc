@@ -15,10 +15,13 @@ namespace {
 struct DecodeShape {
   uint32_t group, kv_heads, head_dim, page_tokens;
 };
-constexpr DecodeShape kShapes[] = {
-    {1, 1, 64, 16}, {3, 3, 64, 16}, {4, 2, 64, 32}, {8, 1, 128, 16}, {7, 2, 128, 48}};
+constexpr DecodeShape kShapes[] = {{1, 1, 64, 16},  {3, 3, 64, 16},  {4, 2, 64, 32},
+                                   {8, 1, 128, 16}, {7, 2, 128, 48}, {4, 1, 256, 16},
+                                   {2, 2, 256, 32}};
 // Parts of a piece of 16 tokens, whole ones, and several for each warp of a block.
 constexpr uint32_t kContexts[] = {1, 15, 16, 17, 100, 333};
+// None, the row's own token, and some that end within a piece, at its edge and in another page.
+constexpr uint32_t kWindows[] = {0, 1, 9, 16, 77};
 
 // Rows over pages of a pool in any order, with NaN in all places that no context covers.
 class DecodeAttentionTest : public ::testing::Test {
@@ -62,21 +65,23 @@ class DecodeAttentionTest : public ::testing::Test {
 
   std::vector<double> Want(size_t row, uint32_t head) const {
     const uint32_t kv_head = head / of_.group;
-    std::vector<double> weights;
+    const uint32_t context = contexts_[row];
+    const uint32_t first = window_ != 0 && context > window_ ? context - window_ : 0;
+    std::vector<double> weights(context);
     double most = -std::numeric_limits<double>::infinity();
-    for (uint32_t token = 0; token < contexts_[row]; ++token) {
+    for (uint32_t token = first; token < context; ++token) {
       double score = 0;
       for (uint32_t i = 0; i < of_.head_dim; ++i) {
         score += Number(At(row, kv_head, token) + i) *
                  Value(DataType::kBf16, queries_[(row * heads_ + head) * of_.head_dim + i]);
       }
-      weights.push_back(score / std::sqrt(of_.head_dim));
-      most = std::max(most, weights.back());
+      weights[token] = score / std::sqrt(of_.head_dim);
+      most = std::max(most, weights[token]);
     }
     double sum = 0;
-    for (double& weight : weights) sum += weight = std::exp(weight - most);
+    for (uint32_t t = first; t < context; ++t) sum += weights[t] = std::exp(weights[t] - most);
     std::vector<double> values(of_.head_dim);
-    for (uint32_t token = 0; token < contexts_[row]; ++token) {
+    for (uint32_t token = first; token < context; ++token) {
       for (uint32_t i = 0; i < of_.head_dim; ++i) {
         values[i] += weights[token] / sum * Number(At(row, of_.kv_heads + kv_head, token) + i);
       }
@@ -138,10 +143,10 @@ class DecodeAttentionTest : public ::testing::Test {
     const DecodeRows in{Dense(qkv.data(), DataType::kFloat32, rows, qkv_cols),
                         {cos.data(), sin.data(), kPositions},
                         to.array()};
-    const DecodeTables tables{table.data(), starts.data(), last.data()};
+    const DecodeTables tables{table.data(), starts.data(), last.data(), window_};
     const DecodeAttentionSpace parts{space.data(), processors};
-    const Tensor queries = Dense(q.data(), DataType::kBf16, rows, cols);
-    const Tensor result = Dense(out.data(), DataType::kBf16, rows, cols);
+    const Tensor queries = Dense(q.data(), DataType::kBf16, rows, cols),
+                 result = Dense(out.data(), DataType::kBf16, rows, cols);
     absl::Status status;
     if (at_once) {
       status = AppendDecodeAttention(nullptr, in, tables, shape(), pool, parts, result);
@@ -155,28 +160,25 @@ class DecodeAttentionTest : public ::testing::Test {
 
   // Runs twice with the same counters, which must be as they were.
   Stored Run(uint32_t processors) {
-    const OnDevice<uint16_t> numbers(numbers_);
-    const OnDevice<uint16_t> queries(queries_);
-    const OnDevice<int32_t> table(table_);
-    const OnDevice<int32_t> starts(starts_);
-    const OnDevice<int32_t> last(last_);
+    const OnDevice<uint16_t> numbers(numbers_), queries(queries_);
+    const OnDevice<int32_t> table(table_), starts(starts_), last(last_);
     const OnDevice<std::byte> space(
         std::vector<std::byte>(DecodeAttentionBytes(shape(), processors)));
     const DevicePool pool = PoolOf(numbers, nullptr);
-    const auto rows = static_cast<uint32_t>(contexts_.size());
-    const uint32_t cols = heads_ * of_.head_dim;
+    const uint32_t rows = contexts_.size(), cols = heads_ * of_.head_dim;
     const OnDevice<uint16_t> out(Stored(size_t{rows} * cols, 0x7fff));
     for (int i = 0; i < 2; ++i) {
       const absl::Status status = DecodeAttention(
           nullptr, Dense(queries.data(), DataType::kBf16, rows, cols),
-          {table.data(), starts.data(), last.data()}, shape(), pool, {space.data(), processors},
-          Dense(out.data(), DataType::kBf16, rows, cols));
+          {table.data(), starts.data(), last.data(), window_}, shape(), pool,
+          {space.data(), processors}, Dense(out.data(), DataType::kBf16, rows, cols));
       EXPECT_TRUE(status.ok()) << status;
     }
     return out.Read();
   }
 
-  void Expect(uint32_t processors) {
+  void Expect(uint32_t processors, uint32_t window = 0) {
+    window_ = window;
     const Stored got = Run(processors);
     for (size_t row = 0; row < contexts_.size(); ++row) {
       for (uint32_t head = 0; head < heads_; ++head) {
@@ -186,7 +188,7 @@ class DecodeAttentionTest : public ::testing::Test {
           ASSERT_NEAR(Value(DataType::kBf16, got[(row * heads_ + head) * of_.head_dim + i]),
                       want[i], 0.008)
               << "row " << row << " of " << contexts_[row] << " tokens, head " << head << ", "
-              << processors << " processors";
+              << processors << " processors, a window of " << window_;
         }
       }
     }
@@ -194,7 +196,7 @@ class DecodeAttentionTest : public ::testing::Test {
 
   Random random_{97};
   DecodeShape of_{};
-  uint32_t heads_ = 0;
+  uint32_t heads_ = 0, window_ = 0;
   std::vector<uint32_t> contexts_;
   std::vector<int32_t> table_, starts_, last_;
   Stored numbers_, queries_;
@@ -206,7 +208,9 @@ class DecodeAttentionShapes : public DecodeAttentionTest,
 // One block for each row and KV head, and contexts that many blocks share.
 TEST_P(DecodeAttentionShapes, EqualsTheDefinition) {
   Make(GetParam(), {std::begin(kContexts), std::end(kContexts)});
-  for (const uint32_t processors : {1, 20, 132}) Expect(processors);
+  for (const uint32_t processors : {1, 20, 132}) {
+    for (const uint32_t window : kWindows) Expect(processors, window);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecodeAttentionShapes, ::testing::ValuesIn(kShapes));
@@ -214,6 +218,7 @@ INSTANTIATE_TEST_SUITE_P(All, DecodeAttentionShapes, ::testing::ValuesIn(kShapes
 TEST_P(DecodeAttentionShapes, AppendsAtOnceWithTheSameBits) {
   Make(GetParam(), {std::begin(kContexts), std::end(kContexts)});
   for (const uint32_t processors : {1, 20, 132}) {
+    window_ = processors == 20 ? 12 : 0;
     const Appended apart = Append(/*at_once=*/false, processors);
     const Appended at_once = Append(/*at_once=*/true, processors);
     EXPECT_EQ(at_once.out, apart.out) << processors << " processors";
@@ -221,6 +226,21 @@ TEST_P(DecodeAttentionShapes, AppendsAtOnceWithTheSameBits) {
     EXPECT_EQ(at_once.scores, apart.scores) << processors << " processors";
     EXPECT_NE(at_once.numbers, numbers_);
     EXPECT_NE(*std::max_element(at_once.scores.begin(), at_once.scores.end()), -1.0f);
+  }
+}
+
+// Pages that no later token attends to leave the front of a table, 64 tokens at a time.
+TEST_F(DecodeAttentionTest, PagesBehindTheWindowMakeNoDifference) {
+  window_ = 50;
+  Make({4, 2, 64, 16}, {200, 190});
+  const std::vector<int32_t> table = table_, starts = starts_;
+  for (const uint32_t processors : {1, 20, 132}) {
+    const Stored whole = Run(processors);
+    std::copy_n(table.begin() + starts[1] + 8, 4, table_.begin() + starts[1]);
+    starts_ = {starts[0] + 8, starts[1], starts[1] + 4};
+    EXPECT_EQ(Run(processors), whole) << processors << " processors";
+    table_ = table;
+    starts_ = starts;
   }
 }
 
@@ -259,7 +279,7 @@ TEST_F(DecodeAttentionTest, WhatIsNotServedIsSaid) {
     return std::string(status.message());
   };
   EXPECT_NE(refusal({18, 2, 64}, 1152, 1).find("up to 8 query heads"), std::string::npos);
-  EXPECT_NE(refusal({4, 2, 32}, 128, 1).find("heads of 64 or 128"), std::string::npos);
+  EXPECT_NE(refusal({4, 2, 32}, 128, 1).find("heads of 64, 128 or 256"), std::string::npos);
   EXPECT_NE(refusal({4, 2, 64}, 128, 1).find("another shape"), std::string::npos);
   EXPECT_NE(refusal({4, 2, 64}, 256, 0).find("memory for parts"), std::string::npos);
   std::byte memory{};

@@ -29,9 +29,10 @@ class DeviceTables {
   std::vector<std::unique_ptr<OnDevice<uint32_t>>> memory_;
 };
 
-inline constexpr ScoreShape kScoreShapes[] = {
-    {3, 3, 64, 16}, {1, 1, 64, 16}, {2, 4, 128, 16}, {1, 8, 64, 16}, {2, 2, 32, 16},
-    {1, 7, 80, 16}, {1, 5, 16, 8},  {1, 6, 128, 32}, {1, 3, 96, 16}, {2, 2, 24, 16}};
+inline constexpr ScoreShape kScoreShapes[] = {{3, 3, 64, 16}, {1, 1, 64, 16}, {2, 4, 128, 16},
+                                              {1, 8, 64, 16}, {2, 2, 32, 16}, {1, 4, 256, 16},
+                                              {1, 7, 80, 16}, {1, 5, 16, 8},  {1, 6, 128, 32},
+                                              {1, 3, 96, 16}, {2, 2, 24, 16}};
 
 // Every number of the board.
 inline void ExpectNear(const std::vector<float>& got, const std::vector<float>& want, float share,

@@ -178,7 +178,7 @@ TEST_P(GpuDifferenceTest, NothingToScoreOrNobodyToReadIt) {
   other.view.scores = nullptr;
   EXPECT_TRUE(ScoreUnrotated(nullptr, {nullptr, 3}, {}, other).ok());
   other = device.pool();
-  other.view.geometry.head_dim = 256;
+  other.view.geometry.head_dim = 258;
   EXPECT_EQ(ScoreResident(nullptr, {}, other).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(device.Scores(), pool.scores);
 }

@@ -30,8 +30,8 @@ absl::string_view NameOf(DataType type) {
 }  // namespace
 
 absl::Status CheckShape(const AttentionShape& shape) {
-  if (shape.head_dim != 64 && shape.head_dim != 128) {
-    return Unserved(absl::StrCat("head_dim must be 64 or 128, not ", shape.head_dim));
+  if (!ServesHeads(shape.head_dim)) {
+    return Unserved(absl::StrCat("head_dim must be 64, 128 or 256, not ", shape.head_dim));
   }
   if (shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0) {
     return Unserved("query heads must be a multiple of KV heads");
@@ -76,8 +76,8 @@ absl::Status CheckPlan(const AttentionWork& work, const AttentionShape& shape,
     }
   }
   if (options.kernels == AttentionKernels::kHopper &&
-      (options.captured || options.split_pages > 0)) {
-    return Unserved("the Hopper kernels are not for captured batches, nor for fixed splits");
+      (options.captured || options.split_pages > 0 || options.window > 0)) {
+    return Unserved("the Hopper kernels are not for captured batches, fixed splits or windows");
   }
   if (options.captured && options.max_rows < static_cast<uint32_t>(work.row_starts.back())) {
     return Unserved("a captured batch has more rows than its largest");

@@ -21,6 +21,9 @@ T* At(void* memory, int64_t offset) {
   return reinterpret_cast<T*>(static_cast<char*>(memory) + offset);
 }
 
+// The tokens in front of its own that a row attends to, or -1 for all.
+int32_t WindowLeft(uint32_t window) { return static_cast<int32_t>(window) - 1; }
+
 flashinfer::PrefillPlanInfo InfoOf(const AttentionPlan& plan) {
   flashinfer::PrefillPlanInfo info;
   info.FromVector({plan.flashinfer.begin(), plan.flashinfer.end()});
@@ -99,7 +102,7 @@ absl::StatusOr<bool> TakesHopper(const AttentionWork& work, const AttentionShape
                                  const AttentionOptions& options, const AttentionMemory& memory) {
   const bool forced = options.kernels == AttentionKernels::kHopper;
   if (options.kernels == AttentionKernels::kFa2 || options.captured || options.split_pages > 0 ||
-      (AreSingleRows(work) && !forced)) {
+      options.window > 0 || (AreSingleRows(work) && !forced)) {
     return false;
   }
   const auto gpu = CurrentGpu();
@@ -125,14 +128,12 @@ absl::StatusOr<bool> FillTheGpu(uint32_t rows, const AttentionShape& shape) {
 template <typename Number, uint32_t kHeadDim>
 cudaError_t RunRows(int64_t rows, const Params<Number>& params, Number* parts, float* sums,
                     cudaStream_t stream) {
-  switch (rows) {
-    case 16:
-      return attention::RunTile<Number, 16, kHeadDim>(params, parts, sums, stream);
-    case 64:
-      return attention::RunTile<Number, 64, kHeadDim>(params, parts, sums, stream);
-    default:
-      return attention::RunTile<Number, 128, kHeadDim>(params, parts, sums, stream);
+  if (rows == 16) return attention::RunTile<Number, 16, kHeadDim>(params, parts, sums, stream);
+  // FlashInfer plans tiles of at most 64 rows for heads of 256.
+  if constexpr (kHeadDim < 256) {
+    if (rows == 128) return attention::RunTile<Number, 128, kHeadDim>(params, parts, sums, stream);
   }
+  return attention::RunTile<Number, 64, kHeadDim>(params, parts, sums, stream);
 }
 
 // Throws FlashInfer's exceptions.
@@ -151,13 +152,15 @@ cudaError_t Run(cudaStream_t stream, const AttentionPlan& plan, ConstTensor q,
   params.group_size = flashinfer::uint_fastdiv(shape.heads / shape.kv_heads);
   params.q_stride_n = static_cast<int32_t>(q.stride);
   params.q_stride_h = static_cast<int32_t>(shape.head_dim);
-  params.window_left = -1;
+  params.window_left = WindowLeft(plan.window);
   params.sm_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
   SetPlan(info, memory, params);
   Number* parts = info.split_kv ? At<Number>(memory.parts, info.v_offset) : nullptr;
   float* sums = info.split_kv ? At<float>(memory.parts, info.s_offset) : nullptr;
-  return shape.head_dim == 64 ? RunRows<Number, 64>(info.cta_tile_q, params, parts, sums, stream)
-                              : RunRows<Number, 128>(info.cta_tile_q, params, parts, sums, stream);
+  const auto run = shape.head_dim == 64    ? RunRows<Number, 64>
+                   : shape.head_dim == 128 ? RunRows<Number, 128>
+                                           : RunRows<Number, 256>;
+  return run(info.cta_tile_q, params, parts, sums, stream);
 }
 
 // Throws FlashInfer's exceptions. `whole`: contexts are not split.
@@ -167,7 +170,6 @@ cudaError_t PlanFa2(Stream stream, const AttentionWork& work, const AttentionOpt
   std::vector<int32_t> row_starts(work.row_starts.begin(), work.row_starts.end());
   std::vector<int32_t> page_starts = PageStarts(work, plan.page_tokens);
   const AttentionShape& shape = plan.shape;
-  constexpr int32_t kNoWindow = -1;
   constexpr uint32_t kNumberBytes = 2;  // bf16 and fp16 alike
   flashinfer::PrefillPlanInfo info;
   const cudaError_t error = flashinfer::PrefillPlan<int32_t>(
@@ -175,7 +177,7 @@ cudaError_t PlanFa2(Stream stream, const AttentionWork& work, const AttentionOpt
       row_starts.data(), page_starts.data(),
       options.captured ? options.max_rows : static_cast<uint32_t>(row_starts.back()), plan.runs,
       shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, plan.page_tokens,
-      options.captured && !whole, kNumberBytes, kNoWindow,
+      options.captured && !whole, kNumberBytes, WindowLeft(plan.window),
       static_cast<int32_t>(options.split_pages), /*disable_split_kv=*/whole,
       /*num_colocated_ctas=*/0, stream);
   if (error != cudaSuccess) return error;
@@ -202,7 +204,8 @@ absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& 
   AttentionPlan plan{.hopper = *hopper,
                      .runs = static_cast<uint32_t>(work.contexts.size()),
                      .shape = shape,
-                     .page_tokens = page_tokens};
+                     .page_tokens = page_tokens,
+                     .window = options.window};
   // One row per item is one tile per item, so that without splits the grid does not depend on the
   // lengths.
   bool whole = false;

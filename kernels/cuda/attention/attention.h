@@ -12,11 +12,11 @@
 // changes the work of the blocks. Plans with the same number of items and the same `max_rows` then
 // have the same numbers. If the rows fill the GPU without it, contexts are not split.
 //
-// Pages, queries and results have one type, bf16 or fp16, and head_dim is 64 or 128. A plan serves
-// either type. Scores and sums are float32, while probabilities and the parts of split contexts
-// have the type of the pages. The split of long contexts depends on the batch and on the number of
-// multiprocessors, so sums are rounded differently in another batch. `split_pages` fixes the split
-// where a row must give the same bits in any batch.
+// Pages, queries and results have one type, bf16 or fp16, and head_dim is 64, 128 or 256. A plan
+// serves either type. Scores and sums are float32, while probabilities and the parts of split
+// contexts have the type of the pages. The split of long contexts depends on the batch and on the
+// number of multiprocessors, so sums are rounded differently in another batch. `split_pages` fixes
+// the split where a row must give the same bits in any batch.
 //
 // INVALID_ARGUMENT names an unsupported shape or type, RESOURCE_EXHAUSTED says that the given
 // memory is too small, and INTERNAL carries CUDA's words.
@@ -74,7 +74,9 @@ struct AttentionOptions {
   uint32_t max_rows = 0;
   // Contexts are split into parts of this many pages, or as fits the batch and the GPU if it is 0.
   uint32_t split_pages = 0;
-  // With `captured` or `split_pages`, kFastest is kFa2.
+  // Rows attend to the latest so many tokens alone, their own among them. 0 means to all.
+  uint32_t window = 0;
+  // With `captured`, `split_pages` or `window`, kFastest is kFa2.
   AttentionKernels kernels = AttentionKernels::kFastest;
 };
 
@@ -84,6 +86,7 @@ struct AttentionPlan {
   uint32_t runs = 0;
   AttentionShape shape;
   uint32_t page_tokens = 0;
+  uint32_t window = 0;
 };
 
 absl::StatusOr<AttentionPlan> PlanAttention(Stream stream, const AttentionWork& work,

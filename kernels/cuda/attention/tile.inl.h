@@ -9,8 +9,10 @@
 
 namespace folio::kernels::cuda::attention {
 
-// Plain softmax, without a mask of our own, a window, a cap or slopes. Keys are stored rotated.
-using Variant = flashinfer::DefaultAttention<false, false, false, false>;
+// Plain softmax, without a mask of our own, a cap or slopes. Keys are stored rotated. All instances
+// know windows, because tiles without an edge of a window or of the causal mask test no token.
+using Variant = flashinfer::DefaultAttention</*mask=*/false, /*window=*/true, /*cap=*/false,
+                                             /*slopes=*/false>;
 
 template <typename Number, uint32_t kRows, uint32_t kHeadDim>
 cudaError_t RunTile(const Params<Number>& params, Number* parts, float* sums, cudaStream_t stream) {

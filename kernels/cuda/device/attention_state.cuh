@@ -94,11 +94,12 @@ struct WarpState {
   float weights = 0;
   float values[kHeadDim / 16][4] = {};
 
-  // Scores of query heads g = lane / 4 and 16 tokens: [tile of 8 tokens][token 2t, 2t + 1].
+  // Scores of query heads g = lane / 4 and 16 tokens: [tile of 8 tokens][token 2t, 2t + 1]. Tokens
+  // [before, tokens) count, and there is at least one.
   __device__ __forceinline__ void Add(const RowParts<kHeadDim, 1>& queries,
                                       const RowParts<kHeadDim, 2>& keys,
                                       const ValueParts<kHeadDim>& loaded, float scale,
-                                      uint32_t tokens) {
+                                      uint32_t before, uint32_t tokens) {
     float scores[2][4] = {};
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
@@ -112,7 +113,8 @@ struct WarpState {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float& score = scores[i / 2][i % 2];
-      const bool there = i / 2 * 8 + lane % 4 * 2 + i % 2 < tokens;
+      const uint32_t token = i / 2 * 8 + lane % 4 * 2 + i % 2;
+      const bool there = token >= before && token < tokens;
       score = there ? score * scale : kNoScore;
       largest = fmaxf(largest, score);
     }

@@ -19,13 +19,28 @@ inline constexpr uint32_t kEach = 4;
 inline constexpr uint32_t kQueries = kRowsOfThreads * kEach;
 inline constexpr uint32_t kKeys = kCols * kEach;
 
-// The tiles of a block, two numbers in a word, rows an odd number of words apart.
+// The tiles of a block, two numbers in a word, rows an odd number of words apart. Heads of more
+// than 128 would fill more than a block's static memory, so they are multiplied in parts.
 template <int kDim>
 struct Tiles {
-  static constexpr uint32_t kWords = kDim / 2;
+  static constexpr uint32_t kWords = kDim < 128 ? kDim / 2 : 64;
+  static constexpr uint32_t kParts = kDim / 2 / kWords;
   uint32_t queries[kQueries][kWords + 1];
   uint32_t keys[kKeys][kWords + 1];
 };
+
+// Row `r` of a tile is read from part `part` of `row(r)`. It is zeros if that is null, and behind
+// head_dim.
+template <uint32_t kRows, uint32_t kStride, typename Row>
+__device__ __forceinline__ void Fill(uint32_t (&tile)[kRows][kStride], uint32_t part,
+                                     uint32_t head_dim, const Row& row) {
+  constexpr uint32_t kWords = kStride - 1;
+  for (uint32_t i = threadIdx.x; i < kRows * kWords; i += kThreads) {
+    const auto* from = reinterpret_cast<const uint32_t*>(row(i / kWords));
+    const uint32_t word = part * kWords + i % kWords;
+    tile[i / kWords][i % kWords] = from != nullptr && word < head_dim / 2 ? from[word] : 0;
+  }
+}
 
 // The queries and keys of one KV head of one item.
 template <typename T>
@@ -60,19 +75,17 @@ struct Window {
     if (slot >= run.context) return nullptr;
     return pages.key(run.pages[slot / pages.page_tokens], head, slot % pages.page_tokens);
   }
-};
-
-// Row `r` of a tile is read from `row(r)`. It is zeros if that is null, and behind head_dim.
-template <uint32_t kRows, uint32_t kStride, typename Row>
-__device__ __forceinline__ void Fill(uint32_t (&tile)[kRows][kStride], uint32_t head_dim,
-                                     const Row& row) {
-  constexpr uint32_t kWords = kStride - 1;
-  for (uint32_t i = threadIdx.x; i < kRows * kWords; i += kThreads) {
-    const auto* from = reinterpret_cast<const uint32_t*>(row(i / kWords));
-    const uint32_t word = i % kWords;
-    tile[i / kWords][word] = from != nullptr && word < head_dim / 2 ? from[word] : 0;
+  template <int kDim>
+  __device__ __forceinline__ void FillQueries(Tiles<kDim>& tiles, uint32_t part,
+                                              uint32_t first) const {
+    Fill(tiles.queries, part, pages.head_dim, [&](uint32_t r) { return query(first + r); });
   }
-}
+  template <int kDim>
+  __device__ __forceinline__ void FillKeys(Tiles<kDim>& tiles, uint32_t part,
+                                           uint32_t first) const {
+    Fill(tiles.keys, part, pages.head_dim, [&](uint32_t r) { return key(first + r); });
+  }
+};
 
 template <typename T>
 __device__ __forceinline__ void Unpack(uint32_t word, float& low, float& high) {
@@ -80,14 +93,11 @@ __device__ __forceinline__ void Unpack(uint32_t word, float& low, float& high) {
   high = ToFloat(T{static_cast<uint16_t>(word >> 16)});
 }
 
-// This thread's products, times `scale`.
+// Adds this thread's products of the tiles' part.
 template <typename T, int kDim>
-__device__ __forceinline__ void Multiply(const Tiles<kDim>& tiles, float scale,
-                                         float (&out)[kEach][kEach]) {
+__device__ __forceinline__ void Multiply(const Tiles<kDim>& tiles, float (&out)[kEach][kEach]) {
   const uint32_t row = threadIdx.x / kCols;
   const uint32_t col = threadIdx.x % kCols;
-#pragma unroll
-  for (uint32_t i = 0; i < kEach * kEach; ++i) out[i / kEach][i % kEach] = 0;
 #pragma unroll 4
   for (uint32_t word = 0; word < Tiles<kDim>::kWords; ++word) {
     float q[kEach][2];
@@ -105,6 +115,25 @@ __device__ __forceinline__ void Multiply(const Tiles<kDim>& tiles, float scale,
         out[i][j] += q[i][1] * k[j][1];
       }
     }
+  }
+}
+
+// The products of the queries from `base` on and the keys from `slot` on, times `scale`, in parts.
+// A kernel has filled the queries or the keys of heads in one part before, because it multiplies
+// them more than once. All threads take part.
+template <bool kFillsQueries, typename T, int kDim>
+__device__ __forceinline__ void MultiplyTiles(Tiles<kDim>& tiles, const Window<T>& window,
+                                              uint32_t base, uint32_t slot, float scale,
+                                              float (&out)[kEach][kEach]) {
+  constexpr bool kInParts = Tiles<kDim>::kParts > 1;
+#pragma unroll
+  for (uint32_t i = 0; i < kEach * kEach; ++i) out[i / kEach][i % kEach] = 0;
+  for (uint32_t part = 0; part < Tiles<kDim>::kParts; ++part) {
+    if constexpr (kFillsQueries || kInParts) window.FillQueries(tiles, part, base);
+    if constexpr (!kFillsQueries || kInParts) window.FillKeys(tiles, part, slot);
+    __syncthreads();
+    Multiply<T>(tiles, out);
+    __syncthreads();
   }
 #pragma unroll
   for (uint32_t i = 0; i < kEach * kEach; ++i) out[i / kEach][i % kEach] *= scale;

@@ -35,7 +35,7 @@ constexpr uint32_t kLeastPieces = 2;
 constexpr uint32_t kMostParts = 8;
 
 // Blocks that a multiprocessor runs at once, which their registers bound.
-constexpr uint32_t BlocksEach(uint32_t head_dim) { return head_dim == 64 ? 4 : 3; }
+constexpr uint32_t BlocksEach(uint32_t dim) { return dim == 64 ? 4 : dim == 128 ? 3 : 2; }
 
 // The number of blocks that share a context. Blocks run in turns of `slots`, and the last turn may
 // leave most of the GPU idle. More and shorter blocks fill it better, but their parts must be
@@ -126,6 +126,18 @@ struct NewRows {
   }
 };
 
+// The pieces of 16 tokens [first, end) that a row attends to.
+struct Pieces {
+  uint32_t passed, first, end;
+
+  __device__ __forceinline__ Pieces(uint32_t context, uint32_t window)
+      : passed(window != 0 && context > window ? context - window : 0),
+        first(passed / kPiece),
+        end((context + kPiece - 1) / kPiece) {}
+  // Tokens at the front of a piece that the row does not attend to.
+  __device__ uint32_t Before(uint32_t piece) const { return piece == first ? passed % kPiece : 0; }
+};
+
 template <int kHeadDim, typename Rows>
 __global__ void __launch_bounds__(kThreads, BlocksEach(kHeadDim))
     DecodeAttentionKernel(Rows rows, DecodeTables tables, Pages<bf16> pages, uint32_t group,
@@ -147,13 +159,14 @@ __global__ void __launch_bounds__(kThreads, BlocksEach(kHeadDim))
   const uint32_t per_page = pages.page_tokens / kPiece;
   const uint32_t context =
       (count - 1) * pages.page_tokens + static_cast<uint32_t>(tables.last_tokens[row]);
-  const uint32_t all = (context + kPiece - 1) / kPiece;  // pieces of 16 tokens
+  const Pieces pieces(context, tables.window);
+  const uint32_t all = pieces.end - pieces.first;
   // The grid does not know the context. A short one has fewer blocks than there are.
   const uint32_t of_block = kLeastPieces * kWarps;
   const uint32_t splits = min(uint32_t{gridDim.z}, (all + of_block - 1) / of_block);
   if (blockIdx.z >= splits) return;
-  const auto begin = static_cast<uint32_t>(uint64_t{all} * blockIdx.z / splits);
-  const auto end = static_cast<uint32_t>(uint64_t{all} * (blockIdx.z + 1) / splits);
+  const auto begin = pieces.first + static_cast<uint32_t>(uint64_t{all} * blockIdx.z / splits);
+  const auto end = pieces.first + static_cast<uint32_t>(uint64_t{all} * (blockIdx.z + 1) / splits);
   WarpState<kHeadDim> state;
   // The next page is known before its keys are wanted, so that a piece waits for memory once.
   uint32_t piece = begin + warp;
@@ -163,14 +176,14 @@ __global__ void __launch_bounds__(kThreads, BlocksEach(kHeadDim))
     const uint32_t token = piece % per_page * kPiece;
     const uint32_t tokens = min(context - piece * kPiece, kPiece);
     if constexpr (Rows::kAppends) {
-      if (piece == all - 1) rows.Append(row, kv_head, pages);  // the last of these tokens
+      if (piece == pieces.end - 1) rows.Append(row, kv_head, pages);  // the last of these tokens
     }
     RowParts<kHeadDim, 2> keys;
     ValueParts<kHeadDim> values;
     keys.Load(pages.key(page, kv_head, token), group_of_lane, 8, tokens);
     values.Load(pages.value(page, kv_head, token), tokens);
     if (piece + kWarps < end) next_page = static_cast<uint32_t>(table[(piece + kWarps) / per_page]);
-    state.Add(queries, keys, values, scale, tokens);
+    state.Add(queries, keys, values, scale, pieces.Before(piece), tokens);
   }
   state.Store(warps[warp]);
   __syncthreads();
@@ -213,14 +226,19 @@ absl::Status Start(Stream stream, const Rows& rows, uint32_t count, const Decode
                                    counters, static_cast<bf16*>(out.data), out.stride);
 }
 
+template <typename Rows>
+auto* StartOf(uint32_t head_dim) {
+  return head_dim == 64 ? Start<64, Rows> : head_dim == 128 ? Start<128, Rows> : Start<256, Rows>;
+}
+
 // `count` rows with so many columns.
 absl::Status Check(uint32_t count, uint32_t cols, const AttentionShape& shape,
                    const DevicePool& pool, const DecodeAttentionSpace& space, const Tensor& out) {
   const CacheGeometry& geometry = pool.view.geometry;
   if (!ServesDecodeAttention(shape, pool)) {
     return device::Unserved(
-        "attention of decode rows serves bf16 pages of a multiple of 16 tokens, heads of 64 or "
-        "128, and up to 8 query heads for a KV head");
+        "attention of decode rows serves bf16 pages of a multiple of 16 tokens, heads of 64, 128 "
+        "or 256, and up to 8 query heads for a KV head");
   }
   const uint32_t out_cols = shape.heads * shape.head_dim;
   if (geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads ||
@@ -238,8 +256,8 @@ absl::Status Check(uint32_t count, uint32_t cols, const AttentionShape& shape,
 
 bool ServesDecodeAttention(const AttentionShape& shape, const DevicePool& pool) {
   return pool.type == DataType::kBf16 && pool.view.geometry.page_tokens % kPiece == 0 &&
-         (shape.head_dim == 64 || shape.head_dim == 128) && shape.kv_heads > 0 &&
-         shape.heads % shape.kv_heads == 0 && shape.heads / shape.kv_heads <= kMostGroup;
+         ServesHeads(shape.head_dim) && shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 &&
+         shape.heads / shape.kv_heads <= kMostGroup;
 }
 
 size_t DecodeAttentionBytes(const AttentionShape& shape, uint32_t processors) {
@@ -257,8 +275,8 @@ absl::Status DecodeAttention(Stream stream, ConstTensor q, const DecodeTables& t
     return device::Unserved("queries of decode rows must be bf16 and begin at 16 bytes");
   }
   const StoredQueries rows{static_cast<const bf16*>(q.data), q.stride};
-  const auto start = shape.head_dim == 64 ? Start<64, StoredQueries> : Start<128, StoredQueries>;
-  return start(stream, rows, q.rows, tables, shape, pool, space, out);
+  return StartOf<StoredQueries>(shape.head_dim)(stream, rows, q.rows, tables, shape, pool, space,
+                                                out);
 }
 
 absl::Status AppendDecodeAttention(Stream stream, const DecodeRows& in, const DecodeTables& tables,
@@ -274,8 +292,8 @@ absl::Status AppendDecodeAttention(Stream stream, const DecodeRows& in, const De
   }
   const NewRows rows{static_cast<const float*>(qkv.data), qkv.stride, shape.heads, in.rope,
                      in.slots.data};
-  const auto start = shape.head_dim == 64 ? Start<64, NewRows> : Start<128, NewRows>;
-  return start(stream, rows, in.slots.size, tables, shape, pool, space, out);
+  return StartOf<NewRows>(shape.head_dim)(stream, rows, in.slots.size, tables, shape, pool, space,
+                                          out);
 }
 
 }  // namespace folio::kernels::cuda

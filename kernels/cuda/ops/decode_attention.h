@@ -18,8 +18,8 @@
 
 namespace folio::kernels::cuda {
 
-// Whether the shape is served: bf16 pages of a multiple of 16 tokens, heads of 64 or 128, and at
-// most eight query heads for a KV head.
+// Whether the shape is served: bf16 pages of a multiple of 16 tokens, heads of 64, 128 or 256,
+// and at most eight query heads for a KV head.
 bool ServesDecodeAttention(const AttentionShape& shape, const DevicePool& pool);
 
 // One layer's tables on the device.
@@ -27,6 +27,7 @@ struct DecodeTables {
   const int32_t* pages = nullptr;        // all rows' tables, one after another
   const int32_t* page_starts = nullptr;  // [rows + 1] in `pages`
   const int32_t* last_tokens = nullptr;  // [rows] in a row's last page, 1 to page_tokens
+  uint32_t window = 0;  // the latest tokens, which a row attends to alone (0: to all)
 };
 
 // Device memory for the parts of split contexts. It begins with the counters of arrived blocks,
@@ -37,9 +38,9 @@ struct DecodeAttentionSpace {
 };
 size_t DecodeAttentionBytes(const AttentionShape& shape, uint32_t processors);
 
-// out[r] = softmax(q[r] * keys^T / sqrt(head_dim)) * values for each head, over all tokens of row
-// r's pages up to last_tokens. q and out are bf16 [rows, heads * head_dim]. Every row has at least
-// one page.
+// out[r] = softmax(q[r] * keys^T / sqrt(head_dim)) * values for each head, over the tokens of row
+// r's pages up to last_tokens, or over the latest `window` of these. q and out are bf16 [rows,
+// heads * head_dim]. Every row has at least one page.
 absl::Status DecodeAttention(Stream stream, ConstTensor q, const DecodeTables& tables,
                              const AttentionShape& shape, const DevicePool& pool,
                              const DecodeAttentionSpace& space, Tensor out);

@@ -195,14 +195,15 @@ absl::Status Score(absl::string_view name, Stream stream, DeviceArray<Run> runs,
                    const RopeTable& rope, const DevicePool& pool) {
   const CacheGeometry& geometry = pool.view.geometry;
   if (pool.view.scores == nullptr) return absl::OkStatus();
-  if (geometry.head_dim % 2 != 0 || geometry.head_dim > 4 * kWarp) {
-    return device::Unserved("key scores need an even head_dim of at most 128");
+  if (geometry.head_dim % 2 != 0 || geometry.head_dim > 8 * kWarp) {
+    return device::Unserved("key scores need an even head_dim of at most 256");
   }
   const dim3 grid(runs.size, geometry.num_kv_heads);
   return device::WithStorage(pool.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const auto kernel =
-        geometry.head_dim <= 2 * kWarp ? DifferenceKernel<T, 1, Run> : DifferenceKernel<T, 2, Run>;
+    const auto kernel = geometry.head_dim <= 2 * kWarp   ? DifferenceKernel<T, 1, Run>
+                        : geometry.head_dim <= 4 * kWarp ? DifferenceKernel<T, 2, Run>
+                                                         : DifferenceKernel<T, 4, Run>;
     return device::Launch(name, stream, grid, kThreads, kernel, runs.data, rope, Pages<T>(pool));
   });
 }

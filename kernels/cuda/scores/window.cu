@@ -16,14 +16,13 @@ namespace {
 
 using device::kAllLanes;
 using device::Pages;
-using device::window::Fill;
 using device::window::kCols;
 using device::window::kEach;
 using device::window::kKeys;
 using device::window::kQueries;
 using device::window::kRowsOfThreads;
 using device::window::kThreads;
-using device::window::Multiply;
+using device::window::MultiplyTiles;
 using device::window::Tiles;
 using device::window::Window;
 
@@ -104,17 +103,14 @@ __global__ void __launch_bounds__(kThreads)
     Softmax mine[kEach];
 #pragma unroll
     for (uint32_t i = 0; i < kEach; ++i) mine[i] = {-FLT_MAX, 0};
-    Fill(tiles.queries, pages.head_dim, [&](uint32_t r) { return window.query(base + r); });
+    if constexpr (Tiles<kDim>::kParts == 1) window.FillQueries(tiles, 0, base);
     for (uint32_t slot = first; slot < end; slot += kKeys) {
-      Fill(tiles.keys, pages.head_dim, [&](uint32_t r) { return window.key(slot + r); });
-      __syncthreads();
       float score[kEach][kEach];
-      Multiply<T>(tiles, scale, score);
+      MultiplyTiles</*kFillsQueries=*/false>(tiles, window, base, slot, scale, score);
 #pragma unroll
       for (uint32_t i = 0; i < kEach; ++i) {
         Add(score[i], slot + col, window.visible(base + row + i * kRowsOfThreads), mine[i]);
       }
-      __syncthreads();
     }
 #pragma unroll
     for (uint32_t i = 0; i < kEach; ++i) {
@@ -159,12 +155,10 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t col = threadIdx.x % kCols;
   for (uint32_t slot = first; slot < end; slot += kKeys) {
     float mass[kEach] = {};
-    Fill(tiles.keys, pages.head_dim, [&](uint32_t r) { return window.key(slot + r); });
+    if constexpr (Tiles<kDim>::kParts == 1) window.FillKeys(tiles, 0, slot);
     for (uint32_t base = 0; base < window.queries(); base += kQueries) {
-      Fill(tiles.queries, pages.head_dim, [&](uint32_t r) { return window.query(base + r); });
-      __syncthreads();
       float score[kEach][kEach];
-      Multiply<T>(tiles, scale, score);
+      MultiplyTiles</*kFillsQueries=*/true>(tiles, window, base, slot, scale, score);
 #pragma unroll
       for (uint32_t i = 0; i < kEach; ++i) {
         const uint32_t query = base + row + i * kRowsOfThreads;
@@ -177,7 +171,6 @@ __global__ void __launch_bounds__(kThreads)
           }
         }
       }
-      __syncthreads();
     }
 #pragma unroll
     for (uint32_t j = 0; j < kEach; ++j) columns[row][col + j * kCols] = mass[j];
@@ -224,10 +217,10 @@ absl::Status ScoreWindow(Stream stream, ConstTensor q, DeviceArray<WindowItem> r
       geometry.head_dim != shape.head_dim || geometry.num_kv_heads != shape.kv_heads) {
     return device::Unserved("the pages' heads are not the model's");
   }
-  if (shape.head_dim % 2 != 0 || shape.head_dim > 128 || q.type != pool.type || q.stride % 2 != 0 ||
+  if (shape.head_dim % 2 != 0 || shape.head_dim > 256 || q.type != pool.type || q.stride % 2 != 0 ||
       q.cols != shape.heads * shape.head_dim) {
     return device::Unserved(
-        "window scores need an even head_dim of at most 128 and queries of the pages' type and "
+        "window scores need an even head_dim of at most 256 and queries of the pages' type and "
         "heads");
   }
   const uint32_t group = shape.heads / shape.kv_heads;
@@ -238,19 +231,23 @@ absl::Status ScoreWindow(Stream stream, ConstTensor q, DeviceArray<WindowItem> r
   };
   return device::WithStorage(pool.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const bool small = shape.head_dim <= 64;
+    const auto of_size = [&](auto* small, auto* medium, auto* large) {
+      return shape.head_dim <= 64 ? small : shape.head_dim <= 128 ? medium : large;
+    };
     const Pages<T> pages(pool);
     const auto* queries = static_cast<const T*>(q.data);
     absl::Status status =
         device::Launch("ScoreWindow, softmax", stream, grid(limits.context, kPart), kThreads,
-                       small ? WindowSoftmaxKernel<T, 64> : WindowSoftmaxKernel<T, 128>, runs.data,
-                       queries, q.stride, group, scale, pages, scratch);
+                       of_size(WindowSoftmaxKernel<T, 64>, WindowSoftmaxKernel<T, 128>,
+                               WindowSoftmaxKernel<T, 256>),
+                       runs.data, queries, q.stride, group, scale, pages, scratch);
     status.Update(device::Launch("ScoreWindow, merge", stream,
                                  grid(limits.queries * group, kThreads), kThreads,
                                  WindowMergeKernel, runs.data, group, scratch));
-    status.Update(device::Launch("ScoreWindow, mass", stream, grid(limits.context, kPart), kThreads,
-                                 small ? WindowMassKernel<T, 64> : WindowMassKernel<T, 128>,
-                                 runs.data, queries, q.stride, group, scale, pages, scratch));
+    status.Update(device::Launch(
+        "ScoreWindow, mass", stream, grid(limits.context, kPart), kThreads,
+        of_size(WindowMassKernel<T, 64>, WindowMassKernel<T, 128>, WindowMassKernel<T, 256>),
+        runs.data, queries, q.stride, group, scale, pages, scratch));
     status.Update(device::Launch("ScoreWindow, pool", stream, grid(limits.context, kThreads),
                                  kThreads, WindowPoolKernel, runs.data, group,
                                  Pages<uint16_t>(pool), scratch));

@@ -70,8 +70,8 @@ absl::Status CudaExecutorState::Load(const CudaExecutorOptions& options, uint32_
   transformer = *std::move(new_transformer);
   const auto read_tokens = cuda::PlansReadTokens({config.heads, config.kv_heads, config.head_dim});
   if (!read_tokens.ok()) return read_tokens.status();
-  auto new_layout = StepInputBuilder::Make(memory, config.num_layers, geometry.page_tokens,
-                                           max_rows, pool.view.num_pages, *read_tokens);
+  auto new_layout =
+      StepInputBuilder::Make(memory, geometry, max_rows, pool.view.num_pages, *read_tokens);
   if (!new_layout.ok()) return new_layout.status();
   layout = *std::move(new_layout);
   auto new_sampling = CudaSampling::Make(memory, max_rows);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/ops/gemm.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -18,12 +17,6 @@ absl::StatusOr<std::shared_ptr<CudaModel>> CudaModel::Load(const ModelSource& so
   // Checked first, because loading takes long.
   absl::Status served = cuda::CheckShape({config.heads, config.kv_heads, config.head_dim});
   if (!served.ok()) return served;
-  if (const uint32_t window = config.window(); window != 0 && window < config.context) {
-    return absl::UnimplementedError(absl::StrCat(
-        "model ", config.name, " has layers that attend to a window of ", window,
-        " tokens, which the CUDA transformer does not compute. With --max_context=", window,
-        " they attend to all tokens"));
-  }
   if (options.load_threads < 1) return absl::InvalidArgumentError("threads must be at least 1");
   const auto info = cuda::UseDevice(options.device);
   if (!info.ok()) return info.status();

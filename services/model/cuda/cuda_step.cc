@@ -21,10 +21,11 @@ uint32_t FedId(uint32_t id, SequenceSlot slot) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepInputBuilder>> StepInputBuilder::Make(
-    kernels::cuda::DeviceMemory& memory, uint32_t layers, uint32_t page_tokens, uint32_t max_rows,
+    kernels::cuda::DeviceMemory& memory, const CacheGeometry& geometry, uint32_t max_rows,
     uint32_t max_pages, bool plans_read_tokens) {
   std::unique_ptr<StepInputBuilder> layout(
-      new StepInputBuilder(layers, page_tokens, max_pages, plans_read_tokens));
+      new StepInputBuilder(geometry, max_pages, plans_read_tokens));
+  const uint32_t layers = geometry.num_layers;
   auto slots = memory.Allocate(size_t{layers} * max_rows * sizeof(kernels::AppendSlot),
                                "places of a step's rows");
   if (!slots.ok()) return slots.status();
@@ -97,7 +98,8 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
   const int32_t* row_starts = progress.inputs.Put(absl::MakeConstSpan(part.row_starts)).data;
   const bool whole_pages = !plans_read_tokens_ || part.rows == count;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
-    std::vector<int32_t> contexts;  // as the plan wants them
+    AttentionPart::Lengths lengths;
+    lengths.window = windows_.contains(layer) ? windows_.tokens() : 0;
     const auto first_page = static_cast<uint32_t>(progress.pages);
     const auto on_device = progress.inputs.Reserve<int32_t>(count + 1);
     const auto last = progress.inputs.Reserve<int32_t>(count);
@@ -119,15 +121,17 @@ AttentionPart StepInputBuilder::BuildPart(Segments segments, uint32_t padding,
                           pads};
       const uint32_t pages = (context + page_tokens_ - 1) / page_tokens_;
       progress.pages += pages;
-      contexts.push_back(static_cast<int32_t>(whole_pages ? pages * page_tokens_ : context));
+      lengths.contexts.push_back(
+          static_cast<int32_t>(whole_pages ? pages * page_tokens_ : context));
       on_device.host[i + 1] = static_cast<int32_t>(progress.pages);
       last.host[i] = static_cast<int32_t>((context - 1) % page_tokens_ + 1);
     }
-    const auto known = std::find(part.contexts.begin(), part.contexts.end(), contexts);
-    const auto lengths = static_cast<uint32_t>(known - part.contexts.begin());
-    if (known == part.contexts.end()) part.contexts.push_back(std::move(contexts));
+    const auto known = std::find(part.lengths.begin(), part.lengths.end(), lengths);
     part.layers.push_back(
-        {{pages_.as<int32_t>(), on_device.device, last.device, row_starts, first_page}, lengths});
+        {{pages_.as<int32_t>(), on_device.device, last.device, row_starts, first_page},
+         lengths.window,
+         static_cast<uint32_t>(known - part.lengths.begin())});
+    if (known == part.lengths.end()) part.lengths.push_back(std::move(lengths));
   }
   return part;
 }
@@ -141,6 +145,7 @@ void StepInputBuilder::BuildWindows(const StepRows& rows, const PlacedItem* runs
   const uint32_t decodes = rows.forward().split.decode_rows;
   const size_t prompts = segments.size() - decodes;
   for (uint32_t layer = 0; layer < layers_; ++layer) {
+    if (windows_.contains(layer)) continue;
     const Uploads::Room<kernels::WindowItem> room =
         inputs.Reserve<kernels::WindowItem>(windows.size());
     for (size_t i = 0; i < windows.size(); ++i) {

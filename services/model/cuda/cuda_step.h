@@ -22,18 +22,24 @@ namespace folio::model {
 
 // AttentionPart is neighbouring rows that one kind of kernel serves: decode rows or prompt rows.
 struct AttentionPart {
-  // A layer's tables, and the index of their lengths in `contexts`.
+  // A layer's tables, its window in tokens or 0, and the index of its lengths.
   struct Layer {
     kernels::cuda::LayerTables tables;
+    uint32_t window = 0;
     uint32_t lengths = 0;
+  };
+  // Layers of equal lengths share a plan. Layers may hold different numbers of tokens in the same
+  // number of pages. If a plan asks only for pages, as it does where every run is one row, these
+  // are the tokens of whole ones, so that fewer layers need a plan of their own.
+  struct Lengths {
+    std::vector<int32_t> contexts;  // [runs] as a plan wants them
+    uint32_t window = 0;
+    friend bool operator==(const Lengths&, const Lengths&) = default;
   };
   uint32_t first_row = 0;
   uint32_t rows = 0;
   std::vector<int32_t> row_starts;  // [runs + 1]
-  // Those that differ, each [runs] as a plan wants them. Layers may hold different numbers of
-  // tokens in the same number of pages. If a plan asks only for pages, as it does where every run
-  // is one row, these are the tokens of whole ones, so that fewer layers need a plan of their own.
-  std::vector<std::vector<int32_t>> contexts;
+  std::vector<Lengths> lengths;     // those that differ
   std::vector<Layer> layers;
 };
 
@@ -56,9 +62,11 @@ class StepInputBuilder {
  public:
   // `max_pages` counts the pages of all tables of a step together. See PlansReadTokens for the last
   // one. Errors are DeviceMemory's.
-  static absl::StatusOr<std::unique_ptr<StepInputBuilder>> Make(
-      kernels::cuda::DeviceMemory& memory, uint32_t layers, uint32_t page_tokens, uint32_t max_rows,
-      uint32_t max_pages, bool plans_read_tokens);
+  static absl::StatusOr<std::unique_ptr<StepInputBuilder>> Make(kernels::cuda::DeviceMemory& memory,
+                                                                const CacheGeometry& geometry,
+                                                                uint32_t max_rows,
+                                                                uint32_t max_pages,
+                                                                bool plans_read_tokens);
 
   // Puts changes of the tables into `uploads` and the step's arrays into `inputs`, where steps of
   // one shape have the same order and sizes. The tables do not have the step's rows yet. A batch of
@@ -77,10 +85,10 @@ class StepInputBuilder {
   }
 
  private:
-  StepInputBuilder(uint32_t layers, uint32_t page_tokens, uint32_t max_pages,
-                   bool plans_read_tokens)
-      : layers_(layers),
-        page_tokens_(page_tokens),
+  StepInputBuilder(const CacheGeometry& geometry, uint32_t max_pages, bool plans_read_tokens)
+      : layers_(geometry.num_layers),
+        page_tokens_(geometry.page_tokens),
+        windows_(geometry.windows),
         max_pages_(max_pages),
         plans_read_tokens_(plans_read_tokens) {}
 
@@ -99,7 +107,9 @@ class StepInputBuilder {
   void BuildWindows(const StepRows& rows, const kernels::cuda::PlacedItem* runs,
                     kernels::cuda::Uploads& inputs, StepInputs& step) const;
 
-  uint32_t layers_, page_tokens_, max_pages_;
+  uint32_t layers_, page_tokens_;
+  LayerWindows windows_;
+  uint32_t max_pages_;
   bool plans_read_tokens_;
   kernels::cuda::DeviceBuffer slots_;  // AppendSlot [layers][rows]
   kernels::cuda::DeviceBuffer pages_;  // int32_t, all layers' tables one after another

@@ -15,6 +15,11 @@ namespace cuda = kernels::cuda;
 using cuda::DataType;
 using cuda::Tensor;
 
+cuda::DecodeTables TablesOf(const AttentionPart::Layer& layer) {
+  const cuda::LayerTables& tables = layer.tables;
+  return {tables.pages, tables.page_starts, tables.last_tokens, layer.window};
+}
+
 }  // namespace
 
 absl::StatusOr<void*> AttentionWorkspace::at(size_t plan) {
@@ -107,7 +112,7 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& s
   for (const AttentionPart& part : step.parts) {
     plans.emplace_back();
     if (Decodes(part)) continue;
-    for (const std::vector<int32_t>& contexts : part.contexts) {
+    for (const AttentionPart::Lengths& lengths : part.lengths) {
       if (plan_space_.size() <= count) {
         auto memory = memory_.Allocate(kPlanBytes, "a plan of attention");
         if (!memory.ok()) return memory.status();
@@ -115,8 +120,9 @@ absl::StatusOr<CudaTransformer::Plans> CudaTransformer::Plan(const StepInputs& s
       }
       const auto pinned = workspace.at(count);
       if (!pinned.ok()) return pinned.status();
-      const cuda::AttentionOptions options{.captured = step.padded, .max_rows = step.rows};
-      auto plan = cuda::PlanAttention(stream_, {part.row_starts, contexts}, shape_,
+      const cuda::AttentionOptions options{
+          .captured = step.padded, .max_rows = step.rows, .window = lengths.window};
+      auto plan = cuda::PlanAttention(stream_, {part.row_starts, lengths.contexts}, shape_,
                                       pool_.view.geometry.page_tokens, options,
                                       PlanMemory(count++, *pinned));
       if (!plan.ok()) return plan.status();
@@ -185,10 +191,9 @@ bool CudaTransformer::AppendsAtOnce(uint32_t layer, const StepInputs& step) cons
 
 absl::Status CudaTransformer::AppendAndAttend(const AttentionPart::Layer& of,
                                               const cuda::DecodeRows& rows) {
-  const cuda::LayerTables& tables = of.tables;
-  return cuda::AppendDecodeAttention(
-      stream_, rows, {tables.pages, tables.page_starts, tables.last_tokens}, shape_, pool_,
-      {decode_space_.as<void>(), processors_}, attended_.Rows(rows.slots.size));
+  return cuda::AppendDecodeAttention(stream_, rows, TablesOf(of), shape_, pool_,
+                                     {decode_space_.as<void>(), processors_},
+                                     attended_.Rows(rows.slots.size));
 }
 
 absl::Status CudaTransformer::Attend(uint32_t layer, const StepInputs& step, const Plans& plans) {
@@ -199,12 +204,10 @@ absl::Status CudaTransformer::Attend(uint32_t layer, const StepInputs& step, con
     const Tensor q = q_.Rows(part.rows, part.first_row);
     const Tensor attended = attended_.Rows(part.rows, part.first_row);
     absl::Status status =
-        Decodes(part)
-            ? cuda::DecodeAttention(
-                  stream_, q, {of.tables.pages, of.tables.page_starts, of.tables.last_tokens},
-                  shape_, pool_, {decode_space_.as<void>(), processors_}, attended)
-            : cuda::RunAttention(stream_, plans[i][of.lengths], q, of.tables, pool_,
-                                 PlanMemory(before + of.lengths, nullptr), attended);
+        Decodes(part) ? cuda::DecodeAttention(stream_, q, TablesOf(of), shape_, pool_,
+                                              {decode_space_.as<void>(), processors_}, attended)
+                      : cuda::RunAttention(stream_, plans[i][of.lengths], q, of.tables, pool_,
+                                           PlanMemory(before + of.lengths, nullptr), attended);
     if (!status.ok()) return status;
     before += plans[i].size();
   }
