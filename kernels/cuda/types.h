@@ -9,6 +9,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/e4m3.h"
+#include "kernels/quantized_format.h"
 #include "kernels/views.h"
 
 struct CUstream_st;
@@ -39,6 +40,7 @@ struct Tensor {
   size_t stride = 0;
   float* scales = nullptr;  // [rows], of kE4M3 alone
 };
+struct QuantizedParts;
 struct ConstTensor {
   const void* data = nullptr;
   DataType type = DataType::kBf16;
@@ -46,6 +48,8 @@ struct ConstTensor {
   uint32_t cols = 0;
   size_t stride = 0;
   const float* scales = nullptr;
+  // Not null: a matrix of quantised values, which are multiplied by bf16. It has no data.
+  const QuantizedParts* parts = nullptr;
 
   ConstTensor() = default;
   ConstTensor(const void* data, DataType type, uint32_t rows, uint32_t cols, size_t stride,
@@ -53,6 +57,21 @@ struct ConstTensor {
       : data(data), type(type), rows(rows), cols(cols), stride(stride), scales(scales) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as a pointer becomes one to const.
   ConstTensor(const Tensor& t) : ConstTensor(t.data, t.type, t.rows, t.cols, t.stride, t.scales) {}
+};
+
+// Rows of a matrix that are quantised in one format, in the order of quantized_matrix.h. `data`
+// begins at a multiple of 16 bytes.
+struct QuantizedPart {
+  const std::byte* data = nullptr;
+  QuantizedFormat format;
+  uint32_t rows = 0;
+};
+// All rows of a matrix, the parts one below the other. This is in memory of the host and outlives
+// the products that it is given to.
+struct QuantizedParts {
+  static constexpr uint32_t kMost = 3;
+  QuantizedPart at[kMost];
+  uint32_t count = 0;
 };
 
 // Whether rows begin at multiples of 16 bytes and do not overlap.

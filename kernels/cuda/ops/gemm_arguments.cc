@@ -12,6 +12,7 @@ absl::Status Unserved(absl::string_view what) {
 }  // namespace
 
 absl::Status CheckGemm(ConstTensor in, ConstTensor weight, const Tensor& out, bool accumulate) {
+  if (weight.parts != nullptr) return Unserved("quantised weights must be dequantised before");
   const bool codes = in.type == DataType::kE4M3;
   if (in.type == DataType::kFloat32 || weight.type != in.type) {
     return Unserved("activations and weights must have one type, bf16, fp16 or E4M3");

@@ -11,7 +11,9 @@
 #include "kernels/cuda/device/overlap.cuh"
 #include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/device/product_operands.cuh"
+#include "kernels/cuda/device/product_sums.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/ops/quantized_products.h"
 #include "kernels/cuda/ops/small_products.h"
 
 namespace folio::kernels::cuda {
@@ -26,10 +28,9 @@ using device::PlainRows;
 using device::TileRows;
 using device::Weights;
 
-constexpr uint32_t kWarps = 16;
+constexpr int kWarps = 16;
 constexpr uint32_t kThreads = kWarps * kWarp;
-constexpr uint32_t kTileRows = 8;
-static_assert(kTileRows == kMaxSmallRows);
+static_assert(device::kTileRows == kMaxSmallRows);
 // A multiprocessor has room for so many blocks. One of 16 warps reads memory faster than two of 8.
 constexpr uint32_t kBlocksEach = 1;
 
@@ -67,13 +68,6 @@ struct Gated {
   }
 };
 
-// The sums of all warps, in the form in which lanes hold them.
-template <int kTiles>
-struct Parts {
-  float sums[kWarps][kTiles][4][kWarp];
-  float squares[kWarps][kTileRows];
-};
-
 // Reads a tile's first weights.
 template <int kTiles, int kAhead>
 __device__ __forceinline__ void LoadFirst(const TileRows<kTiles>& rows, uint32_t cols,
@@ -107,55 +101,12 @@ __device__ __forceinline__ void AddColumns(const Input& in, const TileRows<kTile
   }
 }
 
-// Puts this warp's sums where PutResults finds them.
-template <typename Input, int kTiles>
-__device__ __forceinline__ void PutParts(const float (&sums)[kTiles][4], float squares,
-                                         Parts<kTiles>& parts) {
-  const uint32_t warp = threadIdx.x / kWarp;
-  const uint32_t lane = threadIdx.x % kWarp;
-#pragma unroll
-  for (int i = 0; i < 4 * kTiles; ++i) parts.sums[warp][i / 4][i % 4][lane] = sums[i / 4][i % 4];
-  if constexpr (Input::kNormed) {
-    // The four lanes of a row.
-    squares += __shfl_xor_sync(device::kAllLanes, squares, 1);
-    squares += __shfl_xor_sync(device::kAllLanes, squares, 2);
-    if (lane % 4 == 0) parts.squares[warp][lane / 4] = squares;
-  }
-}
-
-// Adds the warps' parts of each result, in their order.
-template <typename Input, typename Result, int kTiles>
-__device__ __forceinline__ void PutResults(const Input& in, const Parts<kTiles>& parts,
-                                           uint32_t first, uint32_t outputs, const Result& result) {
-  for (uint32_t i = threadIdx.x; i < kTileOutputs * in.count; i += kThreads) {
-    const uint32_t row = i / kTileOutputs;
-    const uint32_t output = i % kTileOutputs;
-    if (first + output >= outputs) continue;
-    float scale = 1;
-    if constexpr (Input::kNormed) {
-      float sum = 0;
-      for (uint32_t warp = 0; warp < kWarps; ++warp) sum += parts.squares[warp][row];
-      scale = 1.0f / sqrtf(sum / static_cast<float>(in.cols) + in.eps);
-    }
-    // See MultiplyTiles for the place of a sum.
-    const uint32_t number = output / 8 * 2 + row % 2;
-    const uint32_t lane = output % 8 * 4 + row / 2;
-    float totals[kTiles];
-    for (int tile = 0; tile < kTiles; ++tile) {
-      float sum = 0;
-      for (uint32_t warp = 0; warp < kWarps; ++warp) sum += parts.sums[warp][tile][number][lane];
-      totals[tile] = sum * scale;
-    }
-    result.Put(row, first + output, totals);
-  }
-}
-
 template <typename Input, typename Result>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
     SmallProductKernel(Input in, Matrix weight, Result result) {
   constexpr int kTiles = Result::kTiles;
   constexpr int kAhead = 2 / kTiles;  // chunks of weights under way
-  __shared__ Parts<kTiles> parts;
+  __shared__ device::Parts<kWarps, kTiles> parts;
   device::LetNextKernelStart();
   const uint32_t tiles = (weight.outputs + kTileOutputs - 1) / kTileOutputs;
   uint32_t tile = blockIdx.x;
@@ -173,9 +124,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
       rows = TileRows<kTiles>(weight, next);
       LoadFirst(rows, in.cols, weights);
     }
-    PutParts<Input>(sums, squares, parts);
+    device::PutParts<Input>(sums, squares, parts);
     __syncthreads();
-    PutResults(in, parts, tile * kTileOutputs, weight.outputs, result);
+    device::PutResults(in, parts, tile * kTileOutputs, weight.outputs, result);
     if (next >= tiles) return;
     tile = next;
     __syncthreads();  // before the parts are written again
@@ -199,6 +150,9 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
         "products of few rows multiply bf16 weights by bf16 rows, or by float32 rows with a norm");
   }
   if (in.exact && !normed) return device::Unserved("only rows with a norm are multiplied exactly");
+  if (in.exact && weight.parts != nullptr) {
+    return device::Unserved("quantised weights are multiplied by rounded rows");
+  }
   if (in.rows.cols != weight.cols || weight.cols == 0 || outputs == 0 || out.cols != outputs ||
       out.rows < in.rows.rows) {
     return device::Unserved(absl::StrCat("[", in.rows.rows, ", ", in.rows.cols, "] times [",
@@ -209,7 +163,7 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
     return device::Unserved(absl::StrCat("products of few rows need a multiple of ", device::kLoad,
                                          " columns, not ", weight.cols));
   }
-  if (!RowsAreAligned(in.rows) || !RowsAreAligned(weight) ||
+  if (!RowsAreAligned(in.rows) || (weight.parts == nullptr && !RowsAreAligned(weight)) ||
       reinterpret_cast<uintptr_t>(in.norm) % 16 != 0) {
     return device::Unserved("rows must begin at multiples of 16 bytes");
   }
@@ -252,12 +206,14 @@ absl::Status StartNormed(Stream stream, const SmallInput& in, const ConstTensor&
 absl::Status SmallProduct(Stream stream, const SmallInput& in, ConstTensor weight,
                           const float* bias, Tensor out) {
   if (absl::Status status = CheckSmall(in, weight, out, weight.rows); !status.ok()) return status;
-  if (out.type == DataType::kBf16 && in.norm == nullptr) {
+  const bool rounds = out.type == DataType::kBf16 && in.norm == nullptr;
+  if (out.type != DataType::kFloat32 && !rounds) {
+    return device::Unserved("a product is float32, or bf16 without a norm");
+  }
+  if (weight.parts != nullptr) return QuantizedProduct(stream, in, weight, bias, out);
+  if (rounds) {
     const Stored<bf16> result{static_cast<bf16*>(out.data), out.stride, bias};
     return StartPlain(stream, in, weight, result);
-  }
-  if (out.type != DataType::kFloat32) {
-    return device::Unserved("a product is float32, or bf16 without a norm");
   }
   const Stored<float> result{static_cast<float*>(out.data), out.stride, bias};
   if (in.norm == nullptr) return StartPlain(stream, in, weight, result);
@@ -270,6 +226,7 @@ absl::Status AddSmallProduct(Stream stream, const SmallInput& in, ConstTensor we
   if (out.type != DataType::kFloat32 || in.norm != nullptr) {
     return device::Unserved("a product is added to float32, and without a norm");
   }
+  if (weight.parts != nullptr) return AddQuantizedProduct(stream, in, weight, out);
   return StartPlain(stream, in, weight, Added{static_cast<float*>(out.data), out.stride});
 }
 
@@ -281,6 +238,7 @@ absl::Status SmallGlu(Stream stream, const SmallInput& in, Activation activation
     return device::Unserved(
         "the weights of gates hold as many gates as ups, and the result is bf16");
   }
+  if (gate_up.parts != nullptr) return QuantizedGlu(stream, in, activation, gate_up, out);
   return device::WithActivation(activation, [&](auto gate) {
     const Gated<decltype(gate)> result{static_cast<bf16*>(out.data), out.stride};
     return in.norm == nullptr ? StartPlain(stream, in, gate_up, result)

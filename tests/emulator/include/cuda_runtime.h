@@ -22,7 +22,6 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-
 #define threadIdx (::folio::emulate::place.thread)
 #define blockIdx (::folio::emulate::place.block)
 
@@ -45,7 +44,6 @@ inline constexpr folio::emulate::Extents<&folio::emulate::Place::grid_size> grid
 
 using std::max;
 using std::min;
-
 struct dim3 {
   dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
   unsigned x, y, z;
@@ -110,6 +108,13 @@ inline void __syncwarp(uint32_t mask = ~0u) { folio::emulate::WarpBarrier(); }
 
 inline int __popc(uint32_t x) { return std::popcount(x); }
 inline int __ffs(uint32_t x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }
+// Four of the eight bytes, each by three bits of `which`.
+inline uint32_t __byte_perm(uint32_t lower, uint32_t upper, uint32_t which) {
+  const uint64_t bytes = lower | uint64_t{upper} << 32;
+  uint32_t to = 0;
+  for (int i = 0; i < 32; i += 8) to |= (bytes >> (which >> i / 2 & 7) * 8 & 0xff) << i;
+  return to;
+}
 inline uint32_t __float_as_uint(float x) { return std::bit_cast<uint32_t>(x); }
 inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
 inline float __fmul_rn(float a, float b) { return a * b; }
