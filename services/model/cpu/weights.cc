@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
-#include "services/model/cpu/stored_matrices.h"
 #include "services/model/executor/forward_rows.h"
+#include "services/model/source/stored_matrices.h"
 
 namespace folio::model {
 namespace {
@@ -25,19 +25,37 @@ Matrix<const bf16> View(const std::vector<bf16>& values, size_t cols) {
   return {values.data(), values.size() / cols, cols, cols};
 }
 
+// The matrices of all roles as they are stored, one below the other. Null if one must be bf16.
+std::unique_ptr<PackedWeights> Pack(const CpuOps& ops, StoredMatrices& stored,
+                                    absl::Span<const Role> roles) {
+  const StoredMatrices::Matrices matrices = stored.Read(roles);
+  if (matrices.empty()) return nullptr;
+  std::vector<const kernels::QuantizedMatrix*> parts;
+  for (const auto& matrix : matrices) parts.push_back(matrix.get());
+  return ops.PackQuantized(parts);
+}
+
+// The gate and up matrices likewise.
+std::unique_ptr<PackedWeights> PackGated(const CpuOps& ops, StoredMatrices& stored,
+                                         kernels::Activation activation) {
+  const StoredMatrices::Matrices matrices = stored.Read({Role::kGate, Role::kUp});
+  if (matrices.empty()) return nullptr;
+  return ops.PackGatedQuantized(*matrices[0], *matrices[1], activation);
+}
+
 absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& ops,
                                        StoredMatrices& stored, uint32_t layer) {
   const ModelConfig& c = source.config();
   TensorReader read(source, layer);
   const auto pack = [&](Role role) {
-    if (auto packed = stored.Pack({role})) return packed;
+    if (auto packed = Pack(ops, stored, {role})) return packed;
     return ops.Pack(View(read.Matrix(role), SizeOf(InfoOf(role).cols, c)));
   };
   LayerWeights weights;
   weights.attention_norm = read.Vector(Role::kAttentionNorm);
   weights.ffn_norm = read.Vector(Role::kFfnNorm);
   // The first layer's are exact, for the reason that Transformer::AddRoundingLoss has.
-  if (layer > 0) weights.qkv = stored.Pack(kQkvRoles);
+  if (layer > 0) weights.qkv = Pack(ops, stored, kQkvRoles);
   if (weights.qkv == nullptr) weights.qkv = ops.Pack(View(read.Matrices(kQkvRoles), c.hidden));
   if (c.features.has(Feature::kQkvBias)) weights.qkv_bias = read.Vectors(kQkvBiasRoles);
   if (c.features.has(Feature::kHeadNorms)) {
@@ -49,7 +67,7 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
     weights.post_ffn_norm = read.Vector(Role::kPostFfnNorm);
   }
   weights.out = pack(Role::kAttentionOut);
-  weights.gate_up = stored.PackGated(ActivationOf(c.features));
+  weights.gate_up = PackGated(ops, stored, ActivationOf(c.features));
   if (weights.gate_up == nullptr) {
     const std::vector<bf16> gate = read.Matrix(Role::kGate);
     const std::vector<bf16> up = read.Matrix(Role::kUp);
@@ -62,21 +80,16 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelSource& source, const CpuOps& 
   return weights;
 }
 
-void AddCounts(const HeldMatrices& of, HeldMatrices& to) {
-  to.as_stored += of.as_stored;
-  for (const auto& [reason, count] : of.in_bfloat16) to.in_bfloat16[reason] += count;
-}
-
 // Embedding, output and final norm. A tied matrix that is held as it is stored is held once.
 absl::Status LoadEnds(const ModelSource& source, const CpuOps& ops, StoredMatrices& stored,
                       ModelWeights& weights) {
   const ModelConfig& c = source.config();
   TensorReader read(source, 0);
   weights.final_norm = read.Vector(Role::kFinalNorm);
-  weights.stored_embedding = stored.Pack({Role::kEmbedding});
+  weights.stored_embedding = Pack(ops, stored, {Role::kEmbedding});
   if (weights.stored_embedding == nullptr) weights.embedding = read.Matrix(Role::kEmbedding);
   if (!c.tied_embeddings) {
-    weights.output = stored.Pack({Role::kOutput});
+    weights.output = Pack(ops, stored, {Role::kOutput});
     if (weights.output == nullptr) {
       weights.output = ops.Pack(View(read.Matrix(Role::kOutput), c.hidden));
     }
@@ -120,7 +133,7 @@ absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSourc
   weights->layers.resize(layers);
   absl::Mutex mutex;  // guards weights->held
   absl::Status status = ReadParts(layers, threads, progress, [&](std::optional<uint32_t> of) {
-    StoredMatrices stored(source, ops, held, of.value_or(0));
+    StoredMatrices stored(source, held, of.value_or(0));
     absl::Status loaded;
     if (!of.has_value()) {
       loaded = LoadEnds(source, ops, stored, *weights);
@@ -130,7 +143,7 @@ absl::StatusOr<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelSourc
       if (layer.ok()) weights->layers[*of] = *std::move(layer);
     }
     absl::MutexLock lock(&mutex);
-    AddCounts(stored.counts(), weights->held);
+    weights->held.Add(stored.counts());
     return loaded;
   });
   if (!status.ok()) return status;

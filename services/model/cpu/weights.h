@@ -3,15 +3,14 @@
 #define FOLIO_SERVICES_MODEL_CPU_WEIGHTS_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cpu/ops.h"
 #include "services/model/family/model_config.h"
 #include "services/model/source/model_source.h"
+#include "services/model/source/stored_matrices.h"
 #include "services/model/source/tensor_reader.h"
 
 namespace folio::model {
@@ -26,18 +25,6 @@ struct LayerWeights {
   std::vector<float> ffn_norm;                            // [hidden]
   std::unique_ptr<kernels::cpu::PackedWeights> gate_up;   // [ffn, hidden] twice
   std::unique_ptr<kernels::cpu::PackedWeights> down;      // [hidden, ffn]
-};
-
-// How matrices that a file has quantised are held in memory.
-enum class HeldWeights {
-  kBfloat16,
-  kAsStored,  // for types that have kernels (kernels::kQuantizedFormats); not layer 0's qkv
-};
-
-// The numbers of matrices that are held as they are stored, and of others that are quantised.
-struct HeldMatrices {
-  uint32_t as_stored = 0;
-  std::map<std::string, uint32_t> in_bfloat16;  // how many, by the reason
 };
 
 // Immutable once loaded; any number of executors of the same family may share it.
