@@ -124,8 +124,13 @@ absl::Status RandomSource::Fill(const model::DeviceWeights& weights) const {
     }
   }
   if (!filler.status().ok()) return filler.status();
-  filled_ = {weights.config,     weights.embedding, weights.output,
-             weights.final_norm, weights.layers,    {}};
+  filled_ = {weights.config,
+             weights.embedding,
+             weights.output,
+             weights.final_norm,
+             weights.layers,
+             weights.held,
+             {}};
   return kernels::cuda::WaitFor(stream->get());
 }
 

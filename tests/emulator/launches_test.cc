@@ -5,19 +5,27 @@
 #include "tests/emulator/runtime.h"
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/decode_batch.h"
+#include "tests/gpu/stored_model.h"
 
 namespace folio::model::testing {
 namespace {
 
 // What a step of `rows` sequences enqueues.
-uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, bool tune = false) {
+uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, bool tune = false,
+                        HeldWeights held = HeldWeights::kBfloat16) {
   ModelConfig config = GpuConfig();
   config.num_layers = layers;
   config.ffn = ffn;
-  const RandomModel model(config, 5);
+  if (held == HeldWeights::kAsStored) config.hidden = 64;
+  const RandomModel random(config, 5);
+  const StoredModel model(random, [&](Role, uint32_t) -> std::optional<kernels::QuantizedFormat> {
+    if (held == HeldWeights::kBfloat16) return std::nullopt;
+    return kernels::kQuantizedFormats[4];
+  });
   CudaHarnessOptions options = Options(/*graphs=*/false);
   options.decode_kernels = true;
   options.tune = tune;
+  options.held = held;
   CudaHarness harness(model, options);
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   DecodeBatch batch(harness, rows, /*prompt=*/0);
@@ -29,8 +37,8 @@ uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, bool tune 
 
 // The first layer may do more. cuBLASLt may take two kernels for a product, which the emulation
 // does not show.
-uint64_t PerLayer(uint32_t rows, uint32_t ffn) {
-  return EnqueuedByStep(3, rows, ffn) - EnqueuedByStep(2, rows, ffn);
+uint64_t PerLayer(uint32_t rows, uint32_t ffn, HeldWeights held = HeldWeights::kBfloat16) {
+  return EnqueuedByStep(3, rows, ffn, false, held) - EnqueuedByStep(2, rows, ffn, false, held);
 }
 
 // Queries, keys and values; rotary embedding, append and attention; output; gate and up; down.
@@ -48,6 +56,13 @@ TEST(LaunchesTest, ALayerOfMoreRowsIsEight) {
   EXPECT_EQ(PerLayer(17, 384), 8u) << "both products that end in a residual are in parts";
   EXPECT_EQ(PerLayer(64, 384), 8u) << "none is, and cuBLASLt may take two kernels for each of them";
   EXPECT_EQ(PerLayer(1, 52), 8u) << "sizes that the kernels of small batches do not serve";
+}
+
+// As many, and beyond eight rows one more for each matrix that becomes bf16. Gates and ups are two.
+TEST(LaunchesTest, ALayerOfQuantisedWeightsIsFiveKernelsOrThirteen) {
+  EXPECT_EQ(PerLayer(1, 64, HeldWeights::kAsStored), 5u);
+  EXPECT_EQ(PerLayer(8, 64, HeldWeights::kAsStored), 5u);
+  EXPECT_EQ(PerLayer(9, 64, HeldWeights::kAsStored), 13u);
 }
 
 // No norm follows the last layer, where the parts are added all the same.

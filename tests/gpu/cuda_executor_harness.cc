@@ -66,6 +66,7 @@ CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& opt
   model_ = CudaModel::Load(model, {.device = options.device,
                                    .gpu_memory = options.gpu_memory,
                                    .type = options.type,
+                                   .held = options.held,
                                    .load_threads = options.load_threads,
                                    .progress = options.progress});
   MakeAnotherExecutor();

@@ -31,6 +31,7 @@ struct CudaHarnessOptions {
   uint32_t max_rows = 256;
   size_t gpu_memory = 0;
   kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;  // of layers' matrices
+  HeldWeights held = HeldWeights::kBfloat16;
   int load_threads = 1;
   bool graphs = true;
   bool tune = true;

@@ -55,7 +55,8 @@ struct GpuRank {
     int devices = 0;
     FOLIO_CHECK(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
     const int device = static_cast<int>(group.rank().value()) % devices;
-    auto model = CudaModel::Load(source, {.device = device, .type = graphs.type});
+    auto model =
+        CudaModel::Load(source, {.device = device, .type = graphs.type, .held = graphs.held});
     if (!model.ok()) {
       made = model.status();
       return;

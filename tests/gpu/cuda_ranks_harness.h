@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/types.h"
 #include "services/model/cuda/graph_counts.h"
+#include "services/model/source/stored_matrices.h"
 #include "tests/model/tp_harness.h"
 
 namespace folio::model::testing {
@@ -22,6 +23,7 @@ struct RankGraphs {
   // Becomes each rank's counts at its end, all zero for one that was killed.
   std::vector<GraphCounts>* counts = nullptr;
   kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;  // of the layers' matrices
+  HeldWeights held = HeldWeights::kBfloat16;
 };
 
 // As RunGroup, of whose setup `ops` has no meaning. Threads share one process: with a GPU each, or

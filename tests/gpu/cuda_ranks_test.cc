@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <signal.h>
 
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "tests/gpu/dialogue.h"
 #include "tests/gpu/mirror_executor.h"
 #include "tests/gpu/requantized.h"
+#include "tests/gpu/stored_model.h"
 #include "tests/model/conversation.h"
 #include "tests/model/swap_script.h"
 
@@ -42,10 +44,27 @@ struct Case {
   uint32_t heads, kv_heads;
   bool tied = false;
   bool fp8 = false;
+  bool as_stored = false;
 };
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class CudaRanksTest : public ::testing::TestWithParam<Case> {};
+
+// Of two ranks each has whole blocks.
+ModelConfig ConfigOf(const Case& c) {
+  ModelConfig config = c.fp8 ? Fp8Config() : GpuConfig();
+  if (c.as_stored) config.hidden = 96;
+  if (c.as_stored) config.ffn = 192;
+  config.heads = c.heads;
+  config.kv_heads = c.kv_heads;
+  config.tied_embeddings = c.tied;
+  return config;
+}
+
+// Values in another type than queries and keys.
+std::optional<kernels::QuantizedFormat> FormatOf(Role role, uint32_t /*layer*/) {
+  return kernels::kQuantizedFormats[role == Role::kValue ? 4 : 1];
+}
 
 // All scores of a conversation and all log-probabilities; the ranks compare their tables with every
 // step.
@@ -53,18 +72,17 @@ TEST_P(CudaRanksTest, SayWhatTheCpuSays) {
   const Case& c = GetParam();
   FOLIO_NEEDS_GPUS(c.ranks);
   if (c.fp8 && !kernels::cuda::Gemm::CheckRowScales().ok()) GTEST_SKIP() << "this GPU has no FP8";
-  ModelConfig config = c.fp8 ? Fp8Config() : GpuConfig();
-  config.heads = c.heads;
-  config.kv_heads = c.kv_heads;
-  config.tied_embeddings = c.tied;
+  const ModelConfig config = ConfigOf(c);
   const RandomModel model(config, 1234);
-  const GroupSetup setup = {.model = model, .ranks = c.ranks, .kind = c.kind};
+  const StoredModel stored(model, FormatOf);
+  const ModelSource& served = c.as_stored ? static_cast<const ModelSource&>(stored) : model;
+  const GroupSetup setup = {.model = served, .ranks = c.ranks, .kind = c.kind};
   const auto said = RunGpuGroup(
       setup,
       [&](Stage& stage) -> std::string {
         TestPool cpu_pool(config, setup.pages);
         const Requantized quantized(model);
-        const ModelSource& source = c.fp8 ? static_cast<const ModelSource&>(quantized) : model;
+        const ModelSource& source = c.fp8 ? static_cast<const ModelSource&>(quantized) : served;
         const auto cpu = *MakeCpuExecutor(source, OpsNamed("plain"), 1, cpu_pool.view());
         Mirror mirror(stage.executor, *cpu);
         Stage both{mirror, stage.pages, stage.board};
@@ -89,18 +107,21 @@ TEST_P(CudaRanksTest, SayWhatTheCpuSays) {
                           scores.largest < 0.02 * wide && scores.mean() < 0.002 * wide;
         return near ? "" : far;
       },
-      nullptr, {.type = c.fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16});
+      nullptr,
+      {.type = c.fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16,
+       .held = c.as_stored ? HeldWeights::kAsStored : HeldWeights::kBfloat16});
   for (uint32_t rank = 0; rank < c.ranks; ++rank) EXPECT_EQ(said[rank], "") << "rank " << rank;
 }
 
 constexpr auto kThreads = RanksAre::kThreads;
-INSTANTIATE_TEST_SUITE_P(Groups, CudaRanksTest,
-                         ::testing::Values(Case{"Two", kThreads, 2, 6, 2},
-                                           Case{"TwoOfThreeKvHeads", kThreads, 2, 9, 3},
-                                           Case{"FourOfTwoKvHeads", kThreads, 4, 6, 2},
-                                           Case{"FourOneKvHeadTied", kThreads, 4, 4, 1, true},
-                                           Case{"TwoInFp8", kThreads, 2, 6, 2, false, true}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Groups, CudaRanksTest,
+    ::testing::Values(Case{"Two", kThreads, 2, 6, 2}, Case{"TwoOfThreeKvHeads", kThreads, 2, 9, 3},
+                      Case{"FourOfTwoKvHeads", kThreads, 4, 6, 2},
+                      Case{"FourOneKvHeadTied", kThreads, 4, 4, 1, true},
+                      Case{"TwoInFp8", kThreads, 2, 6, 2, false, true},
+                      Case{"TwoAsStored", kThreads, 2, 6, 2, false, false, true}),
+    [](const auto& info) { return info.param.name; });
 
 struct Said {
   std::vector<uint32_t> tokens;

@@ -26,7 +26,8 @@ absl::StatusOr<std::shared_ptr<CudaModel>> CudaModel::Load(const ModelSource& so
   }
   std::shared_ptr<CudaModel> model(new CudaModel(options));
   kernels::ThreadPool threads(options.load_threads);
-  auto weights = LoadDeviceWeights(source, options.type, model->memory_, threads, options.progress);
+  auto weights = LoadDeviceWeights(source, options.type, options.held, model->memory_, threads,
+                                   options.progress);
   if (!weights.ok()) return weights.status();
   model->weights_ = *std::move(weights);
   return model;

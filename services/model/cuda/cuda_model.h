@@ -22,6 +22,8 @@ struct CudaModelOptions {
   size_t gpu_memory = 0;
   // The type of the layers' matrices is bf16, or E4M3 where the GPU multiplies it.
   kernels::cuda::DataType type = kernels::cuda::DataType::kBf16;
+  // Matrices of bf16 that the source has quantised may stay so.
+  HeldWeights held = HeldWeights::kBfloat16;
   int load_threads = 1;
   LoadProgress progress = nullptr;  // while weights are loaded
 };

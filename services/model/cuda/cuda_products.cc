@@ -8,6 +8,8 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
 #include "services/model/cuda/decode_shapes.h"
+#include "services/model/cuda/dequantizing_gemm.h"
+#include "services/model/cuda/quantizing_gemm.h"
 #include "services/model/executor/forward_rows.h"
 #include "services/runtime/logging.h"
 
@@ -49,11 +51,16 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
   auto gemm = cuda::Gemm::Create(made->gemm_space_.as<void>(), cuda::Gemm::kWorkspaceBytes);
   if (!gemm.ok()) return gemm.status();
   made->gemm_ = *std::move(gemm);
-  if (weights.layers.front().out.type != DataType::kE4M3) return made;
-  auto quantizing =
-      QuantizingGemm::Make(std::move(made->gemm_), memory, weights.config, options.max_rows);
-  if (!quantizing.ok()) return quantizing.status();
-  made->gemm_ = *std::move(quantizing);
+  if (weights.layers.front().out.type == DataType::kE4M3) {
+    auto quantizing =
+        QuantizingGemm::Make(std::move(made->gemm_), memory, weights.config, options.max_rows);
+    if (!quantizing.ok()) return quantizing.status();
+    made->gemm_ = *std::move(quantizing);
+  } else if (weights.held.as_stored > 0) {
+    auto dequantizing = DequantizingGemm::Make(std::move(made->gemm_), memory, weights);
+    if (!dequantizing.ok()) return dequantizing.status();
+    made->gemm_ = *std::move(dequantizing);
+  }
   return made;
 }
 

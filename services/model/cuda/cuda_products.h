@@ -21,7 +21,6 @@
 #include "services/model/cuda/activations.h"
 #include "services/model/cuda/cuda_communicator.h"
 #include "services/model/cuda/device_weights.h"
-#include "services/model/cuda/quantizing_gemm.h"
 
 namespace folio::model {
 

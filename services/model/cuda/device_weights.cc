@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/quantized_matrix.h"
 #include "services/base/check.h"
+#include "services/model/cuda/stored_layers.h"
 #include "services/model/cuda/weight_sender.h"
 
 namespace folio::model {
@@ -15,6 +17,7 @@ namespace {
 using kernels::bf16;
 using kernels::cuda::ConstTensor;
 using kernels::cuda::DataType;
+using kernels::cuda::QuantizedParts;
 
 // The features that CudaTransformer computes.
 constexpr Features kComputed = {Feature::kQkvBias,         Feature::kHeadNorms,
@@ -35,8 +38,10 @@ constexpr OptionalVector kOptionalVectors[] = {
     {Feature::kPostNorms, Role::kPostFfnNorm, &DeviceLayerWeights::post_ffn_norm},
 };
 
-// The pair that one product computes, in the order of its rows.
+// The matrices that one product computes, in the order of its rows.
+constexpr Role kOutRoles[] = {Role::kAttentionOut};
 constexpr Role kGateUpRoles[] = {Role::kGate, Role::kUp};
+constexpr Role kDownRoles[] = {Role::kDown};
 
 uint32_t RowsOf(Role role, const ModelConfig& config) { return SizeOf(InfoOf(role).rows, config); }
 
@@ -59,6 +64,20 @@ class Places {
     return matrix;
   }
   ConstTensor Matrix(Role role, DataType type) { return Matrices({&role, 1}, type); }
+  // The matrix of a product, quantised if `stored` has parts, which are described in `parts`.
+  ConstTensor Product(absl::Span<const Role> roles, DataType type,
+                      absl::Span<const StoredPart> stored, QuantizedParts& parts) {
+    if (stored.empty()) return Matrices(roles, type);
+    ConstTensor matrix(nullptr, DataType::kBf16, 0, stored.front().cols(), 0);
+    parts.count = 0;
+    for (const StoredPart& part : stored) {
+      parts.at[parts.count++] = {static_cast<const std::byte*>(Take(part.bytes())), part.format(),
+                                 part.rows()};
+      matrix.rows += part.rows();
+    }
+    matrix.parts = &parts;
+    return matrix;
+  }
   // One vector of all `roles`.
   const float* Vectors(absl::Span<const Role> roles) {
     size_t size = 0;
@@ -82,7 +101,7 @@ class Places {
 };
 
 // Gives every tensor its place behind `base`; returns how many bytes they take.
-size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
+size_t Place(std::byte* base, DataType type, const StoredLayers& stored, DeviceWeights& weights) {
   const ModelConfig& c = weights.config;
   Places places(base, c);
   weights.embedding = places.Matrix(Role::kEmbedding, DataType::kBf16);
@@ -93,17 +112,19 @@ size_t Place(std::byte* base, DataType type, DeviceWeights& weights) {
   // The first layer's keys and values follow from tokens alone, so that many scores are nearly the
   // same, and codes of four bits would choose others among them.
   const DataType first_qkv = type == DataType::kE4M3 ? DataType::kBf16 : type;
-  for (DeviceLayerWeights& layer : weights.layers) {
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    DeviceLayerWeights& layer = weights.layers[i];
+    const StoredLayer& held = stored.layers[i];
     layer.attention_norm = places.Vector(Role::kAttentionNorm);
-    layer.qkv = places.Matrices(kQkvRoles, &layer == &weights.layers.front() ? first_qkv : type);
+    layer.qkv = places.Product(kQkvRoles, i == 0 ? first_qkv : type, held.qkv, layer.qkv_parts);
     if (c.features.has(Feature::kQkvBias)) layer.qkv_bias = places.Vectors(kQkvBiasRoles);
     for (const OptionalVector& each : kOptionalVectors) {
       if (c.features.has(each.feature)) layer.*each.place = places.Vector(each.role);
     }
-    layer.out = places.Matrix(Role::kAttentionOut, type);
+    layer.out = places.Product(kOutRoles, type, held.out, layer.out_parts);
     layer.ffn_norm = places.Vector(Role::kFfnNorm);
-    layer.gate_up = places.Matrices(kGateUpRoles, type);
-    layer.down = places.Matrix(Role::kDown, type);
+    layer.gate_up = places.Product(kGateUpRoles, type, held.gate_up, layer.gate_up_parts);
+    layer.down = places.Product(kDownRoles, type, held.down, layer.down_parts);
   }
   return places.bytes();
 }
@@ -147,6 +168,17 @@ class Loader {
     }
   }
   void Matrix(Role role, const ConstTensor& to) { Matrices({&role, 1}, to); }
+  // The matrix of a product, from the source or from its parts.
+  void Product(absl::Span<const Role> roles, absl::Span<const StoredPart> stored,
+               const ConstTensor& to) {
+    if (to.parts == nullptr) return Matrices(roles, to);
+    for (uint32_t i = 0; i < to.parts->count && status().ok(); ++i) {
+      const std::vector<std::byte> packed = stored[i].Pack();
+      constexpr size_t kUnit = kernels::cuda::kQuantizedMultiple;
+      sent_ = sender_.Send(absl::MakeConstSpan(packed), kUnit, kUnit,
+                           const_cast<std::byte*>(to.parts->at[i].data));
+    }
+  }
   // One after another.
   void Vectors(absl::Span<const Role> roles, const float* to) {
     if (!status().ok()) return;
@@ -176,17 +208,17 @@ class Loader {
   absl::Status sent_;
 };
 
-absl::Status LoadLayer(const DeviceLayerWeights& layer, Loader load) {
+absl::Status LoadLayer(const DeviceLayerWeights& layer, const StoredLayer& stored, Loader load) {
   load.Vector(Role::kAttentionNorm, layer.attention_norm);
   load.Vector(Role::kFfnNorm, layer.ffn_norm);
-  load.Matrices(kQkvRoles, layer.qkv);
+  load.Product(kQkvRoles, stored.qkv, layer.qkv);
   if (layer.qkv_bias != nullptr) load.Vectors(kQkvBiasRoles, layer.qkv_bias);
   for (const OptionalVector& each : kOptionalVectors) {
     if (layer.*each.place != nullptr) load.Vector(each.role, layer.*each.place);
   }
-  load.Matrix(Role::kAttentionOut, layer.out);
-  load.Matrices(kGateUpRoles, layer.gate_up);
-  load.Matrix(Role::kDown, layer.down);
+  load.Product(kOutRoles, stored.out, layer.out);
+  load.Product(kGateUpRoles, stored.gate_up, layer.gate_up);
+  load.Product(kDownRoles, stored.down, layer.down);
   return load.status();
 }
 
@@ -201,18 +233,22 @@ absl::Status LoadEnds(const DeviceWeights& weights, Loader load) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
-    const ModelSource& source, DataType type, kernels::cuda::DeviceMemory& memory,
+    const ModelSource& source, DataType type, HeldWeights held, kernels::cuda::DeviceMemory& memory,
     kernels::ThreadPool& threads, const LoadProgress& progress) {
+  FOLIO_CHECK(type == DataType::kBf16 || held == HeldWeights::kBfloat16);
   absl::Status computed = CheckFeatures(source.config(), kComputed, "the CUDA transformer");
   if (!computed.ok()) return computed;
   auto weights = std::make_unique<DeviceWeights>();
   weights->config = source.config();
-  const size_t bytes = Place(nullptr, type, *weights);
+  const auto stored = FindStoredLayers(source, held, threads);
+  if (!stored.ok()) return stored.status();
+  weights->held = stored->held;
+  const size_t bytes = Place(nullptr, type, *stored, *weights);
   if (absl::Status served = CheckCodes(weights->layers.back()); !served.ok()) return served;
-  auto held = memory.Allocate(bytes, "the weights");
-  if (!held.ok()) return held.status();
-  weights->memory = *std::move(held);
-  Place(weights->memory.as<>(), type, *weights);
+  auto allocated = memory.Allocate(bytes, "the weights");
+  if (!allocated.ok()) return allocated.status();
+  weights->memory = *std::move(allocated);
+  Place(weights->memory.as<>(), type, *stored, *weights);
   if (const auto* made = dynamic_cast<const DeviceSource*>(&source); made != nullptr) {
     if (absl::Status status = made->Fill(*weights); !status.ok()) return status;
     return weights;
@@ -223,7 +259,8 @@ absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
   absl::Status status =
       ReadParts(w.config.num_layers, threads, progress, [&](std::optional<uint32_t> layer) {
         if (!layer.has_value()) return LoadEnds(w, Loader(source, 0, **sender));
-        return LoadLayer(w.layers[*layer], Loader(source, *layer, **sender));
+        return LoadLayer(w.layers[*layer], stored->layers[*layer],
+                         Loader(source, *layer, **sender));
       });
   status.Update((*sender)->Finish());
   if (!status.ok()) return status;

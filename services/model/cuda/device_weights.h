@@ -1,7 +1,8 @@
 // DeviceWeights is a model's weights in a GPU's memory, in the layout that products read: row-major
-// bf16, or E4M3 with a scale for each row in the matrices of layers. The embedding and the output
-// matrix are always bf16: they are a small part of a large model's weights, and an error of a logit
-// changes the next token, with no later layer to average it out.
+// bf16. The matrices of layers may be E4M3 with a scale for each row, or quantised as the source
+// has them. The embedding and the output matrix are always bf16: they are a small part of a large
+// model's weights, and an error of a logit changes the next token, with no later layer to average
+// it out.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_DEVICE_WEIGHTS_H_
 #define FOLIO_SERVICES_MODEL_CUDA_DEVICE_WEIGHTS_H_
 
@@ -14,11 +15,13 @@
 #include "kernels/threads/thread_pool.h"
 #include "services/model/family/model_config.h"
 #include "services/model/source/model_source.h"
+#include "services/model/source/stored_matrices.h"
 #include "services/model/source/tensor_reader.h"
 
 namespace folio::model {
 
-// The matrices are bf16 or E4M3, all of one type.
+// The matrices are bf16 or E4M3, all of one type. Those of bf16 may be quantised, and their parts
+// are then here, so that a layer stays at its place.
 struct DeviceLayerWeights {
   const float* attention_norm = nullptr;  // [hidden]
   kernels::cuda::ConstTensor qkv;         // [(heads + 2 kv_heads) * head_dim, hidden]
@@ -31,6 +34,7 @@ struct DeviceLayerWeights {
   const float* ffn_norm = nullptr;     // [hidden]
   kernels::cuda::ConstTensor gate_up;  // [2 ffn, hidden], the gate first
   kernels::cuda::ConstTensor down;     // [hidden, ffn]
+  kernels::cuda::QuantizedParts qkv_parts, out_parts, gate_up_parts, down_parts;
 };
 
 // Immutable once loaded. The memory it is made from outlives it.
@@ -40,6 +44,7 @@ struct DeviceWeights {
   kernels::cuda::ConstTensor output;     // [outputs, hidden]; the embedding itself where tied
   const float* final_norm = nullptr;     // [hidden]
   std::vector<DeviceLayerWeights> layers;
+  HeldMatrices held;
   kernels::cuda::DeviceBuffer memory;  // holds them all
 };
 
@@ -60,10 +65,12 @@ class DeviceSource : public ModelSource {
 // RESOURCE_EXHAUSTED says what the weights want and what there is, before anything is read; the
 // source's own errors pass through. INVALID_ARGUMENT names a tensor of the wrong size, or one that
 // products of E4M3 do not serve, UNIMPLEMENTED a feature that CudaTransformer does not compute.
-// `type` is that of the matrices of layers, bf16 or E4M3.
+// `type` is that of the matrices of layers, bf16 or E4M3. With bf16 they may stay as they are
+// stored.
 absl::StatusOr<std::unique_ptr<const DeviceWeights>> LoadDeviceWeights(
-    const ModelSource& source, kernels::cuda::DataType type, kernels::cuda::DeviceMemory& memory,
-    kernels::ThreadPool& threads, const LoadProgress& progress = nullptr);
+    const ModelSource& source, kernels::cuda::DataType type, HeldWeights held,
+    kernels::cuda::DeviceMemory& memory, kernels::ThreadPool& threads,
+    const LoadProgress& progress = nullptr);
 
 }  // namespace folio::model
 
