@@ -43,8 +43,9 @@ ABSL_FLAG(
     "libraries (cuBLASLt and FlashInfer for all steps); auto is the fastest on this machine");
 ABSL_FLAG(
     std::string, weights, "auto",
-    "how the CPU holds quantised matrices of a GGUF file: as-is (with activations in 8 bits beside "
-    "them) or bfloat16. auto is as-is, but bfloat16 with --compute=float32");
+    "how quantised matrices of a GGUF file are held: as-is (on the CPU with activations in 8 bits "
+    "beside them) or bfloat16. auto is as-is, but bfloat16 with --compute=float32 and with "
+    "--device=cuda, where the speed of as-is has not been measured yet");
 ABSL_FLAG(int, threads, 0,
           "threads that compute, or with --device=cuda load weights; 0 is the cores that this "
           "process may use, shared with the ranks it starts");
@@ -217,8 +218,9 @@ absl::Status CheckCompute(const WorkerFlags& flags) {
     return BadFlag("weights", weights, "must be auto, as-is or bfloat16");
   }
   if (!flags.device.cuda) return MakeOps(flags.compute).status();
-  if (weights == kAsIs) {
-    return BadFlag("weights", weights, "is for --device=cpu; with a GPU give auto or bfloat16");
+  if (weights == kAsIs && flags.compute.compute == kFp8) {
+    return BadFlag("weights", weights,
+                   "is not for --compute=fp8, with which weights are held in 8 bits; give auto");
   }
   if (flags.device.number.has_value() && flags.group.self.ranks > 1 && flags.group.socket.empty()) {
     return BadFlag("device", flags.device.ToString(),

@@ -7,7 +7,6 @@
 
 namespace folio::worker {
 
-// Says nothing of a model on a GPU.
 void LogHeldMatrices(const LoadedModel& model);
 
 }  // namespace folio::worker

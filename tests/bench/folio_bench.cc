@@ -82,7 +82,7 @@ class Program {
     // Weights that a decode step reads: every layer once, and the output matrix.
     step_bytes_ = 2 * (layer_weights_ + double{1} * config.vocab * config.hidden);
     // All but an embedding of its own, of a model that is quantised all over.
-    if (model->held()->as_stored > 0 && config.tied_embeddings) {
+    if (model->held().as_stored > 0 && config.tied_embeddings) {
       step_bytes_ = static_cast<double>(model->description().weight_bytes());
     }
     attention_flops_ = 4.0 * q * config.num_layers;  // per (query, key) pair

@@ -50,7 +50,7 @@ COMMANDS = {
     "worker, unknown arithmetic": ("folio-worker", ["--model=" + MODEL, "--compute=int4"], ["compute", "int4"]),
     "worker, unknown weights": ("folio-worker", ["--model=" + MODEL, "--weights=int4"], ["weights", "int4", "as-is"]),
     "worker, quantised weights on a GPU": (
-        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--weights=as-is"], ["weights=as-is", "--device=cpu"]),
+        "folio-worker", ["--model=" + MODEL, "--device=cuda", "--weights=as-is", "--compute=fp8"], ["weights=as-is", "--compute=fp8"]),
     "worker, unknown kernels": ("folio-worker", ["--model=" + MODEL, "--kernels=sse9"], ["kernels", "sse9"]),
     "worker, negative threads": ("folio-worker", ["--model=" + MODEL, "--threads=-1"], ["threads", "-1"]),
     "worker, no threads": ("folio-worker", ["--model=" + MODEL, "--threads=many"], ["threads", "many"]),

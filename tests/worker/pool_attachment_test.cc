@@ -61,7 +61,8 @@ class NamedGpu final : public Gpu {
   explicit NamedGpu(std::string uuid) : info_{1, std::move(uuid), "Some GPU"} {}
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource&, kernels::cuda::DataType,
-                                                 int, const model::LoadProgress&) override {
+                                                 model::HeldWeights, int,
+                                                 const model::LoadProgress&) override {
     return absl::UnimplementedError("a name only");
   }
   absl::StatusOr<std::unique_ptr<GpuPages>> Import(int, size_t, absl::Span<std::byte>,

@@ -37,6 +37,7 @@ class LoadedCudaModel final : public GpuModel {
   explicit LoadedCudaModel(std::shared_ptr<model::CudaModel> model) : model_(std::move(model)) {}
 
   uint64_t weight_bytes() const override { return model_->weights().memory.bytes(); }
+  const model::HeldMatrices& held() const override { return model_->weights().held; }
   absl::StatusOr<std::shared_ptr<model::CudaCommunicator>> MakeCommunicator(
       const std::vector<model::Shard>& shards, collective::Collective& host,
       uint32_t max_rows) const override {
@@ -61,11 +62,13 @@ class CudaGpu final : public Gpu {
   const DeviceInfo& info() const override { return info_; }
 
   absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source,
-                                                 cuda::DataType weights, int threads,
+                                                 cuda::DataType weights, model::HeldWeights held,
+                                                 int threads,
                                                  const model::LoadProgress& progress) override {
     auto model = model::CudaModel::Load(source, {.device = info_.number,
                                                  .gpu_memory = memory_,
                                                  .type = weights,
+                                                 .held = held,
                                                  .load_threads = threads,
                                                  .progress = progress});
     if (!model.ok()) return model.status();

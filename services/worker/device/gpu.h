@@ -17,6 +17,7 @@
 #include "services/collective/collective.h"
 #include "services/model/executor/executor.h"
 #include "services/model/source/model_source.h"
+#include "services/model/source/stored_matrices.h"
 #include "services/model/source/tensor_reader.h"
 #include "services/model/tp/shard.h"
 #include "services/worker/device/rank_group.h"
@@ -42,6 +43,7 @@ class GpuModel {
  public:
   virtual ~GpuModel() = default;
   virtual uint64_t weight_bytes() const = 0;
+  virtual const model::HeldMatrices& held() const = 0;
   // Connects the GPUs of all ranks of `host`, for steps of up to `max_rows` rows. All ranks call it
   // together. `shards` are those of all ranks, and this model is this rank's shard. `host` must
   // outlive the result. RESOURCE_EXHAUSTED names what did not fit. UNAVAILABLE and
@@ -62,12 +64,13 @@ class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual const DeviceInfo& info() const = 0;
-  // Loads on `threads` threads. The matrices of layers have the type `weights`, bf16 or E4M3.
+  // Loads on `threads` threads. The matrices of layers have the type `weights`, bf16 or E4M3, and
+  // with bf16 they may stay as they are stored.
   // RESOURCE_EXHAUSTED says what did not fit, and INVALID_ARGUMENT or UNIMPLEMENTED what the
   // kernels or the GPU do not serve. Errors of the source pass through.
   virtual absl::StatusOr<std::unique_ptr<GpuModel>> Load(const model::ModelSource& source,
                                                          kernels::cuda::DataType weights,
-                                                         int threads,
+                                                         model::HeldWeights held, int threads,
                                                          const model::LoadProgress& progress) = 0;
   // Maps all `bytes` of a descriptor that the manager gave. The caller has mapped `board` and
   // `swap`, which may be empty. They must outlive the result. FAILED_PRECONDITION: the descriptor

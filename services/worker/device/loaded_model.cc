@@ -38,9 +38,11 @@ namespace {
 // By default weights stay as they are where the fast kernels compute. They take a half to a
 // quarter of the memory and of the time of a decoded token, and what differs is smaller than what
 // the file's quantisation has lost. The plain reference is exact about the stored values instead.
-bool HoldsAsIs(const ComputeOptions& options) {
-  if (options.weights != kWeightsAuto) return options.weights == kAsIs;
-  return options.compute == "bfloat16";
+// On GPUs the products have not been measured yet.
+model::HeldWeights HeldBy(const ComputeOptions& options, bool gpu) {
+  const bool as_is = options.weights == kWeightsAuto ? !gpu && options.compute == "bfloat16"
+                                                     : options.weights == kAsIs;
+  return as_is ? model::HeldWeights::kAsStored : model::HeldWeights::kBfloat16;
 }
 
 // Whether some matrix has a type that kernels compute with.
@@ -96,39 +98,39 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const ModelOption
     if (self.ranks > 1) layout.add_rank_kv_heads(shard.kv_heads.count);
   }
   loaded->shards_ = *std::move(shards);
-  const auto kernels = gpu == nullptr ? loaded->LoadForCpu(**source, progress)
-                                      : loaded->LoadForGpu(**source, progress);
+  const model::HeldWeights held = HeldBy(compute, gpu != nullptr);
+  const auto kernels = gpu == nullptr ? loaded->LoadForCpu(**source, held, progress)
+                                      : loaded->LoadForGpu(**source, held, progress);
   if (!kernels.ok()) return kernels.status();
+  // Products with quantised weights give other numbers, and workers that share pages must agree.
+  // All ranks say the same, also one whose own part of every matrix is held in bfloat16.
+  if (held == model::HeldWeights::kAsStored && AnyQuantized(**source)) {
+    layout.set_fingerprint(absl::StrCat(layout.fingerprint(), "-", kAsIs));
+  }
   loaded->Describe(*kernels);
   return loaded;
 }
 
 absl::StatusOr<std::string> LoadedModel::LoadForCpu(const model::ModelSource& source,
+                                                    model::HeldWeights held,
                                                     const model::LoadProgress& progress) {
   auto ops = MakeOps(options_);
   if (!ops.ok()) return ops.status();
   kernels::ThreadPool threads(options_.threads);
   const model::ShardSource part(source, shards_.at(self_.rank.value()));
-  const bool as_is = HoldsAsIs(options_);
-  auto weights =
-      model::LoadWeights(part, **ops, threads, progress,
-                         as_is ? model::HeldWeights::kAsStored : model::HeldWeights::kBfloat16);
+  auto weights = model::LoadWeights(part, **ops, threads, progress, held);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
-  // Products with quantised weights give other numbers, and workers that share pages must agree.
-  // All ranks say the same, also one whose own part of every matrix is held in bfloat16.
-  if (as_is && AnyQuantized(source)) {
-    layout_.set_fingerprint(absl::StrCat(layout_.fingerprint(), "-", kAsIs));
-  }
   return std::string((*ops)->name());
 }
 
 absl::StatusOr<std::string> LoadedModel::LoadForGpu(const model::ModelSource& source,
+                                                    model::HeldWeights held,
                                                     const model::LoadProgress& progress) {
   const model::ShardSource part(source, shards_.at(self_.rank.value()));
   const bool fp8 = options_.compute == kFp8;
   const auto type = fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16;
-  auto weights = gpu_->Load(part, type, options_.threads, progress);
+  auto weights = gpu_->Load(part, type, held, options_.threads, progress);
   if (!weights.ok()) {
     absl::string_view why = weights.status().message();
     if (!absl::ConsumePrefix(&why, "FP8: ")) return weights.status();

@@ -32,7 +32,7 @@ inline constexpr char kWeightsAuto[] = "auto";
 struct ComputeOptions {
   std::string compute = "bfloat16";  // or kFp8 on a GPU, or "float32" (plain) on the CPU
   std::string kernels = "auto";      // or a family of bfloat16 kernels, or kLibraries on a GPU
-  // kAsIs on the CPU, "bfloat16", or kWeightsAuto: as is with the CPU's bfloat16 kernels.
+  // kAsIs, "bfloat16", or kWeightsAuto: as is with the CPU's bfloat16 kernels.
   std::string weights = kWeightsAuto;
   int threads = 1;  // they compute, or with a GPU load the weights
 };
@@ -68,9 +68,10 @@ class LoadedModel {
   const model::Tokenizer& tokenizer() const { return *tokenizer_; }
   const folio::v1::ModelLayout& layout() const { return layout_; }
   const folio::v1::GetModelResponse& description() const { return description_; }
-  // How the CPU holds quantised matrices, or null with a GPU.
-  const model::HeldMatrices* held() const {
-    return weights_ != nullptr ? &weights_->held : nullptr;
+  bool on_gpu() const { return gpu_ != nullptr; }
+  // How quantised matrices are held.
+  const model::HeldMatrices& held() const {
+    return on_gpu_ != nullptr ? on_gpu_->held() : weights_->held;
   }
 
   // Describes this model to an attachment to the manager.
@@ -88,9 +89,9 @@ class LoadedModel {
  private:
   LoadedModel() = default;
   // Both load the weights and return the name of the kernels.
-  absl::StatusOr<std::string> LoadForCpu(const model::ModelSource& source,
+  absl::StatusOr<std::string> LoadForCpu(const model::ModelSource& source, model::HeldWeights held,
                                          const model::LoadProgress& progress);
-  absl::StatusOr<std::string> LoadForGpu(const model::ModelSource& source,
+  absl::StatusOr<std::string> LoadForGpu(const model::ModelSource& source, model::HeldWeights held,
                                          const model::LoadProgress& progress);
   void Describe(absl::string_view kernels);
   absl::StatusOr<std::unique_ptr<model::Executor>> MakeOwnExecutor(const kernels::PoolView& pool,
