@@ -107,6 +107,9 @@ def write(path, shape="tiny", mix="Q4_K_M", seed=1):
     random = numpy.random.Generator(numpy.random.PCG64(seed))
     writer = gguf.GGUFWriter(str(path) + ".part", "llama")
     writer.add_name(f"Random {shape} {mix}")
+    file_type = {"Q4_K_M": "MOSTLY_Q4_K_M", "Q8_0": "MOSTLY_Q8_0", "Q4_0": "MOSTLY_Q4_0"}.get(mix)
+    if file_type:  # OpenVINO GenAI wants it
+        writer.add_file_type(gguf.LlamaFileType[file_type])
     writer.add_block_count(layers)
     writer.add_context_length(context)
     writer.add_embedding_length(hidden)
