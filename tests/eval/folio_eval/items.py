@@ -38,7 +38,7 @@ def spell(subject, answer):
     ids, parts = [], []
     for piece in answer:
         judged = isinstance(piece, Value)
-        more = subject.ids(piece.text if judged else piece)
+        more = subject.more(piece.text if judged else piece)
         if judged:
             parts.append((len(ids), len(ids) + len(more)))
         ids.extend(more)
@@ -68,5 +68,5 @@ def continue_text(subject, length, context, tail, answer, blind):
 
     `context(units)` is the text with that much filler, and `tail` its end, which is decoded if `blind`.
     """
-    forced = subject.ids(tail) if blind else ()
+    forced = subject.more(tail) if blind else ()
     return fitted(subject, length, lambda units: context(units) + ("" if blind else tail), forced, answer)

@@ -17,8 +17,18 @@ class Subject:
         self._lock = threading.Lock()
 
     def ids(self, text):
-        """Token ids; special tokens written in the text are recognised."""
+        """Token ids of a text that begins a sequence; special tokens written in the text are recognised."""
         return self.client.tokenize(text).ids if text else ()
+
+    def more(self, text):
+        """Token ids of a text that follows other tokens, without the token that some models begin with."""
+        return self.ids(text)[len(self.first) :]
+
+    @functools.cached_property
+    def first(self):
+        """The tokens that a sequence begins with, whatever its text is. Many models have none."""
+        one, other = self.ids("x"), self.ids("y")
+        return one[: next(at for at in range(len(one)) if one[at] != other[at])]
 
     @functools.cached_property
     def _rendered(self):
@@ -39,17 +49,19 @@ class Subject:
         user's next words, between these and the next answer)."""
         return self._rendered if self.model.chat_template else ("", "\n", "\n", "\n")
 
-    def fit(self, length, text):
-        """The ids of `text(units)` for the most units that need no more than `length` tokens.
+    def fit(self, length, text, follows=False):
+        """The ids of `text(units)`, which `follows` others or begins a sequence, for the most units that need no more
+        than `length` tokens.
 
         `text` must grow with its argument. ValueError when not even 0 units fit.
         """
-        ids = self.ids(text(0))
+        ids_of = self.more if follows else self.ids
+        ids = ids_of(text(0))
         if len(ids) > length:
             raise ValueError(f"needs {len(ids)} tokens before there is any filler, {length} allowed")
         low, best, high, guess = 0, ids, None, max(1, (length - len(ids)) // 24)
         while high is None or high - low > 1:
-            ids = self.ids(text(guess))
+            ids = ids_of(text(guess))
             if len(ids) <= length:
                 low, best = guess, ids
             else:

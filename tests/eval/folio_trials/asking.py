@@ -82,7 +82,7 @@ class Asked:
 def again_words(subject):
     """The ids that ask for the text once more (KVzip, arXiv 2505.23416)."""
     _, _, after, last = subject.turns
-    return subject.ids(f"{after}Repeat the previous context exactly.{last}")
+    return subject.more(f"{after}Repeat the previous context exactly.{last}")
 
 
 def whole(parts):

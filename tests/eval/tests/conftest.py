@@ -33,8 +33,9 @@ class Words:
 class FakeClient:
     """What Subject and tasks ask of a folio.Client."""
 
-    def __init__(self, context=8192, layers=2):
+    def __init__(self, context=8192, layers=2, begins_with=""):
         self.words = Words()
+        self._begins_with = begins_with
         layout = types.SimpleNamespace(num_layers=layers, page_tokens=16)
         self._model = types.SimpleNamespace(context_length=context, layout=layout, chat_template=True)
 
@@ -44,7 +45,7 @@ class FakeClient:
     def tokenize(self, text=None, chat=None):
         if chat is not None:
             text = "".join(f"<{role}>{words}<end>" for role, words in chat) + "<assistant>"
-        return types.SimpleNamespace(ids=self.words.ids(text), text=text)
+        return types.SimpleNamespace(ids=self.words.ids(self._begins_with + text), text=text)
 
 
 @functools.cache

@@ -6,7 +6,9 @@ import random
 import re
 
 import pytest
+from conftest import FakeClient
 from folio_eval import prose
+from folio_eval.subject import Subject
 from folio_eval.tasks import TASKS, TaskError, find
 
 FORCED = [name for name in TASKS if name != "decode_speed"]
@@ -166,3 +168,13 @@ def test_prose_varies_and_has_no_slot_left():
 def test_unknown_tasks_are_refused_by_name(name):
     with pytest.raises(TaskError, match=re.escape(name.removesuffix(":blind"))):
         find(name)
+
+
+@pytest.mark.parametrize("name", [*FORCED, *(f"{name}:blind" for name in BOTH)])
+def test_a_first_token_comes_once(name):
+    """Some models begin every sequence with a token, which no text that follows others may have."""
+    client = FakeClient(begins_with="<begin>")
+    (first,) = client.words.ids("<begin>")
+    item = make(Subject(client), name)
+    ids = (*item.prompt, *item.forced, *item.answer)
+    assert ids[0] == first and ids.count(first) == 1

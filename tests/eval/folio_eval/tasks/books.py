@@ -56,5 +56,6 @@ class Cloze:
         at, name = found
         answer, parts = spell(subject, (Value(f" {name}"),))
         room = min(length, subject.context - len(answer))
-        ids = subject.ids(self._text[at - LONG * room : at - 1])
-        return Item(tuple(ids[-room:]), (), answer, parts)
+        ids = subject.more(self._text[at - LONG * room : at - 1])
+        room -= len(subject.first)
+        return Item((*subject.first, *ids[-room:]), (), answer, parts)

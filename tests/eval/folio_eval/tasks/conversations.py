@@ -56,8 +56,8 @@ class ThreeFacts:
         lead, answer = recalled([facts[at] for at in order], [self.PARTS[at] for at in order])
         notes, prose = Filler("prose", rng.random()), Filler("prose", rng.random())
         told = [(place + shift, hidden(*fact)) for place, fact in zip(self.PLACES, facts[1:])]
-        decoded = subject.fit(DECODED, lambda units: mix(prose(units), told))
-        forced = (*decoded, *subject.ids(f"{after}{listing([facts[at] for at in order])}{last}{lead}"))
+        decoded = subject.fit(DECODED, lambda units: mix(prose(units), told), follows=True)
+        forced = (*decoded, *subject.more(f"{after}{listing([facts[at] for at in order])}{last}{lead}"))
 
         def text(units):
             return writing_on(subject.turns, mix(notes(units), [(deep, hidden(*facts[0]))]))
@@ -107,7 +107,9 @@ class Dialogue:
         before, between, after, last = subject.turns
         asked, lead, answer = question
         decoded = subject.fit(
-            DECODED, lambda units: joined(subject.turns, ["", "I see.", *words(units, 1)]).removeprefix(between)
+            DECODED,
+            lambda units: joined(subject.turns, ["", "I see.", *words(units, 1)]).removeprefix(between),
+            follows=True,
         )
-        forced = (*decoded, *subject.ids(f"{after}{asked}{last}{lead}"))
+        forced = (*decoded, *subject.more(f"{after}{asked}{last}{lead}"))
         return fitted(subject, length, lambda units: f"{before}{told(0, units)}{between}", forced, answer)

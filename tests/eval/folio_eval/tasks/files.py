@@ -54,13 +54,14 @@ class FileTask:
     def record(self, index):
         return self._records[index]
 
-    def wrap(self, subject, text, length, answer, max_tokens, lead="", chat=True):
-        """One turn of the user's, cut in the middle where it is too long."""
+    def wrap(self, subject, text, length, answer, max_tokens, lead="", chat=True, begins=True):
+        """One turn of the user's, cut in the middle where it is too long. `begins`: nothing comes before it."""
         before, between = subject.turns[:2] if chat else ("", "")
-        edges = subject.ids(before), subject.ids(between + lead)
+        edges = subject.ids(before), subject.more(between + lead)
+        body = subject.more(text) if before or not begins else subject.ids(text)
         taken = len(edges[0]) + len(edges[1])
         room = min(length, subject.context - max(max_tokens, len(answer))) - taken
-        return Item((*edges[0], *cut_middle(subject.ids(text), room), *edges[1]), (), answer, ((0, len(answer)),))
+        return Item((*edges[0], *cut_middle(body, room), *edges[1]), (), answer, ((0, len(answer)),))
 
     def score(self, text, record):
         raise NotImplementedError
@@ -101,13 +102,13 @@ class LongBench(FileTask):
         record = self.record(index)
         _, most, _, plain = published.LONGBENCH[self.dataset(record)]
         between = subject.turns[1] if blind or not plain else ""
-        answer = subject.ids(behind(between, record["answers"][0]))[:most]
+        answer = subject.more(behind(between, record["answers"][0]))[:most]
         if blind:
             # The question is decoded after the compaction, so that what is written begins behind it.
             start = subject.ids(subject.turns[0])
-            forced = subject.ids(f"{ANSWER_IN_BLIND} {record['input']}{between}")
+            forced = subject.more(f"{ANSWER_IN_BLIND} {record['input']}{between}")
             room = length - len(forced) - len(start)
-            context = self.wrap(subject, record["context"], room, answer, most, chat=False).prompt
+            context = self.wrap(subject, record["context"], room, answer, most, chat=False, begins=not start).prompt
             item = Item((*start, *context), forced, answer, ((0, len(answer)),))
         else:
             form = self._prompts.get(self.dataset(record), "{context}" + ANSWER_IN_BLIND + " {input}")
@@ -145,7 +146,7 @@ class Ruler(FileTask):
         templated = any(mark in record["input"] for mark in marks)
         lead = record.get("answer_prefix", "")
         before = (record["input"] if templated else subject.turns[1]) + lead
-        answer = subject.ids(behind(before, ", ".join(record["outputs"])))[:most]
+        answer = subject.more(behind(before, ", ".join(record["outputs"])))[:most]
         item = self.wrap(subject, record["input"], length, answer, most, lead, chat=not templated)
         return Written(item, most, record)
 
@@ -195,7 +196,7 @@ class LmEval(FileTask):
     def item(self, subject, rng, length, index, blind):
         context, choices, gold, how = self.parse(self.record(index))
         if choices is None:
-            answer = subject.ids(behind(context, gold))
+            answer = subject.more(behind(context, gold))
             most = int(how.get("max_gen_toks", self.MOST))
             item = self.wrap(subject, context, length, answer, most, chat=False)
             return Written(item, most, {"target": gold, "until": how.get("until", ["\n\n"])})

@@ -42,8 +42,8 @@ class LongGeneration:
             first = max(1, round(deep * NEEDLE_WITHIN / 24))
             return "".join([*text[:first], hidden(key, number), *text[first:]]).strip()
 
-        decoded = subject.fit(DECODED, written)
-        forced = (*decoded, *subject.ids(question))
+        decoded = subject.fit(DECODED, written, follows=True)
+        forced = (*decoded, *subject.more(question))
         filler = Filler("prose", seeds[1])
         needles = [(deep, hidden(key, number))] if self.in_prompt else []
         answer = (Value(f" {number}"),)
