@@ -199,6 +199,16 @@ recall() {
   done
 }
 
+# Whether norms of keys rank anything where the model normalises keys in each head: Gemma 3. FOLIO_GEMMA is the file that
+# `deploy/fetch_model.sh gemma` fetches once its terms are accepted, so this stage runs only if it is named.
+normed() {
+  policies=full,random,streaming_llm,paged_eviction,value_norm,inverse_key_norm,query_diff
+  FOLIO_MODEL=${FOLIO_GEMMA:?is the file of deploy/fetch_model.sh gemma}
+  run normed --tasks needle_prose --lengths 1024 --seeds 1 --budgets 128,256 --policies $policies
+  run normed --tasks needle_4_prose:blind --lengths 1024 --seeds 1 --budgets 256 --policies $policies
+  FOLIO_MODEL=$("$root/deploy/fetch_model.sh")
+}
+
 # Decode speed of four streams; nothing else may run on the machine.
 speed() {
   run speed --tasks decode_speed --lengths 1024 --seeds 1 --budgets 256,512 --policies \
@@ -210,7 +220,7 @@ speed() {
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
-    layers | everywhere | peers | able | exchange | recall_shares | recall_half | recall | speed) "$stage" ;;
+    layers | everywhere | peers | able | exchange | recall_shares | recall_half | recall | normed | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
