@@ -6,8 +6,9 @@ import sys
 
 import numpy
 import pytest
-from node import Node, cache, tokens
-from stubs import ROOT, inference_pb2
+import quantised
+from node import Node
+from stubs import ROOT
 
 sys.path.append(str(ROOT / "tests/model"))
 import random_gguf  # noqa: E402
@@ -36,16 +37,7 @@ def file(tmp_path_factory):
 
 
 def served(path, *flags, compute="bfloat16"):
-    """Log-probabilities, what the worker says of the model, and its log."""
-    with Node(pool="16MiB") as node:
-        stub = node.start_worker(compute=compute, model=path, flags=flags)
-        said = stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
-        scored = stub.Score(inference_pb2.ScoreRequest(input=tokens(PROMPT), continuation=tokens(CONTINUATION), cache=cache("full")),
-                            timeout=120)  # fmt: skip
-        worker = next(iter(node.workers.values()))
-        worker.says("model loaded")
-        node.assert_all_free()
-        return [token.logprob for token in scored.tokens], said, worker.words()
+    return quantised.served(Node(pool="16MiB"), path, PROMPT, CONTINUATION, *flags, compute=compute)
 
 
 def errors(some, others):

@@ -5,9 +5,10 @@ import statistics
 import sys
 
 import pytest
+import quantised
 from gpu_node import GpuNode
-from node import Node, cache, tokens
-from stubs import ROOT, inference_pb2
+from node import Node
+from stubs import ROOT
 
 sys.path.append(str(ROOT / "tests/model"))
 import random_gguf  # noqa: E402
@@ -26,16 +27,7 @@ def file(tmp_path_factory):
 
 
 def served(node, path, *flags):
-    """Log-probabilities, what the worker says of the model, and its log."""
-    with node:
-        stub = node.start_worker(compute="bfloat16", model=path, flags=flags)
-        said = stub.GetModel(inference_pb2.GetModelRequest(), timeout=60)
-        scored = stub.Score(inference_pb2.ScoreRequest(input=tokens(PROMPT), continuation=tokens(CONTINUATION), cache=cache("full")),
-                            timeout=120)  # fmt: skip
-        worker = next(iter(node.workers.values()))
-        worker.says("model loaded")
-        node.assert_all_free()
-        return [token.logprob for token in scored.tokens], said, worker.words()
+    return quantised.served(node, path, PROMPT, CONTINUATION, *flags)
 
 
 def test_says_nearly_what_a_cpu_says(file):
