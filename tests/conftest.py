@@ -2,14 +2,19 @@
 
 Tests marked `long` take ten seconds or more and show by another way what a test without the mark shows: with more ranks, in
 another arithmetic, with a longer prompt. They run with FOLIO_LONG_TESTS=1.
+
+No test begins after FOLIO_TESTS_UNTIL, a time in seconds as `date +%s` prints it. The others are skipped, so that a run that must
+end in time says which tests it left out.
 """
 
 import collections
 import os
+import time
 
 import pytest
 
 LONG = 20  # seconds
+UNTIL = float(os.environ.get("FOLIO_TESTS_UNTIL") or "inf")
 
 # Threads of BLAS wait for each other in loops, and take the processors from the programs under test. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -34,6 +39,12 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures, which start processes
+def pytest_runtest_setup():
+    if time.time() >= UNTIL:
+        pytest.skip("no time was left")
 
 
 @pytest.hookimpl(trylast=True)  # the terminal reporter comes before
