@@ -181,7 +181,7 @@ def test_a_killed_worker_leaves_the_other_pool_alone(models):
 def test_streams_of_both_models_outlive_the_manager(models):
     with Kept(pool="256MiB", manager_flags=[POOLS]) as node:
         stubs = {pool: join(node, models, pool) for pool in MODELS}
-        request = asking(20_000)
+        request = asking(4_000)
         expected = {pool: whole(stub, request).tokens for pool, stub in stubs.items()}
         streams = {pool: Stream() for pool in stubs}
         with concurrent.futures.ThreadPoolExecutor(2) as threads:
