@@ -1,8 +1,11 @@
 // Graphs of ranks where a rank fails, which only the emulation does on demand, and the number of
 // calls that a step makes.
 #include <signal.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <cstdio>
+#include <new>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/base/check.h"
 #include "services/base/steady_time.h"
 #include "tests/emulator/runtime.h"
 #include "tests/gpu/cuda_executor_harness.h"
@@ -112,28 +116,51 @@ TEST(RankGraphs, ProcessesAddUpWithoutNccl) {
                     HasSubstr("peer access is not supported")));
 }
 
+// The leader's steps, which processes that are forked later see.
+class SharedCount {
+ public:
+  SharedCount()
+      : memory_(mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    FOLIO_CHECK(memory_ != MAP_FAILED);
+    count_ = new (memory_) std::atomic<int>(0);
+  }
+  ~SharedCount() { munmap(memory_, sizeof(std::atomic<int>)); }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+
+  std::atomic<int>& operator*() const { return *count_; }
+
+ private:
+  void* memory_;
+  std::atomic<int>* count_;
+};
+
 // The other ranks wait for it within a graph, in a kernel of NCCL or in our own.
 class KilledRankTest : public ::testing::TestWithParam<bool> {};
 TEST_P(KilledRankTest, EndsAGraphInTime) {
+  constexpr int kLives = 12;  // steps, of which most replay a graph
+  const SharedCount steps;
   const Sharing sharing(GetParam());
   const RandomModel model(GpuConfig(), 1234);
   const GroupSetup setup = {.model = model, .ranks = 3, .kind = RanksAre::kProcesses};
   std::vector<GraphCounts> counts;
-  const auto script = [](Stage& stage) -> std::string {
+  const auto script = [&](Stage& stage) -> std::string {
     Decoder decoder(stage);
     for (int step = 0; step < 600; ++step) {
       const SteadyTime start = SteadyNow();
       const absl::Status status = decoder.Step().status;
+      *steps = step;
       if (status.ok()) continue;
       const bool soon = SteadyNow() - start < absl::Seconds(10);
       return absl::StrCat(soon ? "soon " : "late ", status.ToString());
     }
     return "it lives";
   };
-  const auto meddle = [](collective::Collective& group) {
+  const auto meddle = [&](collective::Collective& group) {
     if (group.rank() != Rank(1)) return;
-    std::thread([] {
-      absl::SleepFor(absl::Seconds(1));
+    std::thread([&] {
+      while (*steps < kLives) absl::SleepFor(absl::Milliseconds(1));
       raise(SIGKILL);
     }).detach();
   };
