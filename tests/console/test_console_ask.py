@@ -61,6 +61,7 @@ def test_both_sides_answer_as_the_api_does(console, gateway, open_console):
         expect(answer(console, letter)).to_have_text(text.strip())
         expect(figure(console, letter, "Stayed")).to_have_text(f"{cache['resident_tokens']:,}")
         expect(figure(console, letter, "Evicted")).to_have_text(f"{cache['evicted_tokens']:,}")
+        expect(figure(console, letter, "Speed")).not_to_have_text("–")  # while there is no second token
         assert float(figure(console, letter, "Speed").inner_text().replace(",", "")) > 0
     assert expected["B"][1]["evicted_tokens"] > 0
     # The address is the link: another window repeats the answers.
