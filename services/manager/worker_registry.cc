@@ -110,11 +110,12 @@ absl::Status WorkerRegistry::MakeOrCompare(const v1::ModelLayout& layout) {
 absl::StatusOr<v1::AttachResponse> WorkerRegistry::Attach(const v1::AttachRequest& request,
                                                           const std::string& peer) {
   absl::MutexLock lock(&mu_);
-  // It is over also if this attachment is refused.
-  if (request.has_previous_session()) EndPrevious(request.previous_session());
+  // First, as the next manager has the pool's memory from the workers that this one still knows.
   if (drains_->ending()) {
     return absl::UnavailableError("the manager is draining; attach to the next one");
   }
+  // It is over also if this attachment is refused below.
+  if (request.has_previous_session()) EndPrevious(request.previous_session());
   const absl::StatusOr<uint32_t> version = wire::ChooseVersion({}, request);
   if (!version.ok()) return version.status();
   absl::Status status = CheckTextSize("worker_name", request.worker_name(), kMaxLabelBytes);

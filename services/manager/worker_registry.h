@@ -50,11 +50,11 @@ class WorkerRegistry {
   using Options = RegistryOptions;
   explicit WorkerRegistry(Options options);
 
-  // FAILED_PRECONDITION names each layout field that differs with both values if a worker of the
-  // pool's layout is attached, or says that the worker computes where the pages are not.
-  // UNAVAILABLE while draining, and as NodePool::CheckUnused. A call that makes a pool also has the
-  // errors of Pool::Create. The pages of a previous session return in any case, unless it is
-  // unknown or has another token. The log names `peer`, the caller's address.
+  // UNAVAILABLE while the manager ends. In any other case the pages of a previous session return,
+  // unless it is unknown or has another token. FAILED_PRECONDITION names each layout field that
+  // differs with both values if a worker of the pool's layout is attached, or says that the worker
+  // computes where the pages are not. UNAVAILABLE as NodePool::CheckUnused. A call that makes a
+  // pool also has the errors of Pool::Create. The log names `peer`, the caller's address.
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request,
                                             const std::string& peer = "");
 

@@ -34,7 +34,8 @@ void WorkerRegistry::EndSession(WorkerId id) {
   if (it == workers_.end()) return;
   it->second.cancel = nullptr;
   Fence(id, it->second, "session ended");
-  Sweep();
+  // The next manager gets the memory from a worker that it knows, also from one without sequences.
+  if (!drains_->ending()) Sweep();
 }
 
 void WorkerRegistry::Fence(WorkerId id, AttachedWorker& worker, absl::string_view why) {

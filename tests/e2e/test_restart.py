@@ -158,6 +158,20 @@ def test_an_ordered_end_leaves_the_sequences_too():
         node.assert_all_free()
 
 
+def test_an_ordered_end_without_sequences_leaves_the_memory():
+    with Kept(pool="64MiB") as node:
+        stub = node.start_worker()
+        assert len(whole(stub, asking()).tokens) == MOST
+        node.assert_all_free()
+        for _ in range(2):
+            node.manager.signal(signal.SIGTERM)
+            assert node.manager.wait() == 0
+            node.start_manager()
+            node.manager.says("the pool's memory is back")
+            wait_until(lambda: serves(stub), PATIENCE, "the worker serves again")
+            assert "the pool has new memory" not in node.manager.words()
+
+
 def test_each_rank_brings_its_own_memory():
     with Kept(pool="256MiB") as node:
         stub = node.start_worker(flags=["--tp=2"])

@@ -108,5 +108,14 @@ TEST_F(AttachAgainTest, APreviousSessionCountsOnce) {
   }
 }
 
+TEST_F(AttachAgainTest, AManagerThatEndsKeepsThePreviousSessionForTheNext) {
+  LoseTheSession();
+  EXPECT_TRUE(harness_.server().Drain(absl::Seconds(20), [](absl::Duration) { return false; }));
+  TestWorker again(harness_.address());
+  again.Follows(previous_);
+  EXPECT_TRUE(absl::IsUnavailable(again.Attach().status()));
+  EXPECT_EQ(harness_.PoolState().quarantined_pages(), kHeld) << Show(harness_.PoolState());
+}
+
 }  // namespace
 }  // namespace folio::testing
