@@ -1,5 +1,5 @@
 // The fast family has bf16 activations and one table of kernels per instruction set
-// (fast/kernels.h). Products of prompt rows go to oneDNN where it has a kernel for the CPU.
+// (fast/kernels.h). Products of prompt rows go to PromptGemm where it serves the CPU.
 #include <algorithm>
 #include <memory>
 
@@ -184,7 +184,7 @@ class FastOps final : public CpuOps {
   }
 
  private:
-  // The first rows are computed by our own kernels, the others by oneDNN.
+  // The first rows are computed by our own kernels, the others by PromptGemm.
   uint32_t OwnRows(RowSplit rows, const PanelWeights& weight) const {
     return prompts_ != nullptr && prompts_->Serves(weight.num_panels(), weight.k())
                ? rows.decode_rows

@@ -47,8 +47,8 @@ class PackedWeights {
 
 class CpuOps : public QuantizedOps {
  public:
-  virtual absl::string_view name()
-      const = 0;  // "plain", "avx512_bf16", "avx512", "avx2", "portable"
+  // "plain", "avx512_amx", "avx512_bf16", "avx512", "avx2", "portable"
+  virtual absl::string_view name() const = 0;
   virtual size_t activation_bytes() const = 0;  // of one element
 
   // Copies `weight`, [n, k] row-major, into the family's layout.

@@ -59,7 +59,7 @@ class KernelBench {
     Reserve(2048);
   }
 
-  // Prompt rows are oneDNN's where it has a kernel for this CPU.
+  // Prompt rows have kernels of their own where the CPU has bf16 arithmetic.
   void Linear(RowSplit split) {
     const uint32_t rows = split.total();
     double bytes = 0;
@@ -251,8 +251,9 @@ class KernelBench {
 int Main(int argc, char** argv) {
   const std::string family = argc > 1 ? argv[1] : "auto";
   if (family.starts_with('-')) {
-    std::fprintf(stderr,
-                 "usage: kernel_bench [auto|avx512_bf16|avx512|avx2|portable|plain] [threads]\n");
+    std::fprintf(
+        stderr,
+        "usage: kernel_bench [auto|avx512_amx|avx512_bf16|avx512|avx2|portable|plain] [threads]\n");
     return 2;
   }
   const int threads = argc > 2 ? std::atoi(argv[2]) : AvailableCores();

@@ -47,9 +47,9 @@ class AttentionTest : public testing::TestWithParam<std::string> {
 struct Grid {
   uint32_t kv_heads, group, head_dim, page_tokens;
 };
-const Grid kGrid[] = {{3, 3, 64, 16}, {1, 1, 64, 16},  {2, 4, 128, 16},
-                      {1, 8, 64, 16}, {2, 2, 32, 16},  {1, 7, 80, 16},
-                      {1, 5, 16, 8},  {2, 6, 128, 32}, {1, 3, 96, 16}};
+const Grid kGrid[] = {{3, 3, 64, 16}, {1, 1, 64, 16}, {2, 4, 128, 16}, {1, 8, 64, 16},
+                      {2, 2, 32, 16}, {1, 7, 80, 16}, {1, 5, 16, 8},   {2, 6, 128, 32},
+                      {1, 3, 96, 16}, {2, 2, 256, 16}};
 
 TEST_P(AttentionTest, EqualsPlain) {
   for (const Grid& g : kGrid) {
@@ -139,24 +139,55 @@ TEST_P(AttentionTest, RowsWithWindowsDoNotDependOnChunksOrBatch) {
   for (const uint32_t window : {1, 30, 64, 130}) ExpectSameBits(window);
 }
 
-// What lies in the pages behind a row's context does not reach it, be it infinite.
-TEST_P(AttentionTest, SlotsBehindTheContextDoNotMatter) {
-  const AttentionShape shape{4, 2, 64};
-  const uint32_t cols = shape.heads * shape.head_dim;
-  RandomPool pages(random_, 20, shape.kv_heads, shape.head_dim);
-  const std::vector<uint32_t> table = pages.Table(64);
-  const auto q = RandomBf16(random_, 3 * cols);
-  const std::vector<Sequence> batch{{table, 21, 1, false}, {table, 37, 2, true}};
-  const ActivationBuffer before = Attend(*fast_, 2, batch, shape, q, pages);
-  for (uint32_t slot = 37; slot < 64; ++slot) {
-    for (uint32_t head = 0; head < shape.kv_heads; ++head) {
-      const size_t at = (head * 16 + slot % 16) * shape.head_dim;
-      std::fill_n(pages.view().keys(table[slot / 16]) + at, shape.head_dim, bf16{0x7fc0});
-      std::fill_n(pages.view().values(table[slot / 16]) + at, shape.head_dim, bf16{0x7f80});
+// Groups of rows of all sizes, which end anywhere in a tile.
+TEST_P(AttentionTest, RowsDoNotDependOnTheSizeOfTheirGroup) {
+  constexpr uint32_t kLength = 150;
+  for (const uint32_t head_dim : {64, 80, 96, 128, 256}) {
+    const AttentionShape shape{2, 1, head_dim};
+    const uint32_t cols = shape.heads * head_dim;
+    RandomPool pages(random_, 10, shape.kv_heads, head_dim);
+    const std::vector<uint32_t> table = pages.Table(kLength);
+    const auto q = RandomBf16(random_, size_t{kLength} * cols);
+    for (const uint32_t window : {0, 45}) {
+      const ActivationBuffer whole =
+          Attend(*fast_, 1, {{table, kLength, kLength, true, window}}, shape, q, pages);
+      for (uint32_t rows = 1; rows <= 40; ++rows) {
+        const uint32_t first = rows * 37 % (kLength - rows);
+        SCOPED_TRACE(testing::Message() << rows << " rows from " << first << ", dim " << head_dim
+                                        << ", window " << window);
+        const std::vector<bf16> mine(q.begin() + first * cols, q.begin() + (first + rows) * cols);
+        const ActivationBuffer out =
+            Attend(*fast_, 1, {{table, first + rows, rows, true, window}}, shape, mine, pages);
+        for (uint32_t r = 0; r < rows; ++r) {
+          ASSERT_EQ(out.row_bytes(r), whole.row_bytes(first + r)) << r;
+        }
+      }
     }
   }
-  const ActivationBuffer after = Attend(*fast_, 2, batch, shape, q, pages);
-  for (uint32_t r = 0; r < 3; ++r) EXPECT_EQ(before.row_bytes(r), after.row_bytes(r));
+}
+
+// What lies in the pages behind a row's context does not reach it, be it infinite or no number.
+TEST_P(AttentionTest, SlotsBehindTheContextDoNotMatter) {
+  for (const uint32_t head_dim : {64, 128}) {
+    for (const uint16_t value : {0x7f80, 0x7fc0}) {
+      const AttentionShape shape{4, 2, head_dim};
+      const uint32_t cols = shape.heads * shape.head_dim;
+      RandomPool pages(random_, 20, shape.kv_heads, shape.head_dim);
+      const std::vector<uint32_t> table = pages.Table(64);
+      const auto q = RandomBf16(random_, 20 * cols);
+      const std::vector<Sequence> batch{{table, 21, 1, false}, {table, 37, 19, true}};
+      const ActivationBuffer before = Attend(*fast_, 2, batch, shape, q, pages);
+      for (uint32_t slot = 37; slot < 64; ++slot) {
+        for (uint32_t head = 0; head < shape.kv_heads; ++head) {
+          const size_t at = (head * 16 + slot % 16) * shape.head_dim;
+          std::fill_n(pages.view().keys(table[slot / 16]) + at, shape.head_dim, bf16{0x7fc0});
+          std::fill_n(pages.view().values(table[slot / 16]) + at, shape.head_dim, bf16{value});
+        }
+      }
+      const ActivationBuffer after = Attend(*fast_, 2, batch, shape, q, pages);
+      for (uint32_t r = 0; r < 20; ++r) EXPECT_EQ(before.row_bytes(r), after.row_bytes(r));
+    }
+  }
 }
 
 // Scores far apart or far from zero: no overflow, no division by zero.

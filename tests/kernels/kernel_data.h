@@ -21,7 +21,7 @@ namespace folio::kernels::cpu {
 inline std::vector<std::string> FastFamilies() {
   std::vector<std::string> names;
   for (const char* name :
-       {"avx512_bf16", "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"}) {
+       {"avx512_amx", "avx512_bf16", "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"}) {
     if (MakeFastOps(name).ok()) names.push_back(name);
   }
   return names;

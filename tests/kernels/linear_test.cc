@@ -24,10 +24,10 @@ struct Shape {
   uint32_t rows, n, k;
 };
 
-const Shape kShapes[] = {{1, 576, 576},  {2, 960, 576},   {3, 33, 64},    {5, 17, 7},
-                         {8, 1, 1},      {13, 50, 31},    {31, 64, 96},   {33, 100, 65},
-                         {97, 48, 30},   {200, 576, 64},  {1, 576, 1536}, {4, 5, 2},
-                         {100, 33, 129}, {130, 420, 160}, {15, 100, 96},  {64, 7, 32}};
+const Shape kShapes[] = {
+    {1, 576, 576},  {2, 960, 576},   {3, 33, 64},   {5, 17, 7},     {8, 1, 1},      {13, 50, 31},
+    {31, 64, 96},   {33, 100, 65},   {97, 48, 30},  {200, 576, 64}, {1, 576, 1536}, {4, 5, 2},
+    {100, 33, 129}, {130, 420, 160}, {15, 100, 96}, {64, 7, 32},    {70, 300, 2080}};
 
 // All decode rows, all prompt rows, some of both.
 std::vector<RowSplit> Splits(uint32_t rows) {
@@ -151,8 +151,7 @@ TEST_P(LinearTest, GatedEqualsPlain) {
 
 // Every row computed alone by one thread, as a decode row and as a prompt row, then in batches of
 // many sizes, at every place, with 1 to 3 threads: the same bits as alone in its kind.
-void CheckCompany(const CpuOps& ops, Random& random, uint32_t k) {
-  const uint32_t n = 420;
+void CheckCompany(const CpuOps& ops, Random& random, uint32_t n, uint32_t k) {
   const uint32_t most = 300;
   auto weight = RandomBf16(random, n * k);
   auto up = RandomBf16(random, n * k);
@@ -203,9 +202,15 @@ void CheckCompany(const CpuOps& ops, Random& random, uint32_t k) {
   }
 }
 
-TEST_P(LinearTest, RowsDoNotDependOnTheirCompany) { CheckCompany(*fast_, random_, 151); }
-// Of whole 32s, as oneDNN wants it.
-TEST_P(LinearTest, RowsDoNotDependOnTheirCompanyByBlocks) { CheckCompany(*fast_, random_, 160); }
+TEST_P(LinearTest, RowsDoNotDependOnTheirCompany) { CheckCompany(*fast_, random_, 420, 151); }
+// Of whole 32s, as PromptGemm wants it.
+TEST_P(LinearTest, RowsDoNotDependOnTheirCompanyByBlocks) {
+  CheckCompany(*fast_, random_, 420, 160);
+}
+// More than AmxGemm adds up at a time.
+TEST_P(LinearTest, RowsDoNotDependOnTheirCompanyWhereKComesInParts) {
+  CheckCompany(*fast_, random_, 50, 1056);
+}
 
 TEST_P(LinearTest, NoRowsAreNoWork) {
   auto weight = RandomBf16(random_, 64 * 64);

@@ -14,7 +14,7 @@ std::unique_ptr<kernels::cpu::CpuOps> OpsNamed(const std::string& name) {
 
 std::vector<std::string> OpsNames() {
   std::vector<std::string> names = {"plain"};
-  for (const char* name : {"avx512_bf16", "avx512", "avx2", "portable"}) {
+  for (const char* name : {"avx512_amx", "avx512_bf16", "avx512", "avx2", "portable"}) {
     if (kernels::cpu::MakeFastOps(name).ok()) names.emplace_back(name);
   }
   return names;

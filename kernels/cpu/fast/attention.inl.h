@@ -97,25 +97,29 @@ template <class V, int R>
   }
 }
 
-// Takes the scores of slots a row does not see out of it.
+// Takes the scores of slots that a row does not see out of it. Returns its maximum by lane.
+template <class V>
+[[gnu::always_inline]] inline typename V::F MaskRow(const FlashTile& t, uint32_t row,
+                                                    uint32_t width, float* score) {
+  constexpr int32_t kLanes = V::kLanes;
+  const typename V::F nothing = V::Set(-__builtin_inff());
+  typename V::F peak = nothing;
+  for (uint32_t c = 0; c < width; c += kLanes) {
+    typename V::F s = V::Load(score + c);
+    const int32_t left = t.valid[row] - static_cast<int32_t>(c);
+    if (left < kLanes) s = V::KeepFirst(s, left < 0 ? 0 : left, nothing);
+    const int32_t skip = t.skip != nullptr ? t.skip[row] - static_cast<int32_t>(c) : 0;
+    if (skip > 0) s = V::KeepFirst(nothing, skip < kLanes ? skip : kLanes, s);
+    V::Store(score + c, s);
+    peak = V::Max(peak, s);
+  }
+  return peak;
+}
+
 template <class V, int R>
 void MaskScores(const FlashTile& t, uint32_t row, uint32_t width, GroupTile<V, R>& g,
                 typename V::F (&lane_peak)[R]) {
-  constexpr int32_t kLanes = V::kLanes;
-  const typename V::F nothing = V::Set(-__builtin_inff());
-  for (int r = 0; r < R; ++r) {
-    typename V::F peak = nothing;
-    for (uint32_t c = 0; c < width; c += kLanes) {
-      typename V::F s = V::Load(&g.score[r][c]);
-      const int32_t left = t.valid[row + r] - static_cast<int32_t>(c);
-      if (left < kLanes) s = V::KeepFirst(s, left < 0 ? 0 : left, nothing);
-      const int32_t skip = t.skip != nullptr ? t.skip[row + r] - static_cast<int32_t>(c) : 0;
-      if (skip > 0) s = V::KeepFirst(nothing, skip < kLanes ? skip : kLanes, s);
-      V::Store(&g.score[r][c], s);
-      peak = V::Max(peak, s);
-    }
-    lane_peak[r] = peak;
-  }
+  for (int r = 0; r < R; ++r) lane_peak[r] = MaskRow<V>(t, row + r, width, g.score[r]);
 }
 
 // Moves the rows' maxima on.
@@ -136,34 +140,40 @@ template <class V, int R>
   }
 }
 
-// Scores to probabilities, and the rows' sums moved on. A width known to the compiler unrolls.
+// A row's scores to probabilities, and its sums moved on. A width known to the compiler unrolls.
+template <class V>
+[[gnu::always_inline]] inline void ShareRow(const float* score, float scale, float peak,
+                                            float shrink, uint32_t width, float* sum, bf16* share) {
+  using F = typename V::F;
+  constexpr uint32_t kLanes = V::kLanes;
+  const F by = V::Set(scale);
+  const F minus_peak = V::Set(-peak);
+  F total = V::Mul(V::Load(sum), V::Set(shrink));
+#pragma GCC unroll 16
+  for (uint32_t c = 0; c < width; c += 2 * kLanes) {
+    const F low = SoftmaxExp2<V>(V::Fma(V::Load(score + c), by, minus_peak));
+    const F high = SoftmaxExp2<V>(V::Fma(V::Load(score + c + kLanes), by, minus_peak));
+    total = V::Add(total, V::Add(low, high));
+    V::StoreBf16Two(share + c, low, high);
+  }
+  V::Store(sum, total);
+}
+
 template <class V, int R>
 [[gnu::always_inline]] inline void Shares(const FlashTile& t, uint32_t row, uint32_t width,
                                           GroupTile<V, R>& g) {
-  using F = typename V::F;
-  constexpr uint32_t kLanes = V::kLanes;
-  const F scale = V::Set(t.scale);
   for (int r = 0; r < R; ++r) {
-    const F minus_peak = V::Set(-g.peak[r]);
-    float* sum = t.sum + (row + r) * kLanes;
-    F total = V::Mul(V::Load(sum), V::Set(g.shrink[r]));
-#pragma GCC unroll 16
-    for (uint32_t c = 0; c < width; c += 2 * kLanes) {
-      const F low = SoftmaxExp2<V>(V::Fma(V::Load(&g.score[r][c]), scale, minus_peak));
-      const F high = SoftmaxExp2<V>(V::Fma(V::Load(&g.score[r][c + kLanes]), scale, minus_peak));
-      total = V::Add(total, V::Add(low, high));
-      V::StoreBf16Two(&g.share[r][c], low, high);
-    }
-    V::Store(sum, total);
+    ShareRow<V>(g.score[r], t.scale, g.peak[r], g.shrink[r], width, t.sum + (row + r) * V::kLanes,
+                g.share[r]);
   }
 }
 
-// Number of keys of a tile that any of R rows sees. `masked` tells whether some row sees fewer.
-template <int R>
-uint32_t SeenKeys(const FlashTile& t, uint32_t row, bool* masked) {
+// Number of keys of a tile that any of some rows sees. `masked` tells whether some row sees fewer.
+[[gnu::always_inline]] inline uint32_t SeenKeys(const FlashTile& t, uint32_t row, uint32_t rows,
+                                                bool* masked) {
   int32_t most = 0;
   int32_t least = kKeyTile;
-  for (int r = 0; r < R; ++r) {
+  for (uint32_t r = 0; r < rows; ++r) {
     const int32_t valid = t.valid[row + r];
     most = valid > most ? valid : most;
     least = valid < least ? valid : least;
@@ -171,7 +181,7 @@ uint32_t SeenKeys(const FlashTile& t, uint32_t row, bool* masked) {
   *masked = least < static_cast<int32_t>(kKeyTile);
   if (t.skip != nullptr) [[unlikely]] {
     int32_t fewest = kKeyTile;
-    for (int r = 0; r < R; ++r) {
+    for (uint32_t r = 0; r < rows; ++r) {
       const int32_t skip = t.skip[row + r];
       fewest = skip < fewest ? skip : fewest;
       *masked = *masked || skip > 0;
@@ -186,7 +196,7 @@ void FlashGroup(const FlashTile& t, uint32_t row) {
   using F = typename V::F;
   constexpr uint32_t kLanes = V::kLanes;
   bool masked = false;
-  const uint32_t seen = SeenKeys<R>(t, row, &masked);
+  const uint32_t seen = SeenKeys(t, row, R, &masked);
   if (seen == 0) return;
   const uint32_t panels = (seen + 2 * kLanes - 1) / (2 * kLanes);
 
@@ -268,9 +278,10 @@ void MergeKernel(const FlashMerge& m) {
     total = V::Fma(V::Load(m.sum + p * m.stride), share, total);
   }
   const F norm = V::Set(1.0f / V::ReduceAdd(total));
+  const F first_share = SoftmaxExp2<V>(V::Set(m.max[0] - peak));
   for (uint32_t c = 0; c < m.head_dim; c += kLanes) {
-    F y = V::Zero();
-    for (uint32_t p = 0; p < m.parts; ++p) {
+    F y = V::Fma(V::Load(m.acc + c), first_share, V::Zero());
+    for (uint32_t p = 1; p < m.parts; ++p) {
       const F share = SoftmaxExp2<V>(V::Set(m.max[p * m.stride] - peak));
       y = V::Fma(V::Load(m.acc + p * m.stride + c), share, y);
     }

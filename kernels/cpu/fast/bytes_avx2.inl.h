@@ -41,20 +41,26 @@ struct Avx2Bytes : Avx2Vec {
     return _mm256_set1_epi32(four);
   }
 #if defined(__AVXVNNI__)
-  template <bool kWide>
-  static I Dot(I acc, U w, const int8_t* x) {
-    return _mm256_dpbusd_avx_epi32(acc, w, Four(x));
-  }
+  static constexpr bool kWideLessZero = false;
+  static constexpr bool kHasPairs = false;
+  static I DotWide(I acc, U w, const int8_t* x) { return _mm256_dpbusd_avx_epi32(acc, w, Four(x)); }
 #else
-  template <bool kWide>
-  static I Dot(I acc, U w, const int8_t* x) {
-    // Sums of two products saturate at 16 bits, which bytes above 127 would reach. Their highest
-    // bits are multiplied on their own: 2 * 128 * 127 still fits.
-    if constexpr (kWide) acc = Dot<false>(acc, And<-128>(w), x);
-    const __m256i low = kWide ? And<127>(w) : w;
-    const __m256i pairs = _mm256_maddubs_epi16(low, Four(x));
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  // Sums of two products saturate at 16 bits, which bytes above 127 would reach. So the sign of a
+  // weight moves to the activation: 2 * 128 * 127 fits.
+  static constexpr bool kWideLessZero = true;
+  static I DotWide(I acc, U w, const int8_t* x) {
+    const __m256i value = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+    return AddPairs(acc,
+                    _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(Four(x), value)));
   }
+  static I AddPairs(I acc, __m256i pairs) {
+    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    __asm__("" : "+x"(acc));  // or GCC keeps all products of a block, and adds them at its end
+    return acc;
+  }
+  static constexpr bool kHasPairs = true;
+  static __m256i Pairs(U w, const int8_t* x) { return _mm256_maddubs_epi16(w, Four(x)); }
+  static __m256i SumOfPairs(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
 #endif
   static F ToFloat(I x) { return _mm256_cvtepi32_ps(x); }
 

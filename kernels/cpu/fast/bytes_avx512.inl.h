@@ -48,20 +48,22 @@ struct Avx512Bytes : Avx512Floats {
     __builtin_memcpy(&four, x, sizeof(four));
     return _mm512_set1_epi32(four);
   }
+  static constexpr bool kWideLessZero = false;
 #if defined(__AVX512VNNI__)
-  template <bool kWide>
-  static I Dot(I acc, U w, const int8_t* x) {
-    return _mm512_dpbusd_epi32(acc, w, Four(x));
-  }
+  static constexpr bool kHasPairs = false;
+  static I DotWide(I acc, U w, const int8_t* x) { return _mm512_dpbusd_epi32(acc, w, Four(x)); }
 #else
-  template <bool kWide>
-  static I Dot(I acc, U w, const int8_t* x) {
-    // As in bytes_avx2.inl.h.
-    if constexpr (kWide) acc = Dot<false>(acc, And<-128>(w), x);
-    const __m512i low = kWide ? And<127>(w) : w;
-    const __m512i pairs = _mm512_maddubs_epi16(low, Four(x));
+  // Sums of two products saturate at 16 bits, which bytes above 127 would reach. Their highest bits
+  // are multiplied on their own: 2 * 128 * 127 still fits.
+  static I DotWide(I acc, U w, const int8_t* x) {
+    return AddPairs(AddPairs(acc, Pairs(And<-128>(w), x)), Pairs(And<127>(w), x));
+  }
+  static I AddPairs(I acc, __m512i pairs) {
     return _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
   }
+  static constexpr bool kHasPairs = true;
+  static __m512i Pairs(U w, const int8_t* x) { return _mm512_maddubs_epi16(w, Four(x)); }
+  static __m512i SumOfPairs(__m512i a, __m512i b) { return _mm512_add_epi16(a, b); }
 #endif
   static F ToFloat(I x) { return _mm512_cvtepi32_ps(x); }
 

@@ -43,15 +43,18 @@ struct PortableBytes : PortableVec {
     return I{times, times, times, times};
   }
   static I SubInt(I a, I b) { return a - b; }
-  // acc + the products of a lane's four bytes, without a sign, and x[0..3]. Bytes are below 128
-  // unless kWide.
-  template <bool kWide>
-  static I Dot(I acc, U w, const int8_t* x) {
+  // acc + the products of a lane's four bytes, without a sign, and x[0..3]. Bytes may be above 127.
+  // With kWideLessZero each is taken less 128.
+  static constexpr bool kWideLessZero = false;
+  static I DotWide(I acc, U w, const int8_t* x) {
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int i = 0; i < 4; ++i) acc[lane] += int32_t{w[4 * lane + i]} * x[i];
     }
     return acc;
   }
+  // Whether there are Pairs(w, x), the sums of two products in 16 bits, for bytes below 128. Then
+  // SumOfPairs adds two of them up in 16 bits, and AddPairs adds them to a lane's sum.
+  static constexpr bool kHasPairs = false;
   static F ToFloat(I x) { return __builtin_convertvector(x, F); }
 
   // Half-precision numbers, and signed bytes.

@@ -1,6 +1,7 @@
 // KernelTable is the set of single-threaded kernels that one instruction set brings to the fast
 // family. Each instruction set has one table, filled from the same templates (gemm.inl.h,
-// rows.inl.h, attention.inl.h, decode.inl.h, scores.inl.h, unrotated.inl.h). Kernels work on raw
+// rows.inl.h, attention.inl.h, decode.inl.h, scores.inl.h, unrotated.inl.h), and that of AMX has
+// the kernels of AVX-512 BF16 with another attention (amx_attention.inl.h). Kernels work on raw
 // memory, and their callers do the scheduling and own threads and scratch memory.
 //
 // The files that fill tables are compiled for their instruction set. They must not instantiate
@@ -25,7 +26,8 @@ inline constexpr size_t kAlign = 64;
 // Weights and key/value tiles come in panels: [k / 2][columns][2] bf16, so that a vector of 32-bit
 // lanes holds, for each of its columns, two neighbours along k. A panel has 2 * lanes columns; an
 // odd k and missing columns are filled with zeros. Sums run over k in ascending order in one
-// accumulator per output, whatever else is computed beside it: that is batch invariance.
+// accumulator per output, whatever else is computed beside it: that is batch invariance. AMX sums
+// up steps of 32 along k, and these begin at the same k for all rows.
 struct LinearTile {
   const bf16* in;  // [rows, k], in_stride
   size_t in_stride;
@@ -91,7 +93,7 @@ struct KernelTable {
   void (*project)(const Projection& tile);
   void (*add_unrotated)(const UnrotatedKeys& token, float* sums);
   void (*project_unrotated)(const UnrotatedKeys& token, const float* directions, float* score);
-  void (*softmax_sums)(const FlashTile& tile);  // maxima and sums alone: no values, no acc
+  void (*keep_shares)(const WindowTile& tile);
   void (*add_shares)(const ShareTile& tile);
 };
 
@@ -100,6 +102,7 @@ const KernelTable& PortableKernels();
 const KernelTable& Avx2Kernels();
 const KernelTable& Avx512Kernels();
 const KernelTable& Avx512Bf16Kernels();
+const KernelTable& Avx512AmxKernels();
 #endif
 
 }  // namespace folio::kernels::cpu::fast

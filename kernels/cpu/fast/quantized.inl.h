@@ -53,17 +53,54 @@ template <class V, QuantizedFormat kFormat>
 
 constexpr int Log2(uint32_t power) { return power <= 1 ? 0 : 1 + Log2(power / 2); }
 
+// Codes may be above 127.
+constexpr bool IsWide(const QuantizedFormat& format) { return format.bits == 8 || format.uneven; }
+
+// Quads 2 i and 2 i + 1 of a block.
 template <class V, QuantizedFormat kFormat, int R, int i>
-[[gnu::always_inline]] inline void AddQuads(const std::byte* codes, const std::byte* high,
-                                            const ActivationBlock* rows, typename V::I (&sum)[R]) {
+[[gnu::always_inline]] inline void AddWidePair(const std::byte* codes, const std::byte* high,
+                                               const ActivationBlock* rows,
+                                               typename V::I (&sum)[R]) {
   typename V::U even;
   typename V::U odd;
   LoadCodes<V, kFormat, i>(codes, high, even, odd);
-  constexpr bool kWide = kFormat.bits == 8 || kFormat.uneven;  // codes may be above 127
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    sum[r] = V::template Dot<kWide>(sum[r], even, rows[r].codes + 8 * i);
-    sum[r] = V::template Dot<kWide>(sum[r], odd, rows[r].codes + 8 * i + 4);
+  for (int r = 0; r < R; ++r) sum[r] = V::DotWide(sum[r], even, rows[r].codes + 8 * i);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sum[r] = V::DotWide(sum[r], odd, rows[r].codes + 8 * i + 4);
+}
+
+// acc + the products of four quads of codes of kBits, at most 6, and x[0..15]. In 16 bits fit sums
+// of 8 products with 5 bits, and of 4 products with 6 bits.
+template <class V, int kBits>
+[[gnu::always_inline]] inline typename V::I DotFour(typename V::I acc, const typename V::U (&w)[4],
+                                                    const int8_t* x) {
+  if constexpr (!V::kHasPairs) {
+    for (int quad = 0; quad < 4; ++quad) acc = V::DotWide(acc, w[quad], x + 4 * quad);
+    return acc;
+  } else {
+    const auto first = V::SumOfPairs(V::Pairs(w[0], x), V::Pairs(w[1], x + 4));
+    const auto last = V::SumOfPairs(V::Pairs(w[2], x + 8), V::Pairs(w[3], x + 12));
+    if constexpr (kBits <= 5) return V::AddPairs(acc, V::SumOfPairs(first, last));
+    return V::AddPairs(V::AddPairs(acc, first), last);
+  }
+}
+
+// Half `h` of a block. Few vectors are in use at a time, as AVX2 has 16.
+template <class V, QuantizedFormat kFormat, int R, int h>
+[[gnu::always_inline]] inline void AddHalf(const std::byte* codes, const std::byte* high,
+                                           const ActivationBlock* rows, typename V::I (&sum)[R]) {
+  if constexpr (IsWide(kFormat)) {
+    AddWidePair<V, kFormat, R, 2 * h>(codes, high, rows, sum);
+    AddWidePair<V, kFormat, R, 2 * h + 1>(codes, high, rows, sum);
+  } else {
+    typename V::U quads[4];
+    LoadCodes<V, kFormat, 2 * h>(codes, high, quads[0], quads[1]);
+    LoadCodes<V, kFormat, 2 * h + 1>(codes, high, quads[2], quads[3]);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      sum[r] = DotFour<V, kFormat.bits>(sum[r], quads, rows[r].codes + 16 * h);
+    }
   }
 }
 
@@ -84,6 +121,7 @@ void MultiplyKernel(const StripTile& t) {
   constexpr size_t kCodeBytes = kBytes * (kFormat.bits == 8 ? 8 : 4);
   constexpr size_t kHighBytes = kBytes * (kFormat.bits == 8 ? 0 : kFormat.bits - 4);
   constexpr int kShift = Log2(kFormat.zero);
+  constexpr bool kHasZero = kFormat.zero != 0 && !(IsWide(kFormat) && V::kWideLessZero);
   typename V::F acc[R];
   for (int r = 0; r < R; ++r) acc[r] = V::Zero();
   const std::byte* codes = t.strip + t.at.codes;
@@ -100,10 +138,9 @@ void MultiplyKernel(const StripTile& t) {
     typename V::I sum[R];
     for (int r = 0; r < R; ++r) {
       const int32_t* minus = kFormat.group == 16 ? &rows[r].minus_first : &rows[r].minus_codes;
-      sum[r] = kFormat.zero == 0 ? V::NoSum() : V::template SetTimes<kShift>(minus);
+      sum[r] = kHasZero ? V::template SetTimes<kShift>(minus) : V::NoSum();
     }
-    AddQuads<V, kFormat, R, 0>(codes, high, rows, sum);
-    AddQuads<V, kFormat, R, 1>(codes, high, rows, sum);
+    AddHalf<V, kFormat, R, 0>(codes, high, rows, sum);
     if constexpr (kFormat.group == 16) {
       AddGroup<V, R>(LoadSteps<V, kFormat>(t.strip, t.at, 2 * block), rows, sum, acc);
       for (int r = 0; r < R; ++r) {
@@ -111,8 +148,7 @@ void MultiplyKernel(const StripTile& t) {
                            V::template SetTimes<kShift>(&rows[r].minus_first));
       }
     }
-    AddQuads<V, kFormat, R, 2>(codes, high, rows, sum);
-    AddQuads<V, kFormat, R, 3>(codes, high, rows, sum);
+    AddHalf<V, kFormat, R, 1>(codes, high, rows, sum);
     const uint32_t group = kFormat.group == 16 ? 2 * block + 1 : block;
     AddGroup<V, R>(LoadSteps<V, kFormat>(t.strip, t.at, group), rows, sum, acc);
     if constexpr (kFormat.offsets) {
@@ -163,15 +199,15 @@ void UnpackKernel(const UnpackedStrip& t) {
   constexpr size_t kBytes = size_t{4} * V::kLanes;
   constexpr size_t kCodeBytes = kBytes * (kFormat.bits == 8 ? 8 : 4);
   constexpr size_t kHighBytes = kBytes * (kFormat.bits == 8 ? 0 : kFormat.bits - 4);
-  const std::byte* codes = t.strip + t.at.codes;
-  const std::byte* high = t.strip + t.at.high;
+  const std::byte* codes = t.strip + t.at.codes + kCodeBytes * t.first;
+  const std::byte* high = t.strip + t.at.high + kHighBytes * t.first;
   uint32_t* out = t.out;
   float values[16];
   for (int code = 0; code < 16; ++code) {
     values[code] = static_cast<float>((kFormat.uneven ? kUnevenCodes[code] : code) - kFormat.zero);
   }
   const typename V::F table = V::Load(values);
-  for (uint32_t block = 0; block < t.blocks; ++block) {
+  for (uint32_t block = t.first; block < t.end; ++block) {
     constexpr uint32_t kGroups = kQuantizedBlock / kFormat.group;
     typename V::F steps = LoadSteps<V, kFormat>(t.strip, t.at, block * kGroups);
     typename V::F minus_offsets = V::Zero();

@@ -52,12 +52,14 @@ struct StripTile {
   size_t out_stride;
 };
 
-// A strip as bf16: half of a panel (kernels.h). The other half begins `lanes` words behind.
+// Some blocks of a strip as bf16: half of a part of a panel (kernels.h). The other half begins
+// `lanes` words behind.
 struct UnpackedStrip {
   const std::byte* strip;
   StripLayout at;
-  uint32_t blocks;
-  uint32_t* out;  // [k / 2][2 * lanes]
+  uint32_t first;  // block
+  uint32_t end;
+  uint32_t* out;  // [blocks * 16][2 * lanes]
 };
 
 inline constexpr uint32_t kGroupSizes = 4;  // 2^i rows

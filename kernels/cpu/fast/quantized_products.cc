@@ -10,10 +10,48 @@ namespace {
 
 // A task has at most so many rows, whose quantised values stay in the second-level cache.
 constexpr uint32_t kTaskRows = 64;
-// Few and long tasks read weights best, but a disturbed core needs some to be left for the others.
-constexpr size_t kTasksPerThread = 4;
 // Strips whose results are taken together.
 constexpr size_t kTogether = 4;
+
+// Panels are made of pairs of strips when they are read.
+class StripPanels final : public PanelSource {
+ public:
+  StripPanels(const StripWeights& weight, const QuantizedTable& kernels)
+      : weight_(weight), kernels_(kernels) {}
+  uint32_t panels() const override {
+    return static_cast<uint32_t>(weight_.strips().size() + 1) / 2;
+  }
+  uint32_t k() const override { return weight_.k(); }
+  PanelBlock Read(uint32_t first, uint32_t count, uint32_t begin, uint32_t end,
+                  uint32_t* space) const override {
+    const size_t stride = size_t{end - begin} * kernels_.lanes;
+    for (uint32_t half = 0; half < 2 * count; ++half) {
+      Unpack(size_t{2} * first + half, begin, end,
+             space + half / 2 * stride + half % 2 * kernels_.lanes);
+    }
+    return {space, stride};
+  }
+  const uint32_t* Held(uint32_t /*first*/, uint32_t /*begin*/) const override { return nullptr; }
+
+ private:
+  void Unpack(size_t strip, uint32_t begin, uint32_t end, uint32_t* out) const {
+    if (strip == weight_.strips().size()) {  // a last panel without a second half
+      for (uint32_t pair = begin / 2; pair < end / 2; ++pair, out += 2 * kernels_.lanes) {
+        std::fill_n(out, kernels_.lanes, 0);
+      }
+      return;
+    }
+    const Strip& of = weight_.strips()[strip];
+    kernels_.unpack[of.format]({.strip = of.bytes,
+                                .at = weight_.layout(of.format),
+                                .first = begin / kQuantizedBlock,
+                                .end = end / kQuantizedBlock,
+                                .out = out});
+  }
+
+  const StripWeights& weight_;
+  const QuantizedTable& kernels_;
+};
 
 Matrix<const bf16> RowsOf(const Matrix<const bf16>& in, size_t first, size_t count) {
   return {in.row(first), count, in.cols, in.stride};
@@ -64,7 +102,7 @@ void QuantizedProducts::Gated(ThreadPool& pool, RowSplit rows, Matrix<const bf16
 
 void QuantizedProducts::Multiply(ThreadPool& pool, RowSplit rows, const Matrix<const bf16>& in,
                                  const StripWeights& weight, Take take) {
-  const uint32_t panels = static_cast<uint32_t>(weight.strips().size() + 1) / 2;
+  const uint32_t panels = StripPanels(weight, quantized_).panels();
   const bool unpacks = prompts_ != nullptr && prompts_->Serves(panels, weight.k());
   const uint32_t quantized = unpacks ? rows.decode_rows : rows.total();
   if (quantized > 0) MultiplyQuantized(pool, RowsOf(in, 0, quantized), weight, take);
@@ -111,8 +149,7 @@ void QuantizedProducts::MultiplyQuantized(ThreadPool& pool, const Matrix<const b
   const size_t rows = in.rows;
   const size_t row_tasks = (rows + kTaskRows - 1) / kTaskRows;
   const size_t pieces = (strips.size() + kTogether - 1) / kTogether;
-  const size_t column_tasks =
-      std::min(pieces, pool.threads() == 1 ? 1 : pool.threads() * kTasksPerThread);
+  const size_t column_tasks = std::min(pieces, size_t{TasksFor(pool)});
   // Neighbouring tasks share weights.
   pool.ParallelFor(static_cast<int>(row_tasks * column_tasks), [&](int task, int thread) {
     const auto first_row = static_cast<uint32_t>(task % row_tasks * kTaskRows);
@@ -143,38 +180,13 @@ void QuantizedProducts::MultiplyQuantized(ThreadPool& pool, const Matrix<const b
 
 void QuantizedProducts::MultiplyUnpacked(ThreadPool& pool, const Matrix<const bf16>& in,
                                          const StripWeights& weight, Take take) {
-  const absl::Span<const Strip> strips = weight.strips();
-  const uint32_t lanes = quantized_.lanes;
-  const size_t panel_words = size_t{weight.k()} * lanes;
-  const auto panels = static_cast<uint32_t>((strips.size() + 1) / 2);
-  // Enough products for all threads are unpacked at a time, and no more, so that caches hold them.
-  const size_t row_blocks = (in.rows + PromptGemm::kRowBlock - 1) / PromptGemm::kRowBlock;
-  const size_t wanted = pool.threads() == 1 ? 1 : pool.threads() * kTasksPerThread;
-  const auto products = static_cast<uint32_t>((wanted + row_blocks - 1) / row_blocks);
-  const uint32_t wave = std::min(panels, products * PromptGemm::kPanels);
-  uint32_t* words = panels_.Get(wave * panel_words);
-  for (uint32_t first = 0; first < panels; first += wave) {
-    const uint32_t count = std::min(wave, panels - first);
-    pool.ParallelFor(static_cast<int>(2 * count), [&](int task, int) {
-      uint32_t* out = words + task / 2 * panel_words + task % 2 * lanes;
-      const size_t s = size_t{2} * first + task;
-      if (s == strips.size()) {  // a last panel without a second half
-        for (uint32_t pair = 0; pair < weight.k() / 2; ++pair, out += 2 * lanes) {
-          std::fill_n(out, lanes, 0);
-        }
-        return;
-      }
-      quantized_.unpack[strips[s].format]({.strip = strips[s].bytes,
-                                           .at = weight.layout(strips[s].format),
-                                           .blocks = weight.k() / kQuantizedBlock,
-                                           .out = out});
-    });
-    prompts_->Multiply(pool, in, {words, count, weight.k()}, [&](const PanelProduct& part) {
-      const size_t strip = size_t{2} * (first + part.panel);
-      take(part.row, part.rows, strip, std::min(strips.size(), strip + size_t{2} * part.panels),
-           part.values, part.stride);
-    });
-  }
+  const StripPanels panels(weight, quantized_);
+  const size_t strips = weight.strips().size();
+  prompts_->Multiply(pool, in, panels, [&](const PanelProduct& part) {
+    const size_t strip = size_t{2} * part.panel;
+    take(part.row, part.rows, strip, std::min(strips, strip + size_t{2} * part.panels), part.values,
+         part.stride);
+  });
 }
 
 }  // namespace folio::kernels::cpu::fast

@@ -1,7 +1,7 @@
 // QuantizedProducts computes matrix products with StripWeights on the threads of a pool. Decode
 // rows are quantised and multiplied as they are. Prompt rows are too where bf16 arithmetic is slow.
-// Elsewhere strips are turned into bf16 panels, some at a time, which PromptGemm multiplies before
-// they leave the caches: many rows pay for that, and the matrix unit does the rest.
+// Elsewhere PromptGemm turns strips into bf16 panels, some at a time, and multiplies them before
+// they leave the caches: many rows pay for that.
 #ifndef FOLIO_KERNELS_CPU_FAST_QUANTIZED_PRODUCTS_H_
 #define FOLIO_KERNELS_CPU_FAST_QUANTIZED_PRODUCTS_H_
 
@@ -52,7 +52,6 @@ class QuantizedProducts {
   const QuantizedTable& quantized_;
   PromptGemm* const prompts_;
   Scratch<ActivationBlock> activations_;
-  Scratch<uint32_t> panels_;
   std::vector<Scratch<float>> results_;  // of each thread
 };
 

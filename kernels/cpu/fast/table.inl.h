@@ -32,6 +32,6 @@ constexpr KernelTable MakeTable(const char* name) {
           .project = ProjectKernel<V>,
           .add_unrotated = AddUnrotatedKernel<V>,
           .project_unrotated = ProjectUnrotatedKernel<V>,
-          .softmax_sums = SoftmaxSumsKernel<V>,
+          .keep_shares = KeepSharesKernel<V>,
           .add_shares = AddSharesKernel<V>};
 }

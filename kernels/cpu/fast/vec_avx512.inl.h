@@ -82,20 +82,26 @@ struct Avx512Base {
   }
 
   // Lane i of the result: the sum of v[i].
-  static F SumRows(const F (&v)[16]) {
+  static F SumRows(const F (&v)[16]) { return CombineRows(v, Add); }
+  // Lane i of the result: the largest of v[i].
+  static F MaxOfRows(const F (&v)[16]) { return CombineRows(v, Max); }
+  template <class Combine>
+  [[gnu::always_inline]] static F CombineRows(const F (&v)[16], Combine both) {
     F u[4];
     for (int i = 0; i < 4; ++i) {
       const F* q = v + 4 * i;
-      const F a = Add(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
-      const F b = Add(_mm512_unpacklo_ps(q[2], q[3]), _mm512_unpackhi_ps(q[2], q[3]));
-      u[i] = Add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+      const F a = both(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
+      const F b = both(_mm512_unpacklo_ps(q[2], q[3]), _mm512_unpackhi_ps(q[2], q[3]));
+      u[i] = both(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
     }
     const F low =
-        Add(_mm512_shuffle_f32x4(u[0], u[1], 0x88), _mm512_shuffle_f32x4(u[0], u[1], 0xdd));
+        both(_mm512_shuffle_f32x4(u[0], u[1], 0x88), _mm512_shuffle_f32x4(u[0], u[1], 0xdd));
     const F high =
-        Add(_mm512_shuffle_f32x4(u[2], u[3], 0x88), _mm512_shuffle_f32x4(u[2], u[3], 0xdd));
-    return Add(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
+        both(_mm512_shuffle_f32x4(u[2], u[3], 0x88), _mm512_shuffle_f32x4(u[2], u[3], 0xdd));
+    return both(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
   }
+  // Bit i of the result tells whether lane i differs from 1.
+  static uint32_t NotOne(F x) { return _mm512_cmp_ps_mask(x, Set(1.0f), _CMP_NEQ_UQ); }
 
   static void Interleave(const bf16* even, const bf16* odd, uint32_t* out) {
     __m512i low;

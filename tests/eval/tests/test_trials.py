@@ -89,5 +89,7 @@ def test_trials_keep_what_the_processes_keep(asked, policy, layers):
     same = [len(set(own) & set(theirs)) / len(own) for own, theirs in zip(cache.positions, tables, strict=True)]
     # The processes compute in bfloat16, which decides close cases otherwise. Chance would agree about a half.
     assert np.mean(same) > 0.85, f"shares of the layers' tokens: {np.round(same, 2)}"
+    # One token more or less can be worth a nat of the answer, so that nats are compared closely where all tokens are the same. On
+    # which processors that is the case depends on how they round.
     nats = -sum(result.logprobs[len(item.forced) :]) / len(item.answer)
-    assert outcome.measures["nll"] == pytest.approx(nats, abs=0.3)
+    assert outcome.measures["nll"] == pytest.approx(nats, abs=0.05 if min(same) > 0.999 else 1)
