@@ -152,7 +152,7 @@ double BenchWindow(const CpuOps& ops, ThreadPool& threads, uint32_t window, uint
       ops.ScoreWindow(threads, {q.data(), window, kHeads * kDim}, {&run, 1}, kShape, pages.view());
     }
   });
-  const double flops = 2.0 * 2 * kLayers * window * kHeads * kDim * context;  // scored twice
+  const double flops = 2.0 * kLayers * window * kHeads * kDim * context;
   std::printf("window attention, %u queries over %u tokens, all layers: %.1f ms, %.0f GFLOP/s\n",
               window, context, seconds * 1e3, flops / seconds * 1e-9);
   return seconds;

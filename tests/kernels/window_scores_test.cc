@@ -175,6 +175,19 @@ TEST_P(WindowScoresTest, DoesNotDependOnCompanyOrThreads) {
   }
 }
 
+// More query rows than one block of exponentials has room for.
+TEST_P(WindowScoresTest, AWindowMayTakeSeveralBlocks) {
+  RandomPool pages(random_, 260, 2, 16);
+  Call call{{32, 2, 16}, 0, {}, {{{pages.Table(4100), 4100}, 40}}};
+  call.q = Queries(random_, call.shape, 40);
+  RandomPool want = pages;
+  Score(*ops_, 2, pages, call);
+  Score(*reference_, 2, want, call);
+  for (size_t i = 0; i < pages.scores.size(); ++i) {
+    ASSERT_NEAR(pages.scores[i], want.scores[i], 5e-5f * std::fabs(want.scores[i]) + 1e-12f) << i;
+  }
+}
+
 // Scores far apart: no overflow, no division by zero, all mass somewhere.
 TEST_P(WindowScoresTest, LargeScoresStayFinite) {
   RandomPool pages(random_, 40, 1, 64);

@@ -46,12 +46,22 @@ struct UnrotatedKeys {
   uint32_t head_dim;
 };
 
-// mass += weight * (the query's share) over the query rows, for each key of a tile. The kernel uses
-// the flash tile's q, keys, valid, scale and max, and max must be the rows' final one.
-struct ShareTile {
+// A step of the online softmax that keeps the exponentials. It uses the flash tile without values,
+// skip, next and acc.
+struct WindowTile {
   FlashTile queries;
+  float* kept;   // [rows, kKeyTile] 2^(score - peak), 0 for a key that the row does not see
+  float* peaks;  // [rows] the row's maximum after this tile
+};
+
+// mass += weight * 2^(peak - max) * kept over the query rows, for each key of a tile.
+struct ShareTile {
+  const float* kept;    // as WindowTile
+  const float* peaks;   // as WindowTile
+  const float* max;     // [rows] of all keys
   const float* weight;  // [rows] 1 / (sum of the row's exponentials), times the mean's factor
-  float* mass;          // [kKeyTile]
+  uint32_t rows;
+  float* mass;  // [kKeyTile]
 };
 
 }  // namespace folio::kernels::cpu::fast

@@ -138,77 +138,85 @@ void ProjectKernel(const Projection& t) {
 // SeenKeys, in whole panels.
 template <int R>
 uint32_t SeenWidth(const FlashTile& t, uint32_t row, uint32_t panel_columns, bool* masked) {
-  return (SeenKeys<R>(t, row, masked) + panel_columns - 1) / panel_columns * panel_columns;
+  return (SeenKeys(t, row, R, masked) + panel_columns - 1) / panel_columns * panel_columns;
+}
+
+// A row's scores to kept exponentials, and its sums moved on.
+template <class V>
+[[gnu::always_inline]] inline void KeepRow(const float* score, float scale, float peak,
+                                           float shrink, uint32_t width, float* sum, float* kept) {
+  using F = typename V::F;
+  constexpr uint32_t kLanes = V::kLanes;
+  const F by = V::Set(scale);
+  const F minus_peak = V::Set(-peak);
+  F total = V::Mul(V::Load(sum), V::Set(shrink));
+  uint32_t c = 0;
+#pragma GCC unroll 16
+  for (; c < width; c += kLanes) {
+    const F e = SoftmaxExp2<V>(V::Fma(V::Load(score + c), by, minus_peak));
+    total = V::Add(total, e);
+    V::Store(kept + c, e);
+  }
+  for (; c < kKeyTile; c += kLanes) V::Store(kept + c, V::Zero());
+  V::Store(sum, total);
 }
 
 template <class V, int R>
-void SoftmaxSumsGroup(const FlashTile& t, uint32_t row) {
+void KeepSharesGroup(const WindowTile& w, uint32_t row) {
   constexpr uint32_t kColumns = 2 * V::kLanes;
+  const FlashTile& t = w.queries;
   bool masked = false;
   const uint32_t width = SeenWidth<R>(t, row, kColumns, &masked);
-  if (width == 0) return;
   GroupTile<V, R> g;
   typename V::F lane_peak[R];
   Scores<V, R>(t, row, width / kColumns, g, lane_peak);
   if (masked) [[unlikely]]
     MaskScores<V, R>(t, row, width, g, lane_peak);
   MovePeaks<V, R>(t, row, g, lane_peak);
-  Shares<V, R>(t, row, width, g);
-}
-
-template <class V, int R>
-void AddSharesGroup(const ShareTile& s, uint32_t row) {
-  constexpr uint32_t kLanes = V::kLanes;
-  const FlashTile& t = s.queries;
-  bool masked = false;
-  const uint32_t width = SeenWidth<R>(t, row, 2 * kLanes, &masked);
-  if (width == 0) return;
-  GroupTile<V, R> g;
-  typename V::F lane_peak[R];
-  Scores<V, R>(t, row, width / (2 * kLanes), g, lane_peak);
-  if (masked) [[unlikely]]
-    MaskScores<V, R>(t, row, width, g, lane_peak);
-  const typename V::F scale = V::Set(t.scale);
-  for (uint32_t c = 0; c < width; c += kLanes) {
-    typename V::F mass = V::Load(s.mass + c);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const typename V::F exponent =
-          V::Fma(V::Load(&g.score[r][c]), scale, V::Set(-t.max[row + r]));
-      mass = V::Fma(SoftmaxExp2<V>(exponent), V::Set(s.weight[row + r]), mass);
-    }
-    V::Store(s.mass + c, mass);
+  for (int r = 0; r < R; ++r) {
+    KeepRow<V>(g.score[r], t.scale, g.peak[r], g.shrink[r], width, t.sum + (row + r) * V::kLanes,
+               w.kept + (row + r) * kKeyTile);
+    w.peaks[row + r] = g.peak[r];
   }
 }
 
 template <class V, int R>
-void AnySoftmaxSumsGroup(uint32_t rows, const FlashTile& t, uint32_t row) {
+void AnyKeepSharesGroup(uint32_t rows, const WindowTile& w, uint32_t row) {
   if (rows == R) {
-    SoftmaxSumsGroup<V, R>(t, row);
+    KeepSharesGroup<V, R>(w, row);
   } else if constexpr (R > 1) {
-    AnySoftmaxSumsGroup<V, R - 1>(rows, t, row);
-  }
-}
-
-template <class V, int R>
-void AnyAddSharesGroup(uint32_t rows, const ShareTile& t, uint32_t row) {
-  if (rows == R) {
-    AddSharesGroup<V, R>(t, row);
-  } else if constexpr (R > 1) {
-    AnyAddSharesGroup<V, R - 1>(rows, t, row);
+    AnyKeepSharesGroup<V, R - 1>(rows, w, row);
   }
 }
 
 template <class V>
-void SoftmaxSumsKernel(const FlashTile& t) {
-  ForRowGroups<V>(t.rows, [&](uint32_t rows, uint32_t row) {
-    AnySoftmaxSumsGroup<V, V::kGroupRows>(rows, t, row);
+void KeepSharesKernel(const WindowTile& w) {
+  ForRowGroups<V>(w.queries.rows, [&](uint32_t rows, uint32_t row) {
+    AnyKeepSharesGroup<V, V::kGroupRows>(rows, w, row);
   });
 }
 
 template <class V>
 void AddSharesKernel(const ShareTile& s) {
-  ForRowGroups<V>(s.queries.rows, [&](uint32_t rows, uint32_t row) {
-    AnyAddSharesGroup<V, V::kGroupRows>(rows, s, row);
-  });
+  constexpr uint32_t kLanes = V::kLanes;
+  constexpr uint32_t kVectors = kKeyTile / kLanes;
+  typename V::F mass[kVectors];
+  for (uint32_t i = 0; i < kVectors; ++i) mass[i] = V::Load(s.mass + i * kLanes);
+  for (uint32_t first = 0; first < s.rows; first += kLanes) {
+    const uint32_t count = s.rows - first < kLanes ? s.rows - first : kLanes;
+    // Vectors of rows, because there may be fewer than a vector has.
+    alignas(kAlign) float exponent[kLanes] = {};
+    alignas(kAlign) float factor[kLanes];
+    for (uint32_t r = 0; r < count; ++r) exponent[r] = s.peaks[first + r] - s.max[first + r];
+    V::Store(factor, SoftmaxExp2<V>(V::Load(exponent)));
+    for (uint32_t r = 0; r < count; ++r) {
+      const typename V::F by = V::Set(factor[r] * s.weight[first + r]);
+      const float* kept = s.kept + size_t{first + r} * kKeyTile;
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < kVectors; ++i) {
+        mass[i] = V::Fma(V::Load(kept + i * kLanes), by, mass[i]);
+      }
+    }
+  }
+  for (uint32_t i = 0; i < kVectors; ++i) V::Store(s.mass + i * kLanes, mass[i]);
 }

@@ -1,6 +1,7 @@
 #include "kernels/cpu/fast/window_scoring.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cpu/fast/attention.h"
 #include "kernels/cpu/fast/board_rows.h"
@@ -9,40 +10,16 @@
 namespace folio::kernels::cpu::fast {
 namespace {
 
-constexpr uint32_t kQueryTask = 16;           // query rows
-constexpr uint32_t kSlotTask = 4 * kKeyTile;  // slots that are given mass
-constexpr uint32_t kPoolTask = 512;           // slots that are pooled
+constexpr uint32_t kSlotTask = 4 * kKeyTile;
+constexpr uint32_t kPoolTask = 512;  // slots that are pooled
+// 8 MiB. A window of 64 queries of the reference model has one block up to 3,600 tokens.
+constexpr size_t kKeptFloats = size_t{1} << 21;
 
 }  // namespace
 
-template <typename Count>
-void WindowScoring::ListTasks(const Call& call, uint32_t heads, uint32_t step, Count count) {
-  tasks_.clear();
-  for (uint32_t run = 0; run < call.runs.size(); ++run) {
-    const uint32_t total = count(call.runs[run].queries);
-    for (uint32_t head = 0; head < heads; ++head) {
-      for (uint32_t first = 0; first < total; first += step) {
-        tasks_.push_back({run, head, first, std::min(total, first + step)});
-      }
-    }
-  }
-}
-
-void WindowScoring::Build(const Call& call) {
-  places_.clear();
-  size_t rows = 0;
-  size_t mass = 0;
-  for (const auto& [run, neighbours, channel] : call.runs) {
-    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows && run.window == 0);
-    FOLIO_CHECK(neighbours <= kMaxNeighbours);
-    const uint32_t stride = WholeTiles(run.context) + 2 * neighbours;
-    places_.push_back({rows, mass, stride});
-    rows += size_t{2} * call.shape.heads * run.rows;
-    mass += size_t{call.shape.kv_heads} * stride;
-  }
-  rows_.Get(rows);
-  // There is no mass beyond the ends, which changes no maximum.
-  std::fill_n(mass_.Get(mass), mass, 0.0f);
+uint32_t WindowScoring::Block::begin(uint32_t group) const { return group * kSlotTask; }
+uint32_t WindowScoring::Block::end(uint32_t group) const {
+  return std::min(window.queries.context, begin(group) + kSlotTask);
 }
 
 void WindowScoring::Score(ThreadPool& pool, const bf16* q, absl::Span<const WindowItem> runs,
@@ -51,112 +28,152 @@ void WindowScoring::Score(ThreadPool& pool, const bf16* q, absl::Span<const Wind
   FOLIO_CHECK(shape.heads % shape.kv_heads == 0 && shape.head_dim % 2 == 0);
   if (threads_.size() < static_cast<size_t>(pool.threads())) threads_.resize(pool.threads());
   for (PerThread& thread : threads_) thread.tiles.Prepare(kernels_, pages);
-  const Call call{q, runs, shape, pages};
-  Build(call);
-  ListTasks(call, shape.kv_heads, kQueryTask, [](const AttentionItem& run) { return run.rows; });
-  pool.ParallelFor(static_cast<int>(tasks_.size()),
-                   [&](int i, int thread) { SumRows(call, tasks_[i], threads_[thread]); });
-  ListTasks(call, shape.kv_heads, kSlotTask, [](const AttentionItem& run) { return run.context; });
-  pool.ParallelFor(static_cast<int>(tasks_.size()),
-                   [&](int i, int thread) { AddMass(call, tasks_[i], threads_[thread]); });
-  ListTasks(call, 1, kPoolTask, [](const AttentionItem& run) { return run.context; });
-  pool.ParallelFor(static_cast<int>(tasks_.size()), [&](int i, int) { Pool(call, tasks_[i]); });
-}
-
-FlashTile WindowScoring::Queries(const Call& call, const Task& task, uint32_t head, uint32_t first,
-                                 uint32_t count, PerThread& mine) const {
-  const size_t row = size_t{call.runs[task.run].queries.first_row} + first;
-  const uint32_t head_dim = call.shape.head_dim;
-  const size_t stride = size_t{call.shape.heads} * head_dim;
-  return {.q = call.q + row * stride + size_t{head} * head_dim,
-          .q_stride = stride,
-          .rows = count,
-          .head_dim = head_dim,
-          .keys = mine.tiles.keys(),
-          .values = nullptr,
-          .valid = mine.valid.Get(count),
-          .skip = nullptr,
-          .scale = SoftmaxScale(head_dim),
-          .next = nullptr,
-          .max = nullptr,
-          .sum = nullptr,
-          .acc = nullptr};
-}
-
-// Maxima and sums of some query rows, in all heads of the KV head.
-void WindowScoring::SumRows(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionItem& run = call.runs[task.run].queries;
-  const uint32_t lanes = kernels_.lanes;
-  const uint32_t group = call.shape.heads / call.shape.kv_heads;
-  const uint32_t count = task.end - task.first;
-  float* sum = mine.floats.Get(size_t{group} * count * lanes);
-  std::fill_n(sum, size_t{group} * count * lanes, 0.0f);
-  float* max = rows_.Get(0) + places_[task.run].rows + size_t{task.kv_head} * group * run.rows;
-  float* weight = max + size_t{call.shape.heads} * run.rows;
-  for (uint32_t g = 0; g < group; ++g) {
-    std::fill_n(max + size_t{g} * run.rows + task.first, count, kNoPeak);
+  for (const WindowItem& window : runs) {
+    const AttentionItem& run = window.queries;
+    FOLIO_CHECK(run.rows > 0 && run.context >= run.rows && run.window == 0);
+    FOLIO_CHECK(window.neighbours <= kMaxNeighbours);
+    const uint32_t slots = WholeTiles(run.context);
+    mass_stride_ = slots + 2 * window.neighbours;
+    // There is no mass beyond the ends, which changes no maximum.
+    std::fill_n(mass_.Get(shape.kv_heads * mass_stride_), shape.kv_heads * mass_stride_, 0.0f);
+    const size_t fitting = std::max<size_t>(kKeptFloats / (size_t{shape.heads} * slots), 1);
+    Block block{window,
+                q,
+                shape,
+                pages,
+                0,
+                0,
+                0,
+                slots / kKeyTile,
+                (run.context + kSlotTask - 1) / kSlotTask};
+    for (; block.first < run.rows; block.first += block.count) {
+      block.count = static_cast<uint32_t>(std::min<size_t>(run.rows - block.first, fitting));
+      block.rows = shape.heads / shape.kv_heads * block.count;
+      ScoreRows(pool, block);
+    }
+    const uint32_t tasks = (run.context + kPoolTask - 1) / kPoolTask;
+    pool.ParallelFor(static_cast<int>(tasks), [&](int i, int) {
+      const uint32_t first = static_cast<uint32_t>(i) * kPoolTask;
+      Pool(block, first, std::min(run.context, first + kPoolTask));
+    });
   }
-  int32_t* valid = mine.valid.Get(count);
-  const uint32_t end = run.end_slot(task.end - 1);
-  TilePlace next{run.pages, task.kv_head, 0, end};
+}
+
+// Adds the mass of a block's rows.
+void WindowScoring::ScoreRows(ThreadPool& pool, const Block& block) {
+  const uint32_t kv_heads = block.shape.kv_heads;
+  const size_t tile_rows = size_t{kv_heads} * block.tiles * block.rows;
+  kept_.Get(tile_rows * kKeyTile);
+  peaks_.Get(tile_rows);
+  group_max_.Get(size_t{kv_heads} * block.groups * block.rows);
+  group_sum_.Get(size_t{kv_heads} * block.groups * block.rows);
+  max_.Get(size_t{kv_heads} * block.rows);
+  weight_.Get(size_t{kv_heads} * block.rows);
+  const auto tasks = static_cast<int>(kv_heads * block.groups);
+  pool.ParallelFor(tasks, [&](int i, int thread) {
+    KeepShares(block, i / block.groups, i % block.groups, threads_[thread]);
+  });
+  pool.ParallelFor(static_cast<int>(kv_heads),
+                   [&](int head, int) { Weigh(block, static_cast<uint32_t>(head)); });
+  pool.ParallelFor(tasks, [&](int i, int) { AddMass(block, i / block.groups, i % block.groups); });
+}
+
+// The exponentials of a group of slots, and the rows' maxima and sums among them.
+void WindowScoring::KeepShares(const Block& block, uint32_t kv_head, uint32_t group,
+                               PerThread& mine) {
+  const AttentionItem& run = block.window.queries;
+  const uint32_t head_dim = block.shape.head_dim;
+  const size_t q_stride = size_t{block.shape.heads} * head_dim;
+  const uint32_t lanes = kernels_.lanes;
+  const size_t at = (size_t{kv_head} * block.groups + group) * block.rows;
+  float* max = group_max_.Get(0) + at;
+  std::fill_n(max, block.rows, kNoPeak);
+  float* sums = mine.sums.Get(size_t{block.rows} * lanes);
+  std::fill_n(sums, size_t{block.rows} * lanes, 0.0f);
+  int32_t* valid = mine.valid.Get(block.count);
+  const uint32_t end = block.end(group);
+  TilePlace next{run.pages, kv_head, block.begin(group), end};
   mine.tiles.Start(next);
-  for (uint32_t slot = 0; slot < end; slot += kKeyTile) {
+  for (uint32_t slot = block.begin(group); slot < end; slot += kKeyTile) {
     next.slot = slot + kKeyTile;
     mine.tiles.NextKeysAlone(next.slot < end ? &next : nullptr);
-    FillLimits(run, task.first, count, slot, valid, nullptr);
-    for (uint32_t g = 0; g < group; ++g) {
-      FlashTile tile = Queries(call, task, task.kv_head * group + g, task.first, count, mine);
-      tile.max = max + size_t{g} * run.rows + task.first;
-      tile.sum = sum + size_t{g} * count * lanes;
-      kernels_.softmax_sums(tile);
+    FillLimits(run, block.first, block.count, slot, valid, nullptr);
+    const size_t tile_row = block.tile(kv_head, slot) * block.rows;
+    for (uint32_t row = 0; row < block.rows; row += block.count) {
+      const size_t head = (size_t{kv_head} * block.rows + row) / block.count;
+      const bf16* q = block.q + (run.first_row + block.first) * q_stride + head * head_dim;
+      kernels_.keep_shares({.queries = {.q = q,
+                                        .q_stride = q_stride,
+                                        .rows = block.count,
+                                        .head_dim = head_dim,
+                                        .keys = mine.tiles.keys(),
+                                        .values = nullptr,
+                                        .valid = valid,
+                                        .skip = nullptr,
+                                        .scale = SoftmaxScale(head_dim),
+                                        .next = nullptr,
+                                        .max = max + row,
+                                        .sum = sums + size_t{row} * lanes,
+                                        .acc = nullptr},
+                            .kept = kept_.Get(0) + (tile_row + row) * kKeyTile,
+                            .peaks = peaks_.Get(0) + tile_row + row});
     }
   }
-  const auto queries = static_cast<float>(run.rows * group);
-  for (uint32_t r = 0; r < group * count; ++r) {
-    float total = 0;
-    for (uint32_t i = 0; i < lanes; ++i) total += sum[size_t{r} * lanes + i];
-    weight[size_t{r / count} * run.rows + task.first + r % count] = 1.0f / (total * queries);
+  float* sum = group_sum_.Get(0) + at;
+  for (uint32_t row = 0; row < block.rows; ++row) {
+    sum[row] = 0;
+    for (uint32_t i = 0; i < lanes; ++i) sum[row] += sums[size_t{row} * lanes + i];
   }
 }
 
-// Adds the shares of all query rows to some slots.
-void WindowScoring::AddMass(const Call& call, const Task& task, PerThread& mine) {
-  const AttentionItem& run = call.runs[task.run].queries;
-  const Place& at = places_[task.run];
-  const uint32_t group = call.shape.heads / call.shape.kv_heads;
-  float* max = rows_.Get(0) + at.rows + size_t{task.kv_head} * group * run.rows;
-  float* weight = max + size_t{call.shape.heads} * run.rows;
-  float* mass = mass_.Get(0) + at.mass + size_t{task.kv_head} * at.mass_stride +
-                call.runs[task.run].neighbours;
-  int32_t* valid = mine.valid.Get(run.rows);
-  TilePlace next{run.pages, task.kv_head, task.first, task.end};
-  mine.tiles.Start(next);
-  for (uint32_t slot = task.first; slot < task.end; slot += kKeyTile) {
-    next.slot = slot + kKeyTile;
-    mine.tiles.NextKeysAlone(next.slot < task.end ? &next : nullptr);
-    FillLimits(run, 0, run.rows, slot, valid, nullptr);
-    for (uint32_t g = 0; g < group; ++g) {
-      FlashTile tile = Queries(call, task, task.kv_head * group + g, 0, run.rows, mine);
-      tile.max = max + size_t{g} * run.rows;
-      kernels_.add_shares({tile, weight + size_t{g} * run.rows, mass + slot});
+// The maxima of a KV head's rows, and what their exponentials count.
+void WindowScoring::Weigh(const Block& block, uint32_t kv_head) {
+  const uint32_t group_heads = block.shape.heads / block.shape.kv_heads;
+  const auto queries = static_cast<float>(block.window.queries.rows * group_heads);
+  for (uint32_t row = 0; row < block.rows; ++row) {
+    const size_t at = size_t{kv_head} * block.groups * block.rows + row;
+    float max = kNoPeak;
+    for (uint32_t group = 0; group < block.groups; ++group) {
+      max = std::max(max, group_max_.Get(0)[at + size_t{group} * block.rows]);
     }
+    float sum = 0;
+    for (uint32_t group = 0; group < block.groups; ++group) {
+      const size_t one = at + size_t{group} * block.rows;
+      sum += group_sum_.Get(0)[one] * std::exp2(group_max_.Get(0)[one] - max);
+    }
+    const size_t own = size_t{kv_head} * block.rows + row;
+    max_.Get(0)[own] = max;
+    weight_.Get(0)[own] = 1.0f / (sum * queries);
   }
 }
 
-void WindowScoring::Pool(const Call& call, const Task& task) {
-  const WindowItem& window = call.runs[task.run];
-  const Place& at = places_[task.run];
+// Adds the shares of the block's rows to a group of slots.
+void WindowScoring::AddMass(const Block& block, uint32_t kv_head, uint32_t group) {
+  const size_t own = size_t{kv_head} * block.rows;
+  float* mass = mass_.Get(0) + kv_head * mass_stride_ + block.window.neighbours;
+  for (uint32_t slot = block.begin(group); slot < block.end(group); slot += kKeyTile) {
+    const size_t tile_row = block.tile(kv_head, slot) * block.rows;
+    kernels_.add_shares({.kept = kept_.Get(0) + tile_row * kKeyTile,
+                         .peaks = peaks_.Get(0) + tile_row,
+                         .max = max_.Get(0) + own,
+                         .weight = weight_.Get(0) + own,
+                         .rows = block.rows,
+                         .mass = mass + slot});
+  }
+}
+
+// Slots [first, end) in all KV heads.
+void WindowScoring::Pool(const Block& block, uint32_t first, uint32_t end) {
+  const WindowItem& window = block.window;
   float pooled[kPoolTask];
-  for (uint32_t head = 0; head < call.shape.kv_heads; ++head) {
-    const float* left = mass_.Get(0) + at.mass + size_t{head} * at.mass_stride + task.first;
-    std::copy_n(left, task.end - task.first, pooled);
+  for (uint32_t head = 0; head < block.shape.kv_heads; ++head) {
+    const float* left = mass_.Get(0) + head * mass_stride_ + first;
+    std::copy_n(left, end - first, pooled);
     for (uint32_t shift = 1; shift <= 2 * window.neighbours; ++shift) {
-      for (uint32_t i = 0; i < task.end - task.first; ++i) {
-        pooled[i] = std::max(pooled[i], left[i + shift]);
-      }
+      for (uint32_t i = 0; i < end - first; ++i) pooled[i] = std::max(pooled[i], left[i + shift]);
     }
-    PutScores(call.pages, {window.queries.pages, window.channel}, head, task.first, pooled,
-              task.end - task.first);
+    PutScores(block.pages, {window.queries.pages, window.channel}, head, first, pooled,
+              end - first);
   }
 }
 

@@ -1,8 +1,10 @@
-// WindowScoring scores resident tokens by window attention on a KernelTable, in three rounds.
-// First, blocks of query rows find the maximum and the sum of their softmax over all tiles of keys.
-// Then each group of kSlotTask slots gets the shares of all query rows, which are computed again
-// instead of kept, so that memory grows with the context and not with the window. At last
-// neighbours are pooled. One thread adds up each row's sum and each slot's mass, in a fixed order.
+// WindowScoring scores resident tokens by window attention on a KernelTable. A query's share of a
+// token is known once its maximum and its sum over all tokens are. So the exponentials of a block
+// of query rows are kept: groups of kSlotTask slots compute them, each with maxima and sums of its
+// own, then the rows' weights follow from these, and then the groups add up their slots' mass. The
+// block has as many rows as kKeptFloats holds, so that memory does not grow with the window. At
+// last neighbours are pooled. One thread adds up each row's sum and each slot's mass, in a fixed
+// order.
 #ifndef FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
 #define FOLIO_KERNELS_CPU_FAST_WINDOW_SCORING_H_
 
@@ -30,46 +32,45 @@ class WindowScoring {
  private:
   struct PerThread {
     TileStream tiles;
-    Scratch<float> floats;
+    Scratch<float> sums;
     Scratch<int32_t> valid;
   };
-  // Part of a run: query rows of one KV head, tiles of one KV head, or slots of all.
-  struct Task {
-    uint32_t run;
-    uint32_t kv_head;
-    uint32_t first;
-    uint32_t end;
-  };
-  // Offsets of an item's numbers in `rows_` and `mass_`.
-  struct Place {
-    size_t rows;  // [head][row] maxima, then as many weights
-    size_t mass;  // [kv_head][mass_stride], slot 0 at the run's `neighbours`
-    uint32_t mass_stride;
-  };
-  struct Call {
+  // Query rows [first, first + count) of a window, in all heads. Their numbers are in the scratch
+  // memory below, where `rows` is those of all heads of a KV head: [group, count].
+  struct Block {
+    const WindowItem& window;
     const bf16* q;
-    absl::Span<const WindowItem> runs;
-    AttentionShape shape;
+    const AttentionShape& shape;
     const PoolView& pages;
+    uint32_t first;
+    uint32_t count;
+    uint32_t rows;
+    uint32_t tiles;   // of keys
+    uint32_t groups;  // of slots
+
+    uint32_t begin(uint32_t group) const;  // slots
+    uint32_t end(uint32_t group) const;
+    size_t tile(uint32_t kv_head, uint32_t slot) const {
+      return size_t{kv_head} * tiles + slot / kKeyTile;
+    }
   };
 
-  void Build(const Call& call);
-  // Tasks [0, counts[run]) in steps of `step`, for each of `heads`.
-  template <typename Count>
-  void ListTasks(const Call& call, uint32_t heads, uint32_t step, Count count);
-  void SumRows(const Call& call, const Task& task, PerThread& mine);
-  void AddMass(const Call& call, const Task& task, PerThread& mine);
-  void Pool(const Call& call, const Task& task);
-  // The tile's view of query rows [first, first + count) of one head.
-  FlashTile Queries(const Call& call, const Task& task, uint32_t head, uint32_t first,
-                    uint32_t count, PerThread& mine) const;
+  void ScoreRows(ThreadPool& pool, const Block& block);
+  void KeepShares(const Block& block, uint32_t kv_head, uint32_t group, PerThread& mine);
+  void Weigh(const Block& block, uint32_t kv_head);
+  void AddMass(const Block& block, uint32_t kv_head, uint32_t group);
+  void Pool(const Block& block, uint32_t first, uint32_t end);
 
   const KernelTable& kernels_;
   std::vector<PerThread> threads_;
-  std::vector<Task> tasks_;
-  std::vector<Place> places_;  // of the runs
-  Scratch<float> rows_;
-  Scratch<float> mass_;
+  Scratch<float> kept_;       // [kv_heads, tiles, rows, kKeyTile] exponentials
+  Scratch<float> peaks_;      // [kv_heads, tiles, rows] the maximum that they are relative to
+  Scratch<float> group_max_;  // [kv_heads, groups, rows]
+  Scratch<float> group_sum_;
+  Scratch<float> max_;     // [kv_heads, rows]
+  Scratch<float> weight_;  // likewise
+  Scratch<float> mass_;    // [kv_heads, mass_stride_], slot 0 at the window's `neighbours`
+  size_t mass_stride_ = 0;
 };
 
 }  // namespace folio::kernels::cpu::fast
