@@ -98,10 +98,15 @@ struct DevicePool {
   DataType type = DataType::kBf16;  // or kFp16
 };
 
-// The sizes of heads that kernels of attention are compiled for.
-constexpr bool ServesHeads(uint32_t head_dim) {
-  return head_dim == 64 || head_dim == 128 || head_dim == 256;
+// The smallest size of heads that kernels of attention are compiled for and that has `head_dim`, or
+// 0 if none is so large.
+constexpr uint32_t ServedHeads(uint32_t head_dim) {
+  for (const uint32_t served : {64u, 128u, 256u}) {
+    if (head_dim <= served) return served;
+  }
+  return 0;
 }
+constexpr bool ServesHeads(uint32_t head_dim) { return ServedHeads(head_dim) == head_dim; }
 
 // The value of AppendSlot::page for a row that is padding of a captured batch and is stored
 // nowhere.

@@ -58,11 +58,14 @@ TEST(LaunchesTest, ALayerOfMoreRowsIsEight) {
   EXPECT_EQ(PerLayer(1, 52), 8u) << "sizes that the kernels of small batches do not serve";
 }
 
-// As many, and beyond eight rows one more for each matrix that becomes bf16. Gates and ups are two.
-TEST(LaunchesTest, ALayerOfQuantisedWeightsIsFiveKernelsOrThirteen) {
+// As many for few rows. Up to 16 rows are two passes for each matrix, and gates and ups are two.
+// Beyond them there is one kernel more for each matrix that becomes bf16.
+TEST(LaunchesTest, ALayerOfQuantisedWeightsIsFiveKernelsFourteenOrThirteen) {
   EXPECT_EQ(PerLayer(1, 64, HeldWeights::kAsStored), 5u);
   EXPECT_EQ(PerLayer(8, 64, HeldWeights::kAsStored), 5u);
-  EXPECT_EQ(PerLayer(9, 64, HeldWeights::kAsStored), 13u);
+  EXPECT_EQ(PerLayer(9, 64, HeldWeights::kAsStored), 14u);
+  EXPECT_EQ(PerLayer(16, 64, HeldWeights::kAsStored), 14u);
+  EXPECT_EQ(PerLayer(17, 64, HeldWeights::kAsStored), 13u);
 }
 
 // No norm follows the last layer, where the parts are added all the same.

@@ -111,6 +111,33 @@ TEST(CudaStoredTest, SaysWhatTheCpuSaysOfLargeBlocks) {
                                 {Role::kDown, &kQ6K}});
 }
 
+// Up to 8 rows, up to 16 and more are multiplied in different ways.
+TEST(CudaStoredTest, SaysWhatTheCpuSaysOfAnyNumberOfRows) {
+  const ModelConfig config = SmallBlocks();
+  const RandomModel model(config, 1234);
+  const StoredModel stored(model, In(kMixed));
+  CudaHarness harness(stored, {.held = HeldWeights::kAsStored});
+  ASSERT_TRUE(harness.made().ok()) << harness.made();
+  TestPool cpu_pool(config, 400);
+  const auto cpu = *MakeCpuExecutor(stored, OpsNamed("plain"), 1, cpu_pool.view());
+  Mirror mirror(harness.executor(), *cpu);
+  for (const uint32_t rows : {1u, 7u, 8u, 9u, 12u, 15u, 16u, 17u, 24u}) {
+    StepSegment segment;
+    segment.slot = mirror.tables().Acquire(kernels::ScoreKind::kNone);
+    mirror.tables().Extend(segment.slot,
+                           harness.pool().Take(cpu_pool.view().geometry.pages_for(rows)));
+    segment.prompt = true;
+    segment.want_output = true;
+    segment.top_logprobs = 0;
+    for (const uint32_t token : RandomTokens(rows, config.vocab, rows)) {
+      segment.tokens.emplace_back(token);
+    }
+    mirror.Collect(mirror.Enqueue({{segment}}));
+    EXPECT_LT(mirror.largest, 0.2f) << rows << " rows";
+    EXPECT_LT(mirror.behind, 0.15f) << rows << " rows";
+  }
+}
+
 const DeviceWeights& WeightsOf(const std::shared_ptr<CudaModel>& model) { return model->weights(); }
 
 TEST(CudaStoredTest, SaysWhatIsHeldHow) {

@@ -7,11 +7,9 @@
 #include "kernels/cuda/ops/partial_sums.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "services/base/check.h"
-#include "services/model/cuda/decode_shapes.h"
 #include "services/model/cuda/dequantizing_gemm.h"
 #include "services/model/cuda/quantizing_gemm.h"
 #include "services/model/executor/forward_rows.h"
-#include "services/runtime/logging.h"
 
 namespace folio::model {
 namespace {
@@ -57,7 +55,8 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
     if (!quantizing.ok()) return quantizing.status();
     made->gemm_ = *std::move(quantizing);
   } else if (weights.held.as_stored > 0) {
-    auto dequantizing = DequantizingGemm::Make(std::move(made->gemm_), memory, weights);
+    auto dequantizing = DequantizingGemm::Make(std::move(made->gemm_), memory, weights,
+                                               made->max_small_rows_ > 0 ? options.processors : 0);
     if (!dequantizing.ok()) return dequantizing.status();
     made->gemm_ = *std::move(dequantizing);
   }
@@ -93,10 +92,12 @@ absl::Status CudaProducts::Allocate(cuda::DeviceMemory& memory) {
 }
 
 absl::Status CudaProducts::AllocateParts(cuda::DeviceMemory& memory) {
-  const DeviceLayerWeights& w = weights_.layers.front();
   uint32_t most = 0;
   for (uint32_t rows = 1; rows <= std::min(max_rows_, cuda::kMaxRowsInParts); ++rows) {
-    const uint32_t parts = std::max(Parts(rows, w.out), Parts(rows, w.down));
+    uint32_t parts = 1;
+    for (const DeviceLayerWeights& w : weights_.layers) {
+      parts = std::max({parts, Parts(rows, w.out), Parts(rows, w.down)});
+    }
     if (parts > 1) most = std::max(most, parts * rows);
   }
   if (most == 0) return absl::OkStatus();
@@ -108,6 +109,7 @@ absl::Status CudaProducts::AllocateParts(cuda::DeviceMemory& memory) {
 
 uint32_t CudaProducts::Parts(uint32_t rows, const ConstTensor& weight) const {
   if (has_post_norms()) return 1;
+  if (weight.parts != nullptr && rows <= DequantizingGemm::kMaxRowsInPasses) return 1;
   if (!in_parts_ || max_small_rows_ == 0 || IsSmall(rows) || communicator_ != nullptr) return 1;
   return cuda::PartsOfProduct(rows, weight.rows, weight.cols, processors_);
 }
@@ -115,52 +117,6 @@ uint32_t CudaProducts::Parts(uint32_t rows, const ConstTensor& weight) const {
 absl::Status CudaProducts::Multiply(const Tensor& in, const ConstTensor& weight, const Tensor& out,
                                     bool accumulate) {
   return gemm_->Multiply(stream_, in, weight, out, accumulate);
-}
-
-absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qkv,
-                                const Activations& attended) {
-  // The first layer may have a matrix in another type.
-  const DeviceLayerWeights& first = weights_.layers.front();
-  const DeviceLayerWeights& w = weights_.layers.back();
-  // Shapes of decode steps, then doubling.
-  const auto next = [&](uint32_t rows) {
-    return std::min(rows < kMaxPaddedRows ? PaddedRows(rows + 1, max_rows_) : 2 * rows, max_rows_);
-  };
-  for (uint32_t rows = 1;; rows = next(rows)) {
-    const auto tune = [&](const Activations& in, const ConstTensor& weight, const Activations& out,
-                          bool accumulate) {
-      return gemm_->Tune(stream_, in.Rows(rows), weight, out.Rows(rows), accumulate);
-    };
-    const auto tune_layer = [&](const Activations& in, const ConstTensor& weight,
-                                const Activations& out) {
-      return IsSmall(rows) ? absl::OkStatus() : tune(in, weight, out, false);
-    };
-    const auto tune_sum = [&](const Activations& in, const ConstTensor& weight) {
-      if (IsSmall(rows)) return absl::OkStatus();
-      if (const cuda::PartialSums parts = PartsOf(rows, weight); parts.count > 1) {
-        absl::Status tuned = gemm_->TuneInParts(stream_, in.Rows(rows), weight, parts);
-        if (!absl::IsUnimplemented(tuned)) return tuned;
-        log::Info("no product is computed in parts", {{"reason", tuned.message()}});
-        in_parts_ = false;
-      }
-      if (communicator_ == nullptr && has_post_norms()) return tune(in, weight, added_, false);
-      if (communicator_ == nullptr) return tune(in, weight, hidden, true);
-      return gemm_->Tune(stream_, in.Rows(rows), weight, communicator_->partial(rows), false);
-    };
-    absl::Status status = cuda::RunAll({[&] {
-                                          if (first.qkv.type == w.qkv.type) return absl::OkStatus();
-                                          return tune_layer(normed_, first.qkv, qkv);
-                                        },
-                                        [&] { return tune_layer(normed_, w.qkv, qkv); },
-                                        [&] { return tune_sum(attended, w.out); },
-                                        [&] { return tune_layer(normed_, w.gate_up, gate_up_); },
-                                        [&] { return tune_sum(ffn_, w.down); },
-                                        [&] {
-                                          if (rows > max_logit_rows_) return absl::OkStatus();
-                                          return tune(normed_, weights_.output, logits_, false);
-                                        }});
-    if (!status.ok() || rows == max_rows_) return status;
-  }
 }
 
 absl::Status CudaProducts::Norm(const Tensor& hidden, const float* weight, bool missing) {
