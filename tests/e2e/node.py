@@ -243,7 +243,7 @@ def pair(pool="1GiB", **worker):
 
 
 def write_model(directory, *arguments):
-    """A tiny model of random weights in a new directory: a family, and the length of its context."""
+    """A tiny model of random weights in a new directory: a family, the length of its context, and the size of its heads."""
     subprocess.run([BIN / "write_tiny_model", directory, *map(str, arguments)], check=True)
     return directory
 

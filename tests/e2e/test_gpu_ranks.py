@@ -9,7 +9,7 @@ from gpu_node import (
     MOST, POLICIES, PROMPT, UUID, GpuNode, asking, assert_goes_on, assert_same_decisions,
     assert_same_tokens,
 )  # fmt: skip
-from node import BIN, wait_until
+from node import BIN, Node, wait_until, write_model
 from processes import alive, children
 from streams import kill, serves, whole
 from stubs import inference_pb2, types_pb2
@@ -50,6 +50,15 @@ def test_each_rank_has_a_gpu_of_its_own(pair):
     )
     assert all(uuid(gpu) in shown.stdout for gpu in range(2)), shown.stdout
     assert list(pair.pool().layout.rank_kv_heads) == [1, 1]
+
+
+def test_two_have_padded_heads(tmp_path):
+    model = write_model(tmp_path / "heads", "llama", 2048, 96)
+    with Node(pool="8MiB") as other, GpuNode("cuda:0,cuda:1") as node:
+        cpu, stub = other.start_worker(model=model), start(node, "worker", model)
+        assert node.pool().layout.head_dim == 128
+        assert_same_tokens(stub, cpu, "paged_eviction")
+        node.assert_all_free()
 
 
 @pytest.mark.parametrize("policy", ["full", "paged_eviction"])

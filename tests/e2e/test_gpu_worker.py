@@ -65,6 +65,20 @@ def test_kernels_of_its_own_say_what_the_cpu_says(tiny_model, tiny_cpu):
             assert_same_tokens(stub, tiny_cpu.stub, policy)
 
 
+@pytest.mark.parametrize("kernels", ["auto", "libraries"])
+def test_heads_of_other_sizes_are_padded(kernels, tmp_path):
+    model = write_model(tmp_path / "heads", "llama", 2048, 96)
+    with Node(pool="8MiB") as other, GpuNode() as node:
+        cpu, stub = other.start_worker(model=model), node.start_worker(model=model, flags=[f"--kernels={kernels}"])
+        node.workers["worker"].says("heads are padded with zeros")
+        assert stub.GetModel(inference_pb2.GetModelRequest(), timeout=60).layout.head_dim == 128
+        assert_same_tokens(stub, cpu, "paged_eviction")
+        # Keys are rounded after another factor, so that more of those that are nearly alike change places.
+        policy, share = ("paged_eviction", 0.8) if kernels == "auto" else ("query_diff", 0.6)
+        assert_same_decisions(stub, cpu, policy, share)
+        node.assert_all_free()
+
+
 def test_layers_with_windows(tmp_path):
     model = write_model(tmp_path / "gemma3", "gemma3", 512)
 #The likeliest token of this model is always the same.

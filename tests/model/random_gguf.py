@@ -16,6 +16,7 @@ SHAPES = {
     "1b": (16, 2048, 8192, 32, 8, 64, 128256, 131072),  # Llama-3.2-1B
     "tiny": (3, 256, 512, 8, 2, 32, 1024, 2048),
     "tiny64": (3, 256, 512, 4, 2, 64, 1024, 2048),  # heads that GPUs serve
+    "tiny96": (3, 256, 512, 8, 2, 96, 1024, 2048),  # heads that are padded there
 }
 # Of the attention and gate and up matrices, then of the value and down matrices in some layers, then of the embedding, which is the
 # output matrix too. Q4_K_M and Q5_K_M are llama.cpp's choices.

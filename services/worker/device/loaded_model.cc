@@ -9,6 +9,7 @@
 #include "services/base/check.h"
 #include "services/model/cpu/cpu_executor.h"
 #include "services/model/family/family.h"
+#include "services/model/source/padded_heads.h"
 #include "services/model/tp/tp_executor.h"
 #include "services/wire/layout.h"
 
@@ -61,6 +62,17 @@ bool AnyQuantized(const model::ModelSource& source) {
   return false;
 }
 
+// The model with heads of a size that GPUs serve. One that cannot be padded is refused when it is
+// loaded.
+std::unique_ptr<model::ModelSource> PaddedForGpu(std::unique_ptr<model::ModelSource> source) {
+  const uint32_t head_dim = source->config().head_dim;
+  const uint32_t served = kernels::cuda::ServedHeads(head_dim);
+  if (served == 0 || served == head_dim || !model::PaddedHeads::Serves(source->config())) {
+    return source;
+  }
+  return std::make_unique<model::PaddedHeads>(std::move(source), served);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const ModelOptions& options,
@@ -70,6 +82,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const ModelOption
   const std::string& path = options.path;
   auto source = model::OpenModel(path, options.max_context);
   if (!source.ok()) return source.status();
+  if (gpu != nullptr) source = PaddedForGpu(*std::move(source));
   const model::ModelConfig& config = (*source)->config();
   if (config.context < options.max_context) {
     return absl::InvalidArgumentError(absl::StrCat("--max_context=", options.max_context, ": ",
