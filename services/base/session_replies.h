@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "services/base/ids.h"
+#include "services/base/layer_range.h"
 #include "services/base/score_kind.h"
 #include "services/base/sequence_types.h"
 
@@ -35,6 +36,7 @@ struct OpenResult {
   LayerPageLists pages;     // for the prompt, or for its first prefill_ahead tokens
   ScoreNeed scores;         // in the board's first channel
   ScoreNeed prompt_scores;  // in its second, read when the prompt is compacted at its end
+  LayerRange scored_layers = kAllLayers;  // the only ones whose scores are read
   friend bool operator==(const OpenResult&, const OpenResult&) = default;
 };
 struct ClaimedLayer {
@@ -64,6 +66,7 @@ struct ClaimResult {
   PageCount evicted_pages;
   ScoreNeed scores;
   ScoreNeed prompt_scores;
+  LayerRange scored_layers = kAllLayers;
   std::optional<Plan> plan;  // not acknowledged yet, to be carried out first; always a DropAction
   friend bool operator==(const ClaimResult&, const ClaimResult&) = default;
 };

@@ -41,6 +41,7 @@ struct Claimed {
   PageCount evicted_pages;
   ScoreNeed scores;
   ScoreNeed prompt_scores;
+  LayerRange scored_layers;
   // Not acknowledged yet. Always a DropAction.
   std::optional<Plan> plan;
   std::vector<SequenceId> ended;  // orphans that made room for it, if it was parked

@@ -257,6 +257,7 @@ absl::StatusOr<Opened> Coordinator::Open(OpenRequest request) {
   opened.pages = Grant(*sequence, options_.clock->Now());
   opened.scores = sequence->record().policy().scores;
   opened.prompt_scores = sequence->record().policy().prompt_scores;
+  opened.scored_layers = request.cache.judges(options_.geometry.num_layers);
   sequences_.emplace(id, std::move(sequence));
   observer_.OnOpened(request.cache.policy->traits().name);
   return opened;

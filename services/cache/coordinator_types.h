@@ -12,6 +12,7 @@
 #include "services/base/clock.h"
 #include "services/base/geometry.h"
 #include "services/base/ids.h"
+#include "services/base/layer_range.h"
 #include "services/base/session_types.h"
 #include "services/base/urgency.h"
 #include "services/cache/coordinator_options.h"
@@ -70,6 +71,7 @@ struct Opened {
   LayerPageLists pages;  // for the prompt, or for its first prefill_ahead tokens
   ScoreNeed scores;
   ScoreNeed prompt_scores;        // on the board's second channel
+  LayerRange scored_layers;       // the layers whose scores are read
   std::vector<SequenceId> ended;  // orphans that made room for it
 };
 

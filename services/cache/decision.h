@@ -43,9 +43,9 @@ struct DecisionInput {
   uint32_t page_tokens = 0;
   uint32_t kv_heads = 0;
   TokenCount logical_length;
-  bool compact = false;       // compact the prompt, else drop a block
-  bool shared = false;        // one decision for all layers, which hold the same tokens
-  policy::LayerRange judges;  // the layers whose scores it reads; all if they decide alone
+  bool compact = false;  // compact the prompt, else drop a block
+  bool shared = false;   // one decision for all layers, which hold the same tokens
+  LayerRange judges;     // the layers whose scores it reads; all if they decide alone
   std::vector<Layer> layers;
   // The sequence's own cache of block scores, lent for the decision. Empty if it has none.
   std::vector<policy::KeptScores> kept;  // [layer]

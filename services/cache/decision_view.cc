@@ -175,6 +175,13 @@ absl::StatusOr<DecisionInput> DecisionView::DryRun(
                      asked.name, asked.name == own.name ? " with another window or pool" : "",
                      " does not read"));
   }
+  const LayerRange written = record_.cache.judges(record_.geometry.num_layers);
+  if (asked.needs_scores() && !written.contains(cache.judges(record_.geometry.num_layers))) {
+    return Refuse(record_, absl::StrCat("its worker writes scores in layers ", written.begin,
+                                        " to ", written.end - 1,
+                                        " alone, which judge for the others; ask with layers "
+                                        "shared and the same judges"));
+  }
   if (cache.layers == policy::Layers::kShared && !HoldTheSameTokens(record_.layers)) {
     return Refuse(record_,
                   "its layers hold different tokens, so they cannot decide together; leave layers "

@@ -5,6 +5,7 @@
 
 #include "services/base/check.h"
 #include "services/cache/decision_view.h"
+#include "services/cache/describe_claim.h"
 #include "services/cache/page_needs.h"
 
 namespace folio::cache {
@@ -229,25 +230,7 @@ Claimed Sequence::Claim(const ClaimRequest& request, PagePool& pool, SteadyTime 
   if (record_.swap.use == SwapUse::kOffered) record_.swap = {};  // the last worker has gone
   TellAll();
   (void)GrantPages(pool, now);  // this worker may need more pages at a time
-  Claimed claimed;
-  claimed.sequence = record_.id;
-  claimed.lease_epoch = record_.lease_epoch;
-  claimed.cache = record_.cache_of_prompt;  // which tells where its prompt stops
-  claimed.sampling = record_.metadata.sampling;
-  claimed.label = record_.metadata.label;
-  claimed.tenant = record_.tenant;
-  claimed.priority = record_.priority;
-  claimed.output = record_.metadata.output;
-  claimed.tokens = record_.tokens;
-  claimed.prompt_tokens = TokenCount(record_.prompt_tokens);
-  claimed.max_new_tokens = TokenCount(record_.max_new_tokens);
-  claimed.logical_length = TokenCount(record_.logical_length);
-  claimed.layers = DescribeLayers(record_);
-  claimed.evicted_pages = PageCount(static_cast<uint32_t>(record_.evicted_pages));
-  claimed.scores = record_.policy().scores;
-  claimed.prompt_scores = record_.policy().prompt_scores;
-  claimed.plan = record_.plan;
-  return claimed;
+  return DescribeClaim(record_);
 }
 
 void Sequence::Widen(TokenCount prefill_ahead, PagePool& pool) {

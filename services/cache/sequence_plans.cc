@@ -60,7 +60,7 @@ void Sequence::ApplyCompaction(const CompactAction& compact, PagePool& pool, Pas
 void Sequence::ApplyDrop(const DropAction& drop, PagePool& pool, PastPlan& past) {
   PageList freed;
   freed.reserve(record_.layers.size());
-  const policy::LayerRange judges = record_.cache.judges(record_.geometry.num_layers);
+  const LayerRange judges = record_.cache.judges(record_.geometry.num_layers);
   for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
     const std::optional<BlockIndex> block = drop.block[layer];
     if (!block.has_value()) continue;

@@ -35,6 +35,7 @@ OpenResult ResultOf(cache::Opened opened) {
   result.pages = std::move(opened.pages);
   result.scores = opened.scores;
   result.prompt_scores = opened.prompt_scores;
+  result.scored_layers = opened.scored_layers;
   return result;
 }
 
@@ -59,6 +60,7 @@ ClaimResult ResultOf(cache::Claimed claimed) {
   result.evicted_pages = claimed.evicted_pages;
   result.scores = claimed.scores;
   result.prompt_scores = claimed.prompt_scores;
+  result.scored_layers = claimed.scored_layers;
   result.plan = std::move(claimed.plan);
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "services/base/ids.h"
+#include "services/base/layer_range.h"
 
 namespace folio::policy {
 
@@ -51,15 +52,6 @@ struct LayerScores {
 // Layers that decide together. They hold the same tokens in the same slots, and differ in `pages`,
 // `prompt_pages`, `kept_blocks` and `layer` alone. A group of one layer decides by itself.
 using LayerGroup = absl::Span<const LayerScores>;
-
-// The layers [begin, end).
-struct LayerRange {
-  uint32_t begin = 0;
-  uint32_t end = 0;
-
-  bool contains(size_t layer) const { return begin <= layer && layer < end; }
-  uint32_t size() const { return end - begin; }
-};
 
 // The blocks [begin, end).
 struct BlockRange {

@@ -94,6 +94,15 @@ ScoreNeed FromProto(const v1::ScoreNeed& need) {
           .pool = need.pool()};
 }
 
+v1::LayerRange ToProto(const LayerRange& layers) {
+  v1::LayerRange out;
+  out.set_begin(layers.begin);
+  out.set_end(layers.end);
+  return out;
+}
+
+LayerRange FromProto(const v1::LayerRange& layers) { return {layers.begin(), layers.end()}; }
+
 v1::LayerPages ToProto(const PageList& pages) {
   v1::LayerPages out;
   out.mutable_pages()->Reserve(static_cast<int>(pages.size()));

@@ -7,6 +7,7 @@
 
 #include "folio/v1/kv_manager.pb.h"
 #include "google/protobuf/repeated_ptr_field.h"
+#include "services/base/layer_range.h"
 #include "services/base/score_kind.h"
 #include "services/base/sequence_types.h"
 #include "services/base/session_types.h"
@@ -16,6 +17,9 @@ namespace folio::wire {
 // A kind or time of a later version stays a number that IsKnown refuses.
 v1::ScoreNeed ToProto(const ScoreNeed& need);
 ScoreNeed FromProto(const v1::ScoreNeed& need);
+
+v1::LayerRange ToProto(const LayerRange& layers);
+LayerRange FromProto(const v1::LayerRange& layers);
 
 v1::LayerPages ToProto(const PageList& pages);
 // False if the two lists differ in length; `out` is then empty.

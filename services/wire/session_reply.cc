@@ -32,6 +32,7 @@ void Write(const OpenResult& opened, v1::OpenResult* out) {
   for (const PageList& pages : opened.pages) *out->add_layers() = ToProto(pages);
   *out->mutable_scores() = ToProto(opened.scores);
   *out->mutable_prompt_scores() = ToProto(opened.prompt_scores);
+  *out->mutable_scored_layers() = ToProto(opened.scored_layers);
 }
 
 void Write(const ClaimedLayer& layer, v1::ClaimResult::Layer* out) {
@@ -64,6 +65,7 @@ void Write(const ClaimResult& claimed, v1::ClaimResult* out) {
   out->set_evicted_pages(claimed.evicted_pages.value());
   *out->mutable_scores() = ToProto(claimed.scores);
   *out->mutable_prompt_scores() = ToProto(claimed.prompt_scores);
+  *out->mutable_scored_layers() = ToProto(claimed.scored_layers);
   if (claimed.plan.has_value()) *out->mutable_plan() = ToProto(*claimed.plan);
 }
 
@@ -105,6 +107,7 @@ OpenResult Read(const v1::OpenResult& result, uint32_t num_layers) {
   out.pages = ReadLayers(result.layers(), num_layers);
   out.scores = FromProto(result.scores());
   out.prompt_scores = FromProto(result.prompt_scores());
+  if (result.has_scored_layers()) out.scored_layers = FromProto(result.scored_layers());
   return out;
 }
 
@@ -131,6 +134,7 @@ ClaimResult Read(const v1::ClaimResult& result, uint32_t num_layers) {
   out.evicted_pages = PageCount(result.evicted_pages());
   out.scores = FromProto(result.scores());
   out.prompt_scores = FromProto(result.prompt_scores());
+  if (result.has_scored_layers()) out.scored_layers = FromProto(result.scored_layers());
   if (result.has_plan()) out.plan = FromProto(result.plan(), num_layers);
   return out;
 }

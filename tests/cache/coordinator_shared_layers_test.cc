@@ -100,8 +100,28 @@ TEST_F(SharedLayersTest, TheJudgesDecideForAll) {
     ASSERT_TRUE(explained.ok()) << explained.status();
     EXPECT_EQ(explained->layers[0].scores.empty(), last);
     EXPECT_EQ(explained->layers[1].scores.empty(), !last);
+    cache.layers = policy::Layers::kPerLayer;
+    const std::string judges = absl::StrCat("in layers ", last, " to ", last, " alone");
+    EXPECT_THAT(std::string(harness_.inspector().Explain(s.id, cache).status().message()),
+                HasSubstr(judges));
     ASSERT_TRUE(s.Close().ok());
   }
+}
+
+// So a worker need not score the others.
+TEST_F(SharedLayersTest, AWorkerIsToldWhoseScoresAreRead) {
+  const auto scored = [&](policy::Depth judges, policy::Layers layers) {
+    policy::QueryDiff::Options options = {.share = 0, .window = 1, .pool = 1};
+    options.judges = judges;
+    policy::CacheConfig cache = Cache(policy::QueryDiffSpec{options}, 16);
+    cache.layers = layers;
+    const auto opened = harness_.coordinator->Open(Request(worker_, 24, 30, cache));
+    FOLIO_CHECK(opened.ok());
+    return opened->scored_layers;
+  };
+  EXPECT_EQ(scored({0.5F, 1}, policy::Layers::kShared), (LayerRange{1, 2}));
+  EXPECT_EQ(scored({0, 0.5F}, policy::Layers::kShared), (LayerRange{0, 1}));
+  EXPECT_EQ(scored({0, 0.5F}, policy::Layers::kPerLayer), (LayerRange{0, 2}));
 }
 
 TEST_F(SharedLayersTest, ADryRunShowsTheCommonChoice) {

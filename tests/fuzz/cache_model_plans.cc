@@ -105,9 +105,8 @@ uint32_t CacheModel::DropByPolicy(const ModelSequence& s, size_t at) const {
   // The judges are the code's own.
   const auto num_layers = static_cast<uint32_t>(s.layers.size());
   const auto own = static_cast<uint32_t>(at);
-  const policy::LayerRange judges = s.cache.layers == policy::Layers::kShared
-                                        ? s.cache.judges(num_layers)
-                                        : policy::LayerRange{own, own + 1};
+  const LayerRange judges = s.cache.layers == policy::Layers::kShared ? s.cache.judges(num_layers)
+                                                                      : LayerRange{own, own + 1};
   std::vector<std::vector<const float*>> pages(s.layers.size());
   std::vector<policy::LayerScores> group;
   for (uint32_t index = judges.begin; index < judges.end; ++index) {

@@ -14,10 +14,12 @@ using kernels::ScoreKind;
 
 class Speaker {
  public:
-  Speaker(Stage& stage, const ModelConfig& config, ScoreKind kind, uint64_t seed)
+  Speaker(Stage& stage, const ModelConfig& config, ScoreKind kind, uint64_t seed,
+          LayerRange scored = kAllLayers)
       : stage_(stage),
         layers_(config.num_layers),
         kind_(kind),
+        scored_(scored),
         slot_(stage.executor.tables().Acquire(kind)) {
     for (const uint32_t token : RandomTokens(300, config.vocab, seed)) said_.emplace_back(token);
     Extend(5);
@@ -33,6 +35,7 @@ class Speaker {
     if (ends && kind_ == ScoreKind::kWindowAttention) segment.window = {20, 3, 0};
     if (ends && kind_ == ScoreKind::kUnrotatedDifference) segment.window = {15, 2, 1};
     segment.score_resident = ends && WrittenOnDemand(kind_);
+    segment.scored_layers = scored_;
     return segment;
   }
   StepSegment Decode(bool forced, bool refresh) {
@@ -41,6 +44,7 @@ class Speaker {
     if (forced) segment.tokens = {said_[position_]};
     ++position_;
     segment.score_resident = refresh && WrittenOnDemand(kind_);
+    segment.scored_layers = scored_;
     return segment;
   }
 
@@ -65,7 +69,7 @@ class Speaker {
   void ReadBoard(Transcript& transcript) const {
     for (uint32_t l = 0; l < layers_; ++l) {
       std::vector<float>& to = l == 0 ? transcript.first_layer : transcript.other_layers;
-      if (IsWindowed(l)) continue;  // it is not scored
+      if (IsWindowed(l) || !scored_.contains(l)) continue;
       const BlockTables::Layer& layer = table().layer(LayerIndex(l));
       for (uint32_t slot = 0; slot < layer.resident; ++slot) {
         for (const uint32_t channel : {0u, 1u}) {
@@ -98,6 +102,7 @@ class Speaker {
   Stage& stage_;
   uint32_t layers_;
   ScoreKind kind_;
+  LayerRange scored_;
   std::vector<TokenId> said_;
   SequenceSlot slot_;
   uint32_t position_ = 0;
@@ -117,8 +122,8 @@ std::string Run(Stage& stage, std::vector<StepSegment> segments, Transcript& tra
 std::string Play(Stage& stage, const ModelConfig& config, bool forced, Transcript& transcript) {
   Speaker a(stage, config, ScoreKind::kNormRatio, 1),
       b(stage, config, ScoreKind::kKeyDifference, 2),
-      c(stage, config, ScoreKind::kWindowAttention, 3),
-      d(stage, config, ScoreKind::kUnrotatedDifference, 4);
+      c(stage, config, ScoreKind::kWindowAttention, 3, {0, 1}),
+      d(stage, config, ScoreKind::kUnrotatedDifference, 4, {1, UINT32_MAX});
   std::string wrong = Run(stage, {a.Prompt(30, false), d.Prompt(20, false)}, transcript);
   wrong +=
       Run(stage, {b.Prompt(40, true), a.Prompt(21, true), d.Prompt(28, true), c.Prompt(60, true)},

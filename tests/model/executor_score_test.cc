@@ -1,6 +1,7 @@
 // What the score board holds after steps of the executor.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "gtest/gtest.h"
 #include "tests/model/scored_sequence.h"
@@ -130,6 +131,48 @@ TEST_P(ExecutorScoreTest, TheWindowOfAPromptScoresAllOfIt) {
     const double tolerance = GetParam() == "plain" ? 0.002 : 0.05;
     EXPECT_LT(RelativeDistance(sequence.Board(layer), naive, layer, 20), tolerance) << layer;
     EXPECT_TRUE(Unscored(sequence.Board(layer)[150 * kHeads]));
+  }
+}
+
+// A sequence whose layers decide together is judged by few of them.
+TEST_P(ExecutorScoreTest, OtherLayersThanTheWantedAreNotScored) {
+  ExecutorHarness harness(GetParam());
+  const Tokens prompt = RandomTokens(48, 101, 5);
+  const auto run = [&](ScoreKind kind, LayerRange wanted) {
+    Scored sequence(harness, kind, 4);
+    StepSegment all = sequence.Prompt(prompt, 0, 47);
+    all.scored_layers = wanted;
+    all.score_resident = WrittenOnDemand(kind);
+    if (kind != ScoreKind::kKeyDifference) {
+      all.window = {9, 3, kind == ScoreKind::kWindowAttention ? 0U : 1U};
+    }
+    StepSegment fills = sequence.Decode(5, 47);
+    fills.scored_layers = wanted;
+    fills.score_resident = WrittenOnDemand(kind);
+    harness.Run({all});
+    harness.Run({fills});
+    std::vector<std::vector<float>> boards;
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      for (const uint32_t channel : {0U, 1U}) boards.push_back(sequence.Board(layer, channel));
+    }
+    return boards;
+  };
+  for (const ScoreKind kind :
+       {ScoreKind::kWindowAttention, ScoreKind::kKeyDifference, ScoreKind::kUnrotatedDifference}) {
+    const auto both = run(kind, kAllLayers);
+    for (const uint32_t only : {0U, 1U}) {
+      const auto boards = run(kind, {only, only + 1});
+      for (uint32_t i = 0; i < boards.size(); ++i) {
+        const auto unscored = std::count_if(boards[i].begin(), boards[i].end(), Unscored);
+        if (i / 2 == only) {
+          EXPECT_EQ(unscored, std::count_if(both[i].begin(), both[i].end(), Unscored));
+          EXPECT_EQ(std::memcmp(boards[i].data(), both[i].data(), both[i].size() * sizeof(float)),
+                    0);
+        } else {
+          EXPECT_EQ(unscored, boards[i].size()) << "layer " << i / 2 << ", channel " << i % 2;
+        }
+      }
+    }
   }
 }
 

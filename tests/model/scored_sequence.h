@@ -77,11 +77,11 @@ class Scored {
   }
 
   // [slot][kv_head], up to the end of the last page in use.
-  std::vector<float> Board(uint32_t layer) const {
+  std::vector<float> Board(uint32_t layer, uint32_t channel = 0) const {
     const kernels::PoolView& view = harness_.pool().view();
     std::vector<float> scores;
     for (uint32_t block = 0; block < view.geometry.pages_for(resident(layer)); ++block) {
-      const float* page = view.page_scores(tables_[layer][block].page.value());
+      const float* page = view.page_scores(tables_[layer][block].page.value(), channel);
       scores.insert(scores.end(), page, page + view.geometry.scores_per_page());
     }
     return scores;

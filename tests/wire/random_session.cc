@@ -239,6 +239,7 @@ OpenResult RandomSession::Opened() {
   opened.pages = PageLists();
   opened.scores = Scores();
   opened.prompt_scores = Scores();
+  opened.scored_layers = {Number(), Number()};
   return opened;
 }
 
@@ -266,6 +267,7 @@ ClaimResult RandomSession::Claimed() {
   claimed.evicted_pages = PageCount(Number());
   claimed.scores = Scores();
   claimed.prompt_scores = Scores();
+  claimed.scored_layers = {Number(), Number()};
   if (Below(2) == 0) claimed.plan = Drop();
   return claimed;
 }

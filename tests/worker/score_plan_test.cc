@@ -44,6 +44,16 @@ TEST(PlanScores, EachKindAtItsTime) {
   }
 }
 
+TEST(PlanScores, LayersAreThoseOfTheManager) {
+  const ScoreNeed need = Need(ScoreKind::kUnrotatedDifference, ScoreTime::kPageFill);
+  EXPECT_EQ(PlanScores(need, {})->layers, kAllLayers);
+  EXPECT_EQ(PlanScores(need, {}, {20, 25})->layers, (LayerRange{20, 25}));
+  const absl::Status refused = PlanScores(need, {}, {25, 25}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(refused.message(),
+            "the manager asks for scores of layers from 25 to 25, which are none");
+}
+
 TEST(PlanScores, AWindowGoesToTheChannelThatNeedsIt) {
   const auto alone = Plan(Window(64, 7));
   ASSERT_TRUE(alone.ok()) << alone.status();

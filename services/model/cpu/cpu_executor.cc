@@ -110,7 +110,9 @@ absl::Status CpuExecutor::Forward() {
 void CpuExecutor::ScoreResident() {
   scoring_.Clear();
   for (const StepRows::Segment& one : rows_.segments()) {
-    if (one.segment->score_resident) scoring_.Add(one.sequence->table, one.segment->prompt);
+    const StepSegment& segment = *one.segment;
+    if (!segment.score_resident) continue;
+    scoring_.Add(one.sequence->table, segment.prompt, segment.scored_layers);
   }
   if (scoring_.empty()) return;
   const ScopedTimer timer(score_seconds_);

@@ -109,7 +109,7 @@ absl::Status Transformer::RunLayer(uint32_t layer, const ForwardRows& forward,
     ops_.Attention(threads_, split, q_.View(rows), runs_, shape_, pages_, attended_.View(rows));
   }
   if (!pages_.geometry.windows.contains(layer)) {
-    if (absl::Status status = ScoreWindows(forward); !status.ok()) return status;
+    if (absl::Status status = ScoreWindows(forward, layer); !status.ok()) return status;
   }
   absl::Status status = AddProduct(split, attended_.View(rows), *w.out, w.post_attention_norm);
   if (!status.ok()) return status;
@@ -147,11 +147,10 @@ absl::Status Transformer::AddProduct(const RowSplit& split, const kernels::cpu::
 }
 
 // The layer's queries, keys and runs are there now.
-absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
-  if (rows.windows.empty()) return absl::OkStatus();
-  ScopedTimer timer(times_.score);
+absl::Status Transformer::ScoreWindows(const ForwardRows& rows, uint32_t layer) {
   windows_.clear();
-  for (const auto& [index, window] : rows.windows) {
+  for (const auto& [index, window, layers] : rows.windows) {
+    if (!layers.contains(layer)) continue;
     kernels::AttentionItem run = runs_[index];
     FOLIO_CHECK(window.queries <= run.rows);
     const uint32_t before = run.rows - window.queries;
@@ -159,6 +158,8 @@ absl::Status Transformer::ScoreWindows(const ForwardRows& rows) {
     run.rows = window.queries;
     windows_.push_back({run, window.neighbours, window.channel});
   }
+  if (windows_.empty()) return absl::OkStatus();
+  ScopedTimer timer(times_.score);
   const kernels::cpu::Activations q = q_.View(rows.split.total());
   if (communicator_ == nullptr || !communicator_->splits_groups()) {
     ops_.ScoreWindow(threads_, q, windows_, shape_, pages_);

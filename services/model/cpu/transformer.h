@@ -66,7 +66,7 @@ class Transformer {
   // hidden += in * weight^T, of all ranks. With a norm, which is not empty, the product passes it.
   absl::Status AddProduct(const kernels::RowSplit& split, const kernels::cpu::Activations& in,
                           const kernels::cpu::PackedWeights& weight, absl::Span<const float> norm);
-  absl::Status ScoreWindows(const ForwardRows& rows);
+  absl::Status ScoreWindows(const ForwardRows& rows, uint32_t layer);
 
   // Adds to qkv_ what was lost when layer 0's input was rounded to bf16. Layer 0's K and V are
   // functions of the token alone, so scores of repeated tokens lie close together there, and

@@ -20,7 +20,9 @@ const uint32_t* PutPages(const uint32_t* pages, uint32_t tokens, uint32_t page_t
 void CudaScoring::Prepare(const StepRows& rows, uint32_t page_tokens, cuda::Uploads& uploads) {
   scoring_.Clear();
   for (const StepRows::Segment& one : rows.segments()) {
-    if (one.segment->score_resident) scoring_.Add(one.sequence->table, one.segment->prompt);
+    const StepSegment& segment = *one.segment;
+    if (!segment.score_resident) continue;
+    scoring_.Add(one.sequence->table, segment.prompt, segment.scored_layers);
   }
   const auto resident = uploads.Reserve<kernels::ResidentItem>(scoring_.resident().size());
   for (size_t i = 0; i < scoring_.resident().size(); ++i) {

@@ -148,20 +148,21 @@ void StepInputBuilder::BuildWindows(const StepRows& rows, const PlacedItem* runs
     if (windows_.contains(layer)) continue;
     const Uploads::Room<kernels::WindowItem> room =
         inputs.Reserve<kernels::WindowItem>(windows.size());
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const WindowScore& window = windows[i].window;
-      const StepRows::Segment& one = segments[windows[i].run];
+    uint32_t count = 0;
+    for (const auto& [index, window, wanted] : windows) {
+      if (!wanted.contains(layer)) continue;
+      const StepRows::Segment& one = segments[index];
       const uint32_t context = one.sequence->table.resident(LayerIndex(layer)) + one.rows;
       // Windows are of prompts, whose runs come after those of decode rows in all layers.
-      const PlacedItem& run = runs[layers_ * decodes + layer * prompts + windows[i].run - decodes];
-      room.host[i] = {{one.first_row + one.rows - window.queries, window.queries,
-                       reinterpret_cast<const uint32_t*>(run.pages), context},
-                      window.neighbours,
-                      window.channel};
+      const PlacedItem& run = runs[layers_ * decodes + layer * prompts + index - decodes];
+      room.host[count++] = {{one.first_row + one.rows - window.queries, window.queries,
+                             reinterpret_cast<const uint32_t*>(run.pages), context},
+                            window.neighbours,
+                            window.channel};
       step.window_limits.context = std::max(step.window_limits.context, context);
       step.window_limits.queries = std::max(step.window_limits.queries, window.queries);
     }
-    step.windows[layer] = {room.device, static_cast<uint32_t>(windows.size())};
+    step.windows[layer] = {room.device, count};
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "services/base/ids.h"
+#include "services/base/layer_range.h"
 #include "services/base/session_types.h"
 #include "services/model/executor/logit_edits.h"
 #include "services/model/executor/page_swap.h"
@@ -51,6 +52,7 @@ struct StepSegment {
   // those of the page that the step filled in a layer, if it filled one.
   bool score_resident = false;
   WindowScore window;
+  LayerRange scored_layers = kAllLayers;  // of both
 };
 
 struct StepBatch {

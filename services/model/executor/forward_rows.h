@@ -13,10 +13,11 @@
 
 namespace folio::model {
 
-// The last rows of an attention run score its slots.
+// The last rows of an attention run score its slots in some layers.
 struct ScoringRows {
   uint32_t run = 0;
   WindowScore window;
+  LayerRange layers;
 };
 
 // The activation of the model's feed-forward network.

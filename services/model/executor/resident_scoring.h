@@ -28,10 +28,10 @@ class ResidentScoring {
       : is_other_(others ? others->layers : std::vector<bool>()) {}
 
   void Clear();
-  // Adds all layers of a sequence whose table has the step's tokens already, without those that
-  // have a window, which lose no token to a policy. `prompt` says that the step ends its prompt.
-  // The lists point into the table, so it must not change while they are used.
-  void Add(const BlockTables& table, bool prompt);
+  // Adds the wanted layers of a sequence whose table has the step's tokens already, without those
+  // that have a window, which lose no token to a policy. `prompt` says that the step ends its
+  // prompt. The lists point into the table, so it must not change while they are used.
+  void Add(const BlockTables& table, bool prompt, const LayerRange& wanted = kAllLayers);
   bool empty() const { return resident_.empty() && unrotated_.empty() && others_.empty(); }
   absl::Span<const kernels::ResidentItem> resident() const { return resident_; }
   // In layers that turn by the model's angles, and in the others.
@@ -39,7 +39,7 @@ class ResidentScoring {
   absl::Span<const kernels::UnrotatedItem> unrotated_others() const { return others_; }
 
  private:
-  void AddUnrotated(const BlockTables& table, bool prompt);
+  void AddUnrotated(const BlockTables& table, uint32_t layer, bool prompt);
 
   std::vector<kernels::ResidentItem> resident_;
   std::vector<bool> is_other_;  // empty if no layer is

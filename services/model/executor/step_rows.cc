@@ -64,7 +64,8 @@ void StepRows::Add(const StepSegment& segment, SequenceState& sequence) {
   if (segment.window.queries > 0) {
     FOLIO_CHECK(segment.prompt && segment.window.queries <= rows);
     FOLIO_CHECK(segment.window.channel == (kind == kernels::ScoreKind::kWindowAttention ? 0U : 1U));
-    windows_.push_back({static_cast<uint32_t>(segments_.size()), segment.window});
+    windows_.push_back(
+        {static_cast<uint32_t>(segments_.size()), segment.window, segment.scored_layers});
   }
   const uint64_t positions = uint64_t{segment.first_position.value()} + rows;
   FOLIO_CHECK(positions <= config_->context);

@@ -153,6 +153,8 @@ void Fields(Pass& pass, Segment& segment) {
   pass.Field(segment.window.queries);
   pass.Field(segment.window.neighbours);
   pass.Field(segment.window.channel);
+  pass.Field(segment.scored_layers.begin);
+  pass.Field(segment.scored_layers.end);
 }
 
 void Writer::Field(const StepSegment& segment) {

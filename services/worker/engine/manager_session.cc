@@ -160,10 +160,11 @@ Sequence* ManagerSession::TakeGrant(Result* result) {
   return sequence->state().phase() == Phase::kClosing ? nullptr : sequence;
 }
 
+template <typename Result>
 absl::StatusOr<ScorePlan> ManagerSession::ScoresFor(const Sequence& sequence,
-                                                    const ScoreNeed& first,
-                                                    const ScoreNeed& second) const {
-  absl::StatusOr<ScorePlan> scores = PlanScores(first, second);
+                                                    const Result& result) const {
+  absl::StatusOr<ScorePlan> scores =
+      PlanScores(result.scores, result.prompt_scores, result.scored_layers);
   if (!scores.ok()) return scores;
   const uint32_t prompt = sequence.request().prompt_tokens();
   const uint32_t queries = scores->window.queries;
@@ -181,7 +182,7 @@ absl::StatusOr<ScorePlan> ManagerSession::ScoresFor(const Sequence& sequence,
 }
 
 absl::Status ManagerSession::Begin(Sequence* sequence, const OpenResult& result) {
-  const auto scores = ScoresFor(*sequence, result.scores, result.prompt_scores);
+  const auto scores = ScoresFor(*sequence, result);
   if (!scores.ok()) return scores.status();
   return Place(sequence, *scores, result.pages);
 }
@@ -209,7 +210,7 @@ absl::Status ManagerSession::Place(Sequence* sequence, const ScorePlan& scores,
 
 absl::Status ManagerSession::Resume(Sequence* sequence, const ClaimResult& record,
                                     const std::vector<TokenId>& sampled) {
-  const auto scores = ScoresFor(*sequence, record.scores, record.prompt_scores);
+  const auto scores = ScoresFor(*sequence, record);
   if (!scores.ok()) return scores.status();
   const uint32_t prompt = sequence->request().prompt_tokens();
   const PromptStops stops = StopsOf(sequence->state().grant()->cache, *scores, prompt);

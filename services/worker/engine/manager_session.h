@@ -102,8 +102,8 @@ class ManagerSession {
   template <typename Result>
   Sequence* TakeGrant(Result* result);
   // The scores that this worker is to write, if it can write them for this prompt.
-  absl::StatusOr<ScorePlan> ScoresFor(const Sequence& sequence, const ScoreNeed& first,
-                                      const ScoreNeed& second) const;
+  template <typename Result>
+  absl::StatusOr<ScorePlan> ScoresFor(const Sequence& sequence, const Result& result) const;
   // Both take a slot of the tables and begin the sequence there, or fail and leave it as it was.
   absl::Status Begin(Sequence* sequence, const OpenResult& result);
   absl::Status Resume(Sequence* sequence, const ClaimResult& record,

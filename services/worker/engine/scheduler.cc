@@ -57,6 +57,7 @@ model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
   const bool compacts = held.stops.IsStop(fed + tokens) &&
                         NeedsCompaction(sequence.state().grant()->cache, fed + tokens);
   segment.score_resident = (ends || compacts) && WrittenOnDemand(held.scores.kind);
+  segment.scored_layers = held.scores.layers;
   if (!ends) return segment;
   WantOutput(sequence, &segment);
   segment.window = held.scores.window;
@@ -117,6 +118,7 @@ model::StepSegment Scheduler::DecodeSegment(const Sequence& sequence) const {
     segment.tokens = {*known};
   }  // else the step that samples it is in flight, and the device takes the token from there
   segment.score_resident = WrittenOnDemand(held.scores.kind) && FillsPage(tables_->at(held.slot));
+  segment.scored_layers = held.scores.layers;
   WantOutput(sequence, &segment);
   return segment;
 }

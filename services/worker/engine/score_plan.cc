@@ -32,11 +32,16 @@ model::WindowScore WindowOf(const ScoreNeed& need, uint32_t channel) {
 
 }  // namespace
 
-absl::StatusOr<ScorePlan> PlanScores(const ScoreNeed& first, const ScoreNeed& second) {
+absl::StatusOr<ScorePlan> PlanScores(const ScoreNeed& first, const ScoreNeed& second,
+                                     const LayerRange& layers) {
+  if (layers.begin >= layers.end) {
+    return absl::InternalError(absl::StrCat("the manager asks for scores of layers from ",
+                                            layers.begin, " to ", layers.end, ", which are none"));
+  }
   absl::Status known = CheckNeed(first, 0);
   known.Update(CheckNeed(second, 1));
   if (!known.ok()) return known;
-  ScorePlan plan = {.kind = first.kind, .window = {}};
+  ScorePlan plan = {.kind = first.kind, .window = {}, .layers = layers};
   if (first.window > 0) plan.window = WindowOf(first, 0);
   if (second.kind == ScoreKind::kNone) return plan;
   if (first.window > 0) return CannotWrite(second, 1);
