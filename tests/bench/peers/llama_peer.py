@@ -26,6 +26,14 @@ def fill(batch, rows):
         batch.logits[i] = logits
 
 
+def load(path):
+    """The model, without llama.cpp's log."""
+    lc.llama_backend_init()
+    load.quiet = lc.llama_log_callback(lambda *_: None)  # kept, because llama.cpp calls it later
+    lc.llama_log_set(load.quiet, ctypes.c_void_p(0))
+    return lc.llama_model_load_from_file(path.encode(), lc.llama_model_default_params())
+
+
 def clear(context):
     lc.llama_memory_clear(lc.llama_get_memory(context), True)
 
@@ -46,10 +54,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--large", action="store_true", help="the cases for large models")
     args = parser.parse_args()
-    lc.llama_backend_init()
-    quiet = lc.llama_log_callback(lambda *_: None)
-    lc.llama_log_set(quiet, ctypes.c_void_p(0))
-    model = lc.llama_model_load_from_file(args.model.encode(), lc.llama_model_default_params())
+    model = load(args.model)
     results = {}
     prefills, decodes = (cases.LARGE_PREFILL, cases.LARGE_DECODE) if args.large else (cases.PREFILL, cases.DECODE)
     for sequences, length, evict in [(1, n, None) for n in prefills] + decodes:
