@@ -156,8 +156,15 @@ peers() {
   "$python" "$root/tests/model/gguf_to_hf.py" "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
   others=$("$root/deploy/python_env.sh" "${FOLIO_MODEL_HF%/*}/parity-venv" "$root/tests/parity/requirements.txt")
   "$python" -m folio_peers --out "$out/peers.jsonl" --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 300-300 \
-    --budgets 128,256,512 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \
+    --budgets 256 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \
     --python "$others"
+}
+
+# Bounds: layers keep what the question and the answer will look at, which no policy knows (`folio_trials`).
+oracle() {
+  set -- --out "$out/oracle.jsonl" --layers per_layer,shared --trials full,later
+  "$python" -m folio_trials "$@" --tasks needle_prose --budgets 128 --seeds 300-300
+  "$python" -m folio_trials "$@" --tasks three_facts --lengths 256 --budgets 512 --seeds 301-301 --prompts 8
 }
 
 # Which tasks the reference model can do at all, and up to which length.
@@ -216,11 +223,11 @@ speed() {
 }
 
 [ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere peers \
-  able exchange recall_shares recall_half recall speed
+  oracle able exchange recall_shares recall_half recall speed
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
-    layers | everywhere | peers | able | exchange | recall_shares | recall_half | recall | normed | speed) "$stage" ;;
+    layers | everywhere | peers | oracle | able | exchange | recall_shares | recall_half | recall | normed | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done
