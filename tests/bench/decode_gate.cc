@@ -41,9 +41,12 @@ double StepBytes(const model::ModelConfig& config) {
 }
 
 int Main() {
-  const auto model = OrDie(worker::LoadedModel::Load(
-      {.path = absl::GetFlag(FLAGS_model)},
-      {.compute = "bfloat16", .kernels = absl::GetFlag(FLAGS_kernels), .threads = 1}, nullptr));
+  const auto model = OrDie(worker::LoadedModel::Load({.path = absl::GetFlag(FLAGS_model)},
+                                                     {.compute = "bfloat16",
+                                                      .kernels = absl::GetFlag(FLAGS_kernels),
+                                                      .weights = "bfloat16",
+                                                      .threads = 1},
+                                                     nullptr));
   constexpr uint64_t kPoolBytes = uint64_t{64} << 20;
   auto manager = OrDie(MakeManagerSide(ManagerKind::kInProcess, model->layout(), kPoolBytes, ""));
   const auto harness = OrDie(StartHarness(*model, std::move(manager), 64));
