@@ -31,7 +31,7 @@ class ResidentScoring {
   // Adds the wanted layers of a sequence whose table has the step's tokens already, without those
   // that have a window, which lose no token to a policy. `prompt` says that the step ends its
   // prompt. The lists point into the table, so it must not change while they are used.
-  void Add(const BlockTables& table, bool prompt, const LayerRange& wanted = kAllLayers);
+  void Add(const BlockTables& table, bool prompt, const LayerRange& wanted);
   bool empty() const { return resident_.empty() && unrotated_.empty() && others_.empty(); }
   absl::Span<const kernels::ResidentItem> resident() const { return resident_; }
   // In layers that turn by the model's angles, and in the others.
