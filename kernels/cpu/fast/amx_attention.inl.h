@@ -88,9 +88,18 @@ template <class V>
   V::Store(g.shrink, SoftmaxExp2<V>(V::Sub(old_peak, peak)));
 }
 
-// Scores to probabilities, and the rows' maxima and sums moved on.
+// The scores of the rows with the first one or two panels of keys.
+[[gnu::always_inline]] inline void ScoreRows(const FlashTile& t, uint32_t row, uint32_t panels,
+                                             MatrixGroup& g) {
+  const MatrixProduct scores{
+      t.q + row * t.q_stride,  t.q_stride,     t.keys,  size_t{t.head_dim} / 2 * (kKeyTile / 2),
+      t.head_dim / kTileDepth, &g.score[0][0], kKeyTile};
+  panels == 2 ? Multiply<true, false>(scores) : Multiply<false, false>(scores);
+}
+
+// Masks the scores, and moves the rows' maxima on.
 template <class V>
-[[gnu::always_inline]] inline void SoftmaxRows(const FlashTile& t, uint32_t row, uint32_t rows,
+[[gnu::always_inline]] inline void PeaksOfRows(const FlashTile& t, uint32_t row, uint32_t rows,
                                                uint32_t width, bool masked, MatrixGroup& g) {
   typename V::F lane_peak[kTileRows];
   for (uint32_t r = rows; r < kTileRows; ++r) lane_peak[r] = V::Set(-__builtin_inff());
@@ -100,6 +109,13 @@ template <class V>
     for (uint32_t r = 0; r < rows; ++r) lane_peak[r] = PeakOfRow<V>(g.score[r], width);
   }
   MoveMatrixPeaks<V>(t, row, rows, lane_peak, g);
+}
+
+// Scores to probabilities, and the rows' maxima and sums moved on.
+template <class V>
+[[gnu::always_inline]] inline void SoftmaxRows(const FlashTile& t, uint32_t row, uint32_t rows,
+                                               uint32_t width, bool masked, MatrixGroup& g) {
+  PeaksOfRows<V>(t, row, rows, width, masked, g);
   for (uint32_t r = 0; r < rows; ++r) {
     ShareRow<V>(g.score[r], t.scale, g.peak[r], g.shrink[r], width,
                 t.sum + size_t{row + r} * V::kLanes, g.share[r]);
@@ -131,11 +147,8 @@ void FlashRows(const FlashTile& t, uint32_t row, uint32_t rest, MatrixGroup& g) 
   if (seen == 0) return;
   const uint32_t panels = (seen + kColumns - 1) / kColumns;
   StoredForTiles();
-  const MatrixProduct scores{
-      t.q + row * t.q_stride,  t.q_stride,     t.keys,  size_t{t.head_dim} / 2 * kColumns,
-      t.head_dim / kTileDepth, &g.score[0][0], kKeyTile};
   if (row == 0) FetchNext(t, 0, kKeyTile / 2);
-  panels == 2 ? Multiply<true, false>(scores) : Multiply<false, false>(scores);
+  ScoreRows(t, row, panels, g);
   if (panels == 2) {
     SoftmaxRows<V>(t, row, rows, kKeyTile, masked, g);
   } else {
@@ -156,19 +169,28 @@ void FlashRows(const FlashTile& t, uint32_t row, uint32_t rest, MatrixGroup& g) 
   if (column < t.head_dim) Multiply<false, true>(sums);
 }
 
+// Calls f(kWhole, row, rows, group) for each group of at most 16 rows, with the registers shaped
+// for it. kWhole is a constant, and says that there are 16.
+template <class F>
+[[gnu::always_inline]] inline void ForMatrixGroups(uint32_t rows, const F& f) {
+  MatrixGroup g;
+  uint32_t row = 0;
+  if (rows >= kTileRows) {
+    ConfigureRows(kTileRows);
+    for (; rows - row >= kTileRows; row += kTileRows) f(std::true_type(), row, kTileRows, g);
+  }
+  if (const uint32_t rest = rows - row; rest > 0) {
+    ConfigureRows(rest);
+    f(std::false_type(), row, rest, g);
+  }
+  _tile_release();
+}
+
 template <class V>
 void MatrixFlashKernel(const FlashTile& t) {
   static_assert(V::kLanes == 16 && kKeyTile == 64);
   if (t.head_dim % kTileDepth != 0) return Avx512Bf16Kernels().flash(t);
-  MatrixGroup g;
-  uint32_t row = 0;
-  if (t.rows >= kTileRows) {
-    ConfigureRows(kTileRows);
-    for (; t.rows - row >= kTileRows; row += kTileRows) FlashRows<V, true>(t, row, kTileRows, g);
-  }
-  if (const uint32_t rest = t.rows - row; rest > 0) {
-    ConfigureRows(rest);
-    FlashRows<V, false>(t, row, rest, g);
-  }
-  _tile_release();
+  ForMatrixGroups(t.rows, [&](auto whole, uint32_t row, uint32_t rows, MatrixGroup& g) {
+    FlashRows<V, whole>(t, row, rows, g);
+  });
 }

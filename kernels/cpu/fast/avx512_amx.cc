@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <type_traits>
+
 #include "kernels/cpu/fast/kernels.h"
 
 namespace folio::kernels::cpu::fast {
@@ -12,6 +14,8 @@ namespace {
 #include "kernels/cpu/fast/attention.inl.h"
 #include "kernels/cpu/fast/amx_tiles.inl.h"
 #include "kernels/cpu/fast/amx_attention.inl.h"
+#include "kernels/cpu/fast/scores.inl.h"
+#include "kernels/cpu/fast/amx_scores.inl.h"
 // clang-format on
 
 }  // namespace
@@ -22,6 +26,7 @@ const KernelTable& Avx512AmxKernels() {
     KernelTable made = Avx512Bf16Kernels();
     made.name = "avx512_amx";
     made.flash = MatrixFlashKernel<Avx512Bf16Vec>;
+    made.keep_shares = MatrixKeepSharesKernel<Avx512Bf16Vec>;
     return made;
   }();
   return table;
