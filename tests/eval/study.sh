@@ -156,7 +156,7 @@ peers() {
   "$python" "$root/tests/model/gguf_to_hf.py" "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
   others=$("$root/deploy/python_env.sh" "${FOLIO_MODEL_HF%/*}/parity-venv" "$root/tests/parity/requirements.txt")
   "$python" -m folio_peers --out "$out/peers.jsonl" --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 300-300 \
-    --budgets 256 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \
+    --budgets 128,256,512 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \
     --python "$others"
 }
 
