@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/cpu/fast/attention.h"
+#include "kernels/cpu/fast/div_up.h"
 #include "kernels/cpu/fast/kernels.h"
 #include "kernels/cpu/fast/key_scoring.h"
 #include "kernels/cpu/fast/panel_weights.h"
@@ -18,21 +19,18 @@
 namespace folio::kernels::cpu {
 namespace {
 
+using fast::DivUp;
 using fast::KernelTable;
 using fast::LinearTile;
 using fast::PanelWeights;
 using fast::StripWeights;
+using fast::TasksFor;
 
 // Up to this number of rows a call is bound by streaming weights once, beyond it by arithmetic.
 constexpr uint32_t kStreamRows = 32;
 // A task beyond that has this many row groups, and panels that stay in the second-level cache.
 constexpr uint32_t kRowGroups = 4;
 constexpr size_t kPanelBytes = 256 << 10;
-// Tasks per thread when streaming. Few and long tasks stream best, but a disturbed core needs some
-// to be left for the others.
-constexpr uint32_t kStreamTasks = 4;
-
-uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 const PanelWeights& Panels(const PackedWeights& weight, bool gated) {
   const auto& panels = static_cast<const PanelWeights&>(weight);
@@ -231,10 +229,7 @@ class FastOps final : public CpuOps {
     };
     const uint32_t panels = weight.num_panels();
     if (rows <= kStreamRows) {
-      const uint32_t tasks =
-          pool.threads() == 1
-              ? 1
-              : std::min(panels, static_cast<uint32_t>(pool.threads()) * kStreamTasks);
+      const uint32_t tasks = std::min(panels, TasksFor(pool));
       pool.ParallelFor(static_cast<int>(tasks), [&](int task, int) {
         run(0, rows, uint64_t{panels} * task / tasks, uint64_t{panels} * (task + 1) / tasks, true);
       });

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/cpu/fast/amx_products.h"
+#include "kernels/cpu/fast/div_up.h"
 #include "kernels/cpu/fast/prompt_gemm.h"
 #include "kernels/cpu/fast/scratch.h"
 #include "services/base/check.h"
@@ -24,8 +25,6 @@ constexpr uint32_t kLeastPanels = 4;
 constexpr uint32_t kMostLines = 4;  // of a cache, fetched with each step of a product
 constexpr uint32_t kLineWords = 16;
 constexpr uint32_t kPackedRows = 4096;  // that are in the order of tiles at a time
-
-uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // Nearly equal shares of a whole.
 struct Shares {

@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/fast/div_up.h"
+
 namespace folio::kernels::cpu::fast {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr size_t kPanelWords = 32;                        // of a pair of neighb
 
 // The rows' share of so many steps along k stays in the first-level cache while all panels pass.
 constexpr uint32_t kStepsTogether = 8;
-
-uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // Fetches so many cache lines of a stream into the second-level cache with each step.
 struct Stream {

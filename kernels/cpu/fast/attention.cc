@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/fast/div_up.h"
 #include "services/base/check.h"
 
 namespace folio::kernels::cpu::fast {
@@ -9,8 +10,6 @@ namespace {
 
 static_assert(kDecodePartTokens % kKeyTile == 0 && kDecodePartTokens % kMaxLanes == 0);
 constexpr uint32_t kQueryBlock = 128;  // query rows of one prompt task
-
-uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // The block of `lanes` keys or values that starts at `slot`, which a page holds whole.
 const bf16* BlockAt(const PoolView& pages, const AttentionItem& run, uint32_t slot, bool values,

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kernels/cpu/fast/div_up.h"
 #include "kernels/cpu/fast/prompt_gemm.h"
 #include "kernels/cpu/fast/scratch.h"
 #include "services/base/check.h"
@@ -22,8 +23,6 @@ constexpr uint32_t kRowStep = 16;    // a last block is filled up to a multiple 
 // Panels of one product, at most: weights of a block stay in the second-level cache.
 constexpr uint32_t kPanels = 12;
 constexpr uint32_t kMadeBytes = 1 << 20;  // of panels that a thread makes for itself, about
-
-uint32_t DivUp(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 struct Shape {
   uint32_t rows, columns, k;
