@@ -63,9 +63,9 @@ class Index:
     def lock(self, *lines, name="requirements.txt"):
         (self.path / name).write_text("".join(lines))
 
-    def install(self):
+    def install(self, *options):
         environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.packages)}
-        command = [ROOT / "deploy/python_env.sh", self.path / "venv", self.path / "requirements.txt"]
+        command = [ROOT / "deploy/python_env.sh", self.path / "venv", self.path / "requirements.txt", *options]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
     def imported(self, name):
@@ -108,6 +108,18 @@ def test_refuses_what_the_lock_does_not_name(index):
     assert done.returncode != 0 and "toy_five" in done.stderr and index.imported("toy_five") is None
 
 
+def test_checks_a_lock_that_is_installed_as_it_is(tmp_path):
+    index = Index(tmp_path)
+    seventh = index.wheel("toy_seven", "'seventh'")
+    index.lock(index.wheel("toy_six", "'sixth'", needs=["toy_seven"]))
+    done = index.install("--no-deps")
+    assert done.returncode != 0 and not done.stdout
+    assert "requires toy" in done.stderr and "which is not installed" in done.stderr
+    assert "installing" in index.install("--no-deps").stderr, "it counts as installed"
+    index.lock(index.line("toy_six", index.packages / "toy_six-1.0-py3-none-any.whl"), seventh)
+    assert index.install("--no-deps").returncode == 0 and index.imported("toy_seven") == "seventh"
+
+
 def test_builds_sources_with_locked_tools_alone(index):
     builder = index.wheel("toy_builder", BUILDER)
     index.lock(index.source("toy_source"))
@@ -121,4 +133,6 @@ def test_builds_sources_with_locked_tools_alone(index):
 
 def test_bad_arguments():
     done = subprocess.run([ROOT / "deploy/python_env.sh", "alone"], capture_output=True, text=True)
+    assert done.returncode == 2 and "usage" in done.stderr
+    done = subprocess.run([ROOT / "deploy/python_env.sh", "a", "b", "--deps"], capture_output=True, text=True)
     assert done.returncode == 2 and "usage" in done.stderr
