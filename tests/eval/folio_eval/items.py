@@ -3,6 +3,9 @@
 import dataclasses
 
 
+LAST = 4  # tokens of a prompt that `held_back` decodes
+
+
 @dataclasses.dataclass(frozen=True)
 class Item:
     """What is prefilled, what is then decoded unjudged, and the answer, as token ids."""
@@ -31,6 +34,15 @@ class Question:
     lead: str
     answer: tuple  # of str and Value
     gap: str = "\n\n"  # between the text and the question
+
+
+def held_back(item):
+    """The item with the last tokens of its prompt decoded after the compaction.
+
+    A prompt gives the first token of its answer before anything is forgotten. So an answer of one token would say nothing
+    about a policy, and one of two tokens little.
+    """
+    return dataclasses.replace(item, prompt=item.prompt[:-LAST], forced=(*item.prompt[-LAST:], *item.forced))
 
 
 def spell(subject, answer):

@@ -8,6 +8,7 @@ import re
 import pytest
 from conftest import FakeClient
 from folio_eval import prose
+from folio_eval.items import LAST
 from folio_eval.subject import Subject
 from folio_eval.tasks import TASKS, TaskError, find
 
@@ -59,9 +60,10 @@ def test_a_needle_is_in_the_text_once(client, subject, name):
 @pytest.mark.parametrize("name", BOTH)
 def test_both_forms_ask_the_same_and_blind_asks_after_the_prompt(client, subject, name):
     aware, blind = make(subject, name), make(subject, f"{name}:blind")
-    assert aware.forced == () and spans(client, aware) == spans(client, blind)
+    assert spans(client, aware) == spans(client, blind)
     question = client.words.text(blind.forced)
-    assert client.words.text(aware.prompt).endswith(question)
+    assert client.words.text((*aware.prompt, *aware.forced)).endswith(question)
+    assert len(aware.forced) == (LAST if name in ("code_completion", "few_shot") else 0)
     assert "?" not in client.words.text(blind.prompt)
     assert name in ("code_completion", "few_shot") or "<end><assistant>" in question
 
@@ -120,7 +122,7 @@ def test_the_examples_tell_the_label(client, subject):
     for index in range(5):
         item = make(subject, "few_shot", index=index)
         (label,) = spans(client, item)
-        *shown, (asked, _) = re.findall(r"Text: (.*)\nLabel:(?: (\w+))?", client.words.text(item.prompt))
+        *shown, (asked, _) = re.findall(r"Text: (.*)\nLabel:(?: (\w+))?", client.words.text((*item.prompt, *item.forced)))
         labels = {}
         for text, given in shown:
             labels.setdefault(given, []).append(set(text.split()))
@@ -133,7 +135,7 @@ def test_the_examples_tell_the_label(client, subject):
 def test_the_code_defines_what_its_last_line_repeats(client, subject):
     for index in range(6):
         item = make(subject, "code_completion", index=index)
-        text, answer = client.words.text(item.prompt), client.words.text(item.answer)
+        text, answer = client.words.text((*item.prompt, *item.forced)), client.words.text(item.answer)
         module, _, tail = text.rpartition("# ")
         ast.parse(module)
         if index % 2:

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from folio_eval import texts
+from folio_eval.items import LAST
 from folio_eval.tasks import TaskError, find
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "texts.sh"
@@ -62,7 +63,7 @@ def test_a_name_comes_again_after_a_while(client, subject):
     for index in range(8):
         item = task.item(subject, random.Random(index), 1024, index, False)
         name, prompt = client.words.text(item.answer), client.words.text(item.prompt)
-        assert len(item.prompt) == 1024 and item.parts == ((0, len(item.answer)),) and name[1:].istitle()
+        assert len(item.prompt) + LAST == 1024 and len(item.forced) == LAST and item.parts == ((0, len(item.answer)),) and name[1:].istitle()
         assert prompt.count(name) >= 2 and name not in prompt[-250:] and not prompt.endswith(" ")
 
 

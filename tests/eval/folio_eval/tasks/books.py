@@ -5,7 +5,7 @@ import functools
 import re
 
 from folio_eval import texts
-from folio_eval.items import Item, Value, spell
+from folio_eval.items import Item, Value, held_back, spell
 from folio_eval.tasks.streams import Perplexity
 
 NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{3,}\b")  # not at the beginning of a sentence
@@ -58,4 +58,4 @@ class Cloze:
         room = min(length, subject.context - len(answer))
         ids = subject.more(self._text[at - LONG * room : at - 1])
         room -= len(subject.first)
-        return Item((*subject.first, *ids[-room:]), (), answer, parts)
+        return held_back(Item((*subject.first, *ids[-room:]), (), answer, parts))

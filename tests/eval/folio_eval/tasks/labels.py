@@ -3,7 +3,7 @@
 import itertools
 
 from folio_eval import prose
-from folio_eval.items import Value, continue_text
+from folio_eval.items import Value, continue_text, held_back
 
 LABELS = ("alpha", "beta", "gamma", "delta", "kappa", "sigma", "theta", "omega")
 CLASSES = 5
@@ -44,7 +44,8 @@ class FewShot:
             examples.extend(itertools.islice(shown, max(0, units - len(examples))))
             return f"Each text has a label.\n\n{''.join(examples[:units])}"
 
-        return continue_text(subject, length, context, f"Text: {asked}\nLabel:", (Value(f" {label}"),), blind)
+        item = continue_text(subject, length, context, f"Text: {asked}\nLabel:", (Value(f" {label}"),), blind)
+        return item if blind else held_back(item)
 
     @staticmethod
     def _examples(rng, known):
