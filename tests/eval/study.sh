@@ -167,6 +167,25 @@ oracle() {
   "$python" -m folio_trials "$@" --tasks three_facts --lengths 256 --budgets 512 --seeds 301-301 --prompts 8
 }
 
+# Longer prompts, where the model still can. Fresh seeds.
+longer() {
+  policies="full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction,streaming_llm"
+  set -- --seeds 312-312 --policies "$policies" --budgets 0.125,0.25,0.5
+  run longer --tasks few_shot,dialogue,speeches_cloze --lengths 2048 "$@"
+  run longer --tasks needle_prose,needle_4_prose:blind,few_shot,speeches_cloze --lengths 4096 "$@" --prompts 8
+}
+
+# RULER's own tasks, as far as the model can do them. The names of its files are relative to OUT.
+ruler() {
+  "$root/tests/eval/ruler/ruler.sh" "$out/ruler" 2048
+  tasks=
+  for task in niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multivalue niah_multiquery; do
+    tasks=$tasks${tasks:+,}ruler:ruler/2048/$task.jsonl
+  done
+  (cd "$out" && PYTHONPATH=$root/tests/eval run ruler --tasks "$tasks" --lengths 2048 --seeds 1 --budgets 0.25,0.5 \
+    --policies "full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction")
+}
+
 # Which tasks the reference model can do at all, and up to which length.
 able() {
   tasks=needle_prose,needle_4_prose:blind,needle_values,variable_tracking,common_words,kv_retrieval,few_shot,code_completion
@@ -222,12 +241,12 @@ speed() {
     "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere peers \
+[ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere longer ruler peers \
   oracle able exchange recall_shares recall_half recall speed
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;
-    layers | everywhere | peers | oracle | able | exchange | recall_shares | recall_half | recall | normed | speed) "$stage" ;;
+    layers | everywhere | longer | ruler | peers | oracle | able | exchange | recall_shares | recall_half | recall | normed | speed) "$stage" ;;
     *) echo "study.sh: no stage $stage" >&2; exit 2 ;;
   esac
 done

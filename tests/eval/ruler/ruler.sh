@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes the synthetic tasks of RULER for the reference model, from the generators in lm-evaluation-harness:
+#   tests/eval/ruler/ruler.sh OUT LENGTHS [options of generate.py]      such as: ruler.sh out 2048,4096 --tasks vt,cwe
+# Files are OUT/LENGTH/TASK.jsonl, which the task ruler:FILE of folio_eval reads. FOLIO_CACHE chooses where the environment and
+# the tokenizer lie (default ${XDG_CACHE_HOME:-~/.cache}/folio).
+set -euo pipefail
+[ $# -ge 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
+out=$1 lengths=$2
+shift 2
+directory=$cache/SmolLM2-135M-Instruct-hf
+"$("$root/tests/python.sh")" "$root/tests/model/gguf_to_hf.py" "$("$root/deploy/fetch_model.sh")" "$directory" --if-missing >&2
+novel=$("$root/tests/eval/texts.sh" novel)
+python=$("$root/deploy/python_env.sh" "$cache/ruler-venv" "$root/tests/eval/ruler/requirements.txt" --no-deps)
+# The generators show bars and every length that they try.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+HF_HUB_OFFLINE=1 TQDM_DISABLE=1 "$python" "$root/tests/eval/ruler/generate.py" --tokenizer "$directory" --novel "$novel" --out "$out" \
+  --lengths "$lengths" "$@" 2>&1 >"$log" | { grep --line-buffered -v 'PyTorch was not found' >&2 || true; } || { tail -n 20 "$log" >&2; exit 1; }
