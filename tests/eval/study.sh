@@ -182,8 +182,15 @@ ruler() {
   for task in niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multivalue niah_multiquery; do
     tasks=$tasks${tasks:+,}ruler:ruler/2048/$task.jsonl
   done
-  (cd "$out" && PYTHONPATH=$root/tests/eval run ruler --tasks "$tasks" --lengths 2048 --seeds 1 --budgets 0.25,0.5 \
-    --policies "full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction")
+  others=
+  for task in niah_multikey_2 niah_multikey_3 vt cwe fwe; do others=$others${others:+,}ruler:ruler/2048/$task.jsonl; done
+  PYTHONPATH=$root/tests/eval
+  export PYTHONPATH
+  cd "$out"
+  run ruler --tasks "$tasks" --lengths 2048 --seeds 1 --budgets 0.25 \
+    --policies "full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction"
+  run ruler --tasks "$others" --lengths 2048 --seeds 1 --prompts 8 --policies full
+  cd "$root/tests/eval"
 }
 
 # Which tasks the reference model can do at all, and up to which length.
