@@ -36,7 +36,7 @@ class EngineParking : public ::testing::TestWithParam<int> {
   static uint64_t Preemptions(EngineHarness& harness) {
     return harness.engine().counters().preemptions;
   }
-  // Asks all at once. Each answer is the one that the request gets alone.
+  // Asks all at once. Each answer is the one that the request gets alone. The harness starts here.
   static void ExpectTogetherAsAlone(EngineHarness& harness, const std::vector<Ask>& asks);
 };
 
@@ -51,8 +51,19 @@ void ExpectSame(const Recorder& a, const Recorder& b) {
 }
 
 void EngineParking::ExpectTogetherAsAlone(EngineHarness& harness, const std::vector<Ask>& asks) {
+  // The first one waits for the others before its first step, so that they meet on any machine. A
+  // harness starts with a request of one token.
+  constexpr size_t kProbe = 1;
+  const auto pushed = std::make_shared<absl::Notification>();
+  harness.link().observer = [&harness, pushed](const SessionRequest& request, const SessionReply&) {
+    harness.ScribbleOnFreePages();
+    const bool first = !request.open.empty() && request.open[0].prompt.size() > kProbe;
+    if (first) pushed->WaitForNotification();
+  };
+  harness.Start();
   std::vector<Recorder> recorders(asks.size());
   for (size_t i = 0; i < asks.size(); ++i) harness.Push(Make(asks[i]), &recorders[i]);
+  pushed->Notify();
   for (size_t i = 0; i < asks.size(); ++i) {
     ASSERT_TRUE(recorders[i].Wait());
     ExpectSame(recorders[i], *Alone(asks[i]));
@@ -61,10 +72,6 @@ void EngineParking::ExpectTogetherAsAlone(EngineHarness& harness, const std::vec
 
 TEST_P(EngineParking, SequencesThatGaveTheirPagesBackAreTheSame) {
   EngineHarness harness(Options());
-  harness.link().observer = [&](const SessionRequest&, const SessionReply&) {
-    harness.ScribbleOnFreePages();
-  };
-  harness.Start();
   std::vector<Ask> asks;
   // Each needs up to 12 or 13 pages a layer, and together they need twice the pool.
   for (uint64_t seed = 1; seed <= 5; ++seed) {
@@ -81,10 +88,6 @@ TEST_P(EngineParking, EvictionsAreMadeAgain) {
         "kv_crush:paged_eviction", "random:seed=3"}) {
     SCOPED_TRACE(policy);
     EngineHarness harness(Options());
-    harness.link().observer = [&](const SessionRequest&, const SessionReply&) {
-      harness.ScribbleOnFreePages();
-    };
-    harness.Start();
     std::vector<Ask> asks = {{.prompt = 100, .seed = 9, .max_new_tokens = 260}};
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       asks.push_back({.prompt = 150,
