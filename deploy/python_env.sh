@@ -35,12 +35,12 @@ fi
 state=$("$venv/bin/python" --version && cat "${locks[@]}")
 if [ "$state" != "$(cat "$venv/.requirements" 2>/dev/null)" ]; then
   echo "[python] installing $lock into $venv" >&2
-  [ ${#locks[@]} -eq 1 ] || install --only-binary :all: -r "$tools"
-  if [ ${#locks[@]} -eq 1 ]; then
-    install --only-binary :all: ${as_it_is:+"$as_it_is"} -r "$lock"
-  else
-    install --no-build-isolation ${as_it_is:+"$as_it_is"} -r "$lock"
+  how=(--only-binary :all:)
+  if [ ${#locks[@]} -gt 1 ]; then
+    install "${how[@]}" -r "$tools"
+    how=(--no-build-isolation)
   fi
+  install "${how[@]}" ${as_it_is:+"$as_it_is"} -r "$lock"
   [ -z "$as_it_is" ] || "$venv/bin/python" -m pip --disable-pip-version-check check >&2
   echo "$state" >"$venv/.requirements"
 fi
