@@ -175,22 +175,20 @@ longer() {
   run longer --tasks needle_prose,needle_4_prose:blind,few_shot,speeches_cloze --lengths 4096 "$@" --prompts 8
 }
 
+ruler_files() { printf ',ruler:ruler/2048/%s.jsonl' "$@" | cut -c2-; }
+
 # RULER's own tasks, as far as the model can do them. The names of its files are relative to OUT.
 ruler() {
   "$root/tests/eval/ruler/ruler.sh" "$out/ruler" 2048
-  tasks=
-  for task in niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multivalue niah_multiquery; do
-    tasks=$tasks${tasks:+,}ruler:ruler/2048/$task.jsonl
-  done
-  others=
-  for task in niah_multikey_2 niah_multikey_3 vt cwe fwe; do others=$others${others:+,}ruler:ruler/2048/$task.jsonl; done
-  PYTHONPATH=$root/tests/eval
-  export PYTHONPATH
-  cd "$out"
-  run ruler --tasks "$tasks" --lengths 2048 --seeds 1 --budgets 0.25 \
-    --policies "full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction"
-  run ruler --tasks "$others" --lengths 2048 --seeds 1 --prompts 8 --policies full
-  cd "$root/tests/eval"
+  (
+    cd "$out"
+    export PYTHONPATH="$root/tests/eval"
+    run ruler --lengths 2048 --seeds 1 --budgets 0.25 \
+      --tasks "$(ruler_files niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multivalue niah_multiquery)" \
+      --policies "full,query_diff,snap_kv:window=16,pool=31,paged_eviction,kv_crush:paged_eviction"
+    run ruler --lengths 2048 --seeds 1 --prompts 8 --policies full \
+      --tasks "$(ruler_files niah_multikey_2 niah_multikey_3 vt cwe fwe)"
+  )
 }
 
 # Which tasks the reference model can do at all, and up to which length.
@@ -248,8 +246,8 @@ speed() {
     "full,$was,snap_kv:window=16,pool=31,key_diff,paged_eviction,kv_crush:paged_eviction,streaming_llm,random"
 }
 
-[ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere longer ruler peers \
-  oracle able exchange recall_shares recall_half recall speed
+[ $# -gt 0 ] || set -- protected share policies confirm fresh since reach crush decode prose streamed together layers everywhere longer \
+  ruler peers oracle able exchange recall_shares recall_half recall speed
 for stage in "$@"; do
   case $stage in
     protected | share | policies | confirm | fresh | since | reach | crush | decode | prose | streamed | together) "$stage" ;;

@@ -72,13 +72,18 @@ def ask_after(subject, length, question, blind):
     alone, and the question is decoded, after the cache was compacted."""
     before, between = subject.turns[:2]
     tail = f"{question.gap}{question.question}{between}{question.lead}"
-    return continue_text(subject, length, lambda units: before + question.context(units), tail, question.answer, blind)
+    return _continued(subject, length, lambda units: before + question.context(units), tail, question.answer, blind)
 
 
 def continue_text(subject, length, context, tail, answer, blind):
-    """A text of `length` tokens or a little less that the model continues.
+    """A text of `length` tokens or a little less that the model continues, with an answer of a token or a few.
 
     `context(units)` is the text with that much filler, and `tail` its end, which is decoded if `blind`.
     """
+    item = _continued(subject, length, context, tail, answer, blind)
+    return item if blind else held_back(item)
+
+
+def _continued(subject, length, context, tail, answer, blind):
     forced = subject.more(tail) if blind else ()
     return fitted(subject, length, lambda units: context(units) + ("" if blind else tail), forced, answer)

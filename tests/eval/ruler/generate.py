@@ -21,6 +21,8 @@ import random
 import re
 import sys
 
+import numpy
+
 os.environ["LOCAL_RANK"] = "1"  # at import, only rank 0 downloads data for NLTK
 
 NEEDLES = ("niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_1", "niah_multikey_2", "niah_multikey_3",
@@ -85,8 +87,6 @@ def arguments(given):
 
 def main(given):
     args = arguments(given)
-    import numpy
-
     made = makers(re.sub(r"\s+", " ", pathlib.Path(args.novel).read_text()).split(" "))
     for length in args.lengths:
         for task in args.tasks:

@@ -13,8 +13,6 @@ directory=$cache/SmolLM2-135M-Instruct-hf
 "$("$root/tests/python.sh")" "$root/tests/model/gguf_to_hf.py" "$("$root/deploy/fetch_model.sh")" "$directory" --if-missing >&2
 novel=$("$root/tests/eval/texts.sh" novel)
 python=$("$root/deploy/python_env.sh" "$cache/ruler-venv" "$root/tests/eval/ruler/requirements.txt" --no-deps)
-# The generators show bars and every length that they try.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-HF_HUB_OFFLINE=1 TQDM_DISABLE=1 "$python" "$root/tests/eval/ruler/generate.py" --tokenizer "$directory" --novel "$novel" --out "$out" \
-  --lengths "$lengths" "$@" 2>&1 >"$log" | { grep --line-buffered -v 'PyTorch was not found' >&2 || true; } || { tail -n 20 "$log" >&2; exit 1; }
+# The generators show bars and every length that they try, and transformers says that it finds no PyTorch.
+HF_HUB_OFFLINE=1 TQDM_DISABLE=1 TRANSFORMERS_NO_ADVISORY_WARNINGS=1 "$python" "$root/tests/eval/ruler/generate.py" \
+  --tokenizer "$directory" --novel "$novel" --out "$out" --lengths "$lengths" "$@" >/dev/null

@@ -3,7 +3,7 @@
 import itertools
 
 from folio_eval import modules
-from folio_eval.items import Value, continue_text, held_back
+from folio_eval.items import Value, continue_text
 from folio_eval.tasks.needles import depth, mix
 
 HEAD = '"""Calculations of the workshop: its limits, its stores and its orders."""\n\n\n'
@@ -40,5 +40,4 @@ class CodeCompletion:
             units.extend(itertools.islice(source, max(0, count - len(units))))
             return f"{HEAD}{mix(units[:count], [(deep, defined)])}\n\n\n"
 
-        item = continue_text(subject, length, module, tail, answer, blind)
-        return item if blind else held_back(item)
+        return continue_text(subject, length, module, tail, answer, blind)

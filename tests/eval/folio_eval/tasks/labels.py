@@ -3,7 +3,7 @@
 import itertools
 
 from folio_eval import prose
-from folio_eval.items import Value, continue_text, held_back
+from folio_eval.items import Value, continue_text
 
 LABELS = ("alpha", "beta", "gamma", "delta", "kappa", "sigma", "theta", "omega")
 CLASSES = 5
@@ -44,8 +44,7 @@ class FewShot:
             examples.extend(itertools.islice(shown, max(0, units - len(examples))))
             return f"Each text has a label.\n\n{''.join(examples[:units])}"
 
-        item = continue_text(subject, length, context, f"Text: {asked}\nLabel:", (Value(f" {label}"),), blind)
-        return item if blind else held_back(item)
+        return continue_text(subject, length, context, f"Text: {asked}\nLabel:", (Value(f" {label}"),), blind)
 
     @staticmethod
     def _examples(rng, known):
