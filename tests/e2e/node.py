@@ -195,6 +195,15 @@ class Node:
     def sequences(self):
         return self.admin.ListSequences(admin_pb2.ListSequencesRequest(), timeout=PATIENCE).sequences
 
+    def decoding(self, count=1):
+        """The sequences, once there are this many and all decode. A client may have a chunk before the manager hears of its step."""
+
+        def found():
+            listed = self.sequences()
+            return len(listed) == count and all(one.state == admin_pb2.SEQUENCE_STATE_DECODE for one in listed) and listed
+
+        return wait_until(found, PATIENCE, "the sequences decode")
+
     def sequence(self, sequence_id):
         return self.admin.GetSequence(admin_pb2.GetSequenceRequest(sequence_id=sequence_id), timeout=PATIENCE)
 

@@ -40,6 +40,7 @@ def long_running(long_model):
 
 def test_the_state_is_that_of_the_manager(long_running):
     node = long_running
+    node.decoding()
     with serve(node) as gateway:
         state = lambda path: gateway.get(f"/console/api/{path}").json()  # noqa: E731
         assert state("manager")["steering"] is True and int(state("manager")["pid"]) == node.manager.pid

@@ -141,6 +141,7 @@ def test_a_policy_over_another_has_series_of_its_own(node):
 def test_gauges_follow_the_pool(node):
     running = node.stub.Generate(inference_pb2.GenerateRequest(input=tokens(range(64)), max_tokens=4000, ignore_eos=True))
     next(event for event in running if event.HasField("chunk"))
+    node.decoding()
     manager, worker = node.ask()
     pool = node.pool()
     assert manager("folio:sequences", state="decode") == 1 and worker("folio:num_requests_running") == 1

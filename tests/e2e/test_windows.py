@@ -6,7 +6,7 @@ import pytest
 from metrics import ENDPOINT, Metrics
 from node import BIN, Node, cache, side_by_side, tokens, write_model
 from streams import Stream, go_on, kill, start_and_kill, whole
-from stubs import admin_pb2, inference_pb2, types_pb2
+from stubs import inference_pb2, types_pb2
 from test_restart import Kept, kill_both, kill_the_manager
 
 # The tiny model's: layers 0 and 1 of 3 attend to 40 tokens.
@@ -42,7 +42,7 @@ def test_pages_behind_are_counted_and_shown(model):
         call = stub.Generate(asking(most=3500), timeout=120)
         next(event for event in call if event.HasField("chunk"))
         # What a report says of one length fits together, however far the sequence is meanwhile.
-        (sequence,) = node.admin.ListSequences(admin_pb2.ListSequencesRequest()).sequences
+        (sequence,) = node.decoding()
         assert sequence.pages_behind_windows == behind(sequence.logical_length) > 0
         assert sequence.evicted_tokens == 0 and sequence.evicted_pages == 0
         everything = 3 * -(-sequence.logical_length // PAGE)
