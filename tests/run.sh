@@ -6,7 +6,6 @@
 # ~/.cache/folio).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
 cd "$root"
 
 deploy/setup.sh --tests
@@ -15,8 +14,7 @@ echo "[tests] building"
 deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DFOLIO_TESTS=ON
 
 python=$(tests/python.sh)
-FOLIO_MODEL_HF=$cache/SmolLM2-135M-Instruct-hf
-"$python" tests/model/gguf_to_hf.py "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
+FOLIO_MODEL_HF=$(tests/model/hf_directory.sh)
 export FOLIO_MODEL FOLIO_MODEL_HF FOLIO_BIN=$root/build/bin
 
 echo "[tests] C++"

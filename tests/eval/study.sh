@@ -152,8 +152,7 @@ everywhere() {
 
 # Others' policies on the same prompts, in PyTorch (`folio_peers`).
 peers() {
-  FOLIO_MODEL_HF=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}/SmolLM2-135M-Instruct-hf
-  "$python" "$root/tests/model/gguf_to_hf.py" "$FOLIO_MODEL" "$FOLIO_MODEL_HF" --if-missing
+  FOLIO_MODEL_HF=$("$root/tests/model/hf_directory.sh")
   others=$("$root/deploy/python_env.sh" "${FOLIO_MODEL_HF%/*}/parity-venv" "$root/tests/parity/requirements.txt")
   "$python" -m folio_peers --out "$out/peers.jsonl" --tasks needle_prose,needle_4_prose:blind --lengths 1024 --seeds 300-300 \
     --budgets 128,256,512 --presses CompactorPress,TOVAPress,ExpectedAttentionPress,KVzipPress --directory "$FOLIO_MODEL_HF" \

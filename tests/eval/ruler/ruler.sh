@@ -9,8 +9,7 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
 cache=${FOLIO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/folio}
 out=$1 lengths=$2
 shift 2
-directory=$cache/SmolLM2-135M-Instruct-hf
-"$("$root/tests/python.sh")" "$root/tests/model/gguf_to_hf.py" "$("$root/deploy/fetch_model.sh")" "$directory" --if-missing >&2
+directory=$("$root/tests/model/hf_directory.sh")
 novel=$("$root/tests/eval/texts.sh" novel)
 python=$("$root/deploy/python_env.sh" "$cache/ruler-venv" "$root/tests/eval/ruler/requirements.txt" --no-deps)
 # The generators show bars and every length that they try, and transformers says that it finds no PyTorch.
