@@ -160,7 +160,6 @@ EngineHarness::~EngineHarness() {
 }
 
 void EngineHarness::Start() {
-  absl::Notification open;
   thread_ = std::thread([this] { result_ = engine_->Run(); });
   // A request that comes before the loop runs is refused.
   Recorder probe;
