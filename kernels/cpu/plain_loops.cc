@@ -1,6 +1,7 @@
 #include "kernels/cpu/plain_loops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -179,22 +180,46 @@ FOLIO_INLINE float SumOfSquares(const float* x, size_t count) {
   return AddHalves(lanes);
 }
 
-// One copy of the three loops. Many rows at once spare more than many weight rows, because a weight
+FOLIO_INLINE float NormFactor(float sum_of_squares, float eps, size_t count) {
+  return 1 / std::sqrt(sum_of_squares / static_cast<float>(count) + eps);
+}
+
+template <size_t W>
+FOLIO_INLINE void Norm(float* x, const float* weight, float eps, size_t count) {
+  const float factor = NormFactor(SumOfSquares<W>(x, count), eps, count);
+  for (size_t i = 0; i < count; ++i) x[i] *= factor * weight[i];
+}
+
+template <size_t W>
+FOLIO_INLINE void AddNormed(const float* x, const float* weight, float eps, size_t count,
+                            float* __restrict to) {
+  const float factor = NormFactor(SumOfSquares<W>(x, count), eps, count);
+  for (size_t i = 0; i < count; ++i) to[i] += x[i] * (factor * weight[i]);
+}
+
+// One copy of the loops. Many rows at once spare more than many weight rows, because a weight
 // must be widened.
 // NOLINTBEGIN(bugprone-macro-parentheses): attributes take no parentheses.
-#define FOLIO_PLAIN_LOOPS(name, attribute, width, rows, tiles)                                  \
-  namespace name {                                                                              \
-  attribute void DotsFn(Matrix<const float> in, Matrix<const bf16> weight, Matrix<float> out) { \
-    Dots<width, rows, tiles>(in, 0, weight, out);                                               \
-  }                                                                                             \
-  attribute void WeightedSumsFn(Matrix<const float> share, Matrix<const bf16> value,            \
-                                Matrix<float> out) {                                            \
-    WeightedSums<width>(share, value, out);                                                     \
-  }                                                                                             \
-  attribute float SumOfSquaresFn(const float* x, size_t count) {                                \
-    return SumOfSquares<width>(x, count);                                                       \
-  }                                                                                             \
-  constexpr Loops kLoops = {#name, DotsFn, WeightedSumsFn, SumOfSquaresFn};                     \
+#define FOLIO_PLAIN_LOOPS(name, attribute, width, rows, tiles)                                   \
+  namespace name {                                                                               \
+  attribute void DotsFn(Matrix<const float> in, Matrix<const bf16> weight, Matrix<float> out) {  \
+    Dots<width, rows, tiles>(in, 0, weight, out);                                                \
+  }                                                                                              \
+  attribute void WeightedSumsFn(Matrix<const float> share, Matrix<const bf16> value,             \
+                                Matrix<float> out) {                                             \
+    WeightedSums<width>(share, value, out);                                                      \
+  }                                                                                              \
+  attribute float SumOfSquaresFn(const float* x, size_t count) {                                 \
+    return SumOfSquares<width>(x, count);                                                        \
+  }                                                                                              \
+  attribute void NormFn(float* x, const float* weight, float eps, size_t count) {                \
+    Norm<width>(x, weight, eps, count);                                                          \
+  }                                                                                              \
+  attribute void AddNormedFn(const float* x, const float* weight, float eps, size_t count,       \
+                             float* to) {                                                        \
+    AddNormed<width>(x, weight, eps, count, to);                                                 \
+  }                                                                                              \
+  constexpr Loops kLoops = {#name, DotsFn, WeightedSumsFn, SumOfSquaresFn, NormFn, AddNormedFn}; \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

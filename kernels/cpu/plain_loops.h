@@ -1,6 +1,6 @@
-// Loops holds the two inner loops of the plain family, dot products and weighted sums of bf16 rows.
-// They are written once and compiled for several instruction sets, of which the widest that this
-// CPU has is used.
+// Loops holds the inner loops of the plain family, dot products and weighted sums of bf16 rows, and
+// norms of float32 rows, which every family of kernels has from here. They are written once and
+// compiled for several instruction sets, of which the widest that this CPU has is used.
 //
 // A sum over k has 16 accumulators (element i goes to number i mod 16) which are then added in
 // halves: 8 + 8, 4 + 4, 2 + 2, 1 + 1. This order is fixed, and products are rounded before they are
@@ -28,6 +28,11 @@ struct Loops {
 
   // Sum of squares of `count` numbers, in the order above.
   float (*sum_of_squares)(const float* x, size_t count);
+
+  // The RMS norm of the `count` numbers at `x`, which is x / sqrt(mean(x^2) + eps) * weight. It
+  // replaces them, or is added to those at `to`, which are others.
+  void (*norm)(float* x, const float* weight, float eps, size_t count);
+  void (*add_normed)(const float* x, const float* weight, float eps, size_t count, float* to);
 };
 
 // The loops that this CPU can run, the widest first. Never empty.

@@ -95,5 +95,26 @@ TEST(PlainLoops, SumOfSquares) {
   }
 }
 
+TEST(PlainLoops, Norms) {
+  for (const size_t count : {1, 16, 17, 64, 577}) {
+    const Operands op(3, 0, count, count);
+    const float *x = op.x.data(), *weight = x + count, *to = weight + count;
+    double mean = 0;
+    for (size_t i = 0; i < count; ++i) mean += double{x[i]} * x[i] / double(count);
+    for (const Loops& loops : SupportedLoops()) {
+      SCOPED_TRACE(loops.instruction_set);
+      std::vector<float> replaced(x, x + count), sum(to, to + count), best(x, x + count);
+      loops.norm(replaced.data(), weight, 0.01f, count);
+      loops.add_normed(x, weight, 0.01f, count, sum.data());
+      BestLoops().norm(best.data(), weight, 0.01f, count);
+      EXPECT_EQ(replaced, best);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_NEAR(replaced[i], x[i] / std::sqrt(mean + 0.01) * weight[i], 1e-5);
+        EXPECT_EQ(sum[i], to[i] + replaced[i]);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace folio::kernels::cpu::plain

@@ -1,39 +1,13 @@
 #include "services/model/cpu/row_passes.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
+#include "kernels/cpu/plain_loops.h"
 #include "services/base/check.h"
 
 namespace folio::model {
-namespace {
 
-// Sums in lanes that compilers turn into vectors, in an order that no instruction set changes.
-float SumOfSquares(const float* x, size_t size) {
-  constexpr size_t kLanes = 16;
-  std::array<float, kLanes> lanes = {};
-  size_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * x[i + lane];
-  }
-  for (; i < size; ++i) lanes[i % kLanes] += x[i] * x[i];
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
-  return sum;
-}
-
-float NormScale(const float* x, size_t size, float eps) {
-  return 1 / std::sqrt(SumOfSquares(x, size) / static_cast<float>(size) + eps);
-}
-
-void NormHead(absl::Span<const float> weight, float eps, float* x) {
-  const size_t size = weight.size();
-  const float scale = NormScale(x, size, eps);
-  for (size_t i = 0; i < size; ++i) x[i] *= scale * weight[i];
-}
-
-}  // namespace
+using kernels::cpu::plain::BestLoops;
 
 void ForEachRow(kernels::ThreadPool& threads, size_t rows,
                 absl::FunctionRef<void(size_t row)> pass) {
@@ -62,7 +36,8 @@ void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
   ForEachRow(threads, rows.rows, [&](size_t r) {
     float* head = rows.row(r);
     for (uint32_t i = 0; i < shape.heads + shape.kv_heads; ++i, head += shape.head_dim) {
-      NormHead(i < shape.heads ? norms.query : norms.key, norms.eps, head);
+      const float* weight = i < shape.heads ? norms.query.data() : norms.key.data();
+      BestLoops().norm(head, weight, norms.eps, shape.head_dim);
     }
   });
 }
@@ -82,10 +57,7 @@ void AddNormed(kernels::ThreadPool& threads, const kernels::Matrix<float>& added
                absl::Span<const float> weight, float eps, const kernels::Matrix<float>& rows) {
   FOLIO_CHECK(added.rows == rows.rows && added.cols == rows.cols && weight.size() == rows.cols);
   ForEachRow(threads, rows.rows, [&](size_t r) {
-    const float* x = added.row(r);
-    const float scale = NormScale(x, added.cols, eps);
-    float* row = rows.row(r);
-    for (size_t i = 0; i < rows.cols; ++i) row[i] += x[i] * scale * weight[i];
+    BestLoops().add_normed(added.row(r), weight.data(), eps, rows.cols, rows.row(r));
   });
 }
 
