@@ -108,8 +108,7 @@ def test_sides_may_take_turns(console, node):
     console.open(link(order="turns", max=200, prompt="Count from one to a thousand."))
     console.page.get_by_role("button", name="Ask both").click()
     expect(side(console, "B").locator(".tag")).to_have_text("waits for its turn")
-    wait_until(node.sequences, PATIENCE, "side A runs")
-    assert len(node.sequences()) == 1
+    assert len(wait_until(node.sequences, PATIENCE, "side A runs")) == 1
     for letter in "AB":
         expect(side(console, letter).locator(".tag")).to_have_text("complete")
 
