@@ -38,7 +38,8 @@ def browser():
 @pytest.fixture(scope="module")
 def node():
     assert (BIN / "folio-gateway").exists(), f"{BIN} lacks folio-gateway: build first, or set FOLIO_BIN"
-    with pair(pool="96MiB") as node:
+    # Tests may stop the worker for a while.
+    with pair(pool="96MiB", lease="10m") as node:
         yield node
 
 

@@ -1,10 +1,13 @@
 """The console's page in a browser, and sequences for it to show."""
 
 import contextlib
+import os
 import re
+import signal
 
 from node import PATIENCE, wait_until
 from playwright.sync_api import expect
+from processes import stop
 
 CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = PATIENCE * 1000
@@ -87,7 +90,7 @@ TEXT = "The harbour was quiet when Mara counted seven lanterns beside the northe
 
 @contextlib.contextmanager
 def sequence(gateway, node, label="night shift", words=20, tokens=4000, **cache):
-    """A sequence that stands still, because nothing reads its answer: (its id, its detail as the manager tells it)."""
+    """The id of a sequence that decodes for seconds, and is closed at the end."""
     body = {
         "messages": [{"role": "user", "content": TEXT * words}],
         "max_tokens": tokens, "ignore_eos": True, "user": label, "stream": True, "temperature": 0,
@@ -103,3 +106,20 @@ def sequence(gateway, node, label="night shift", words=20, tokens=4000, **cache)
         response.close()
         connection.close()
     wait_until(lambda: one.sequence_id not in {other.sequence_id for other in node.sequences()}, PATIENCE, "it is closed")
+
+
+@contextlib.contextmanager
+def still(node, sequence_id):
+    """What the manager tells of the sequence, whose worker is stopped so that it makes no step."""
+    pid = node.workers["worker"].pid
+    seen = []
+    try:
+        stop(pid)
+
+        def same():
+            seen.append(node.sequence(sequence_id))
+            return len(seen) > 1 and seen[-2].sequence.logical_length == seen[-1].sequence.logical_length and seen[-1]
+
+        yield wait_until(same, PATIENCE, "the manager has read what the worker sent")
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from console import sequence
+from console import sequence, still
 from node import PATIENCE, wait_until
 from playwright.sync_api import expect
 from stubs import admin_pb2
@@ -17,16 +17,11 @@ def one(gateway, node):
         yield sequence_id
 
 
-def still(node, sequence_id):
-    """The sequence's detail, once its client's buffers are full and it makes no step."""
-    seen = [None]
-
-    def same():
-        before, seen[0] = seen[0], node.sequence(sequence_id)
-        return before is not None and before.sequence.logical_length == seen[0].sequence.logical_length
-
-    wait_until(same, PATIENCE, "the sequence stands still")
-    return seen[0]
+@pytest.fixture
+def stopped(node, one):
+    """The id of one that makes no step."""
+    with still(node, one):
+        yield one
 
 
 def pages_of(node):
@@ -80,8 +75,7 @@ def test_events_are_filtered_by_a_link(console, open_console, gateway, one):
     expect(again.row("Events", "worker attached")).to_have_count(0)
 
 
-def test_a_page_is_explained_to_pointer_and_keys(console, node, one):
-    still(node, one)
+def test_a_page_is_explained_to_pointer_and_keys(console, node, stopped):
     expected = pages_of(node)
     console.open("pages?by=owner")
     pages = console.map("Map of 8,192 pages")
@@ -89,7 +83,7 @@ def test_a_page_is_explained_to_pointer_and_keys(console, node, one):
     pages.focus()
     for _ in range(held + 1):
         pages.press("ArrowRight")
-    said = f"Page {held}, held, sequence {one}, night shift, layer {expected[held][2]}"
+    said = f"Page {held}, held, sequence {stopped}, night shift, layer {expected[held][2]}"
     expect(pages.locator("[aria-live]")).to_contain_text(said)
     explained = console.panel("Page under the cursor")
     expect(explained).to_contain_text("night shift")
@@ -101,11 +95,10 @@ def test_a_page_is_explained_to_pointer_and_keys(console, node, one):
     for _ in range(held):
         pages.press("ArrowRight")
     pages.press("Enter")
-    expect(console.page).to_have_url(re.compile(f"#/sequences/{one}$"))
+    expect(console.page).to_have_url(re.compile(f"#/sequences/{stopped}$"))
 
 
-def test_pages_have_the_colours_of_the_legend(console, node, one):
-    still(node, one)
+def test_pages_have_the_colours_of_the_legend(console, node, stopped):
     expected = pages_of(node)
     held = next(page for page, (state, _, _) in enumerate(expected) if state == admin_pb2.PAGE_STATE_HELD)
     free = next(page for page, (state, _, _) in enumerate(expected) if state == admin_pb2.PAGE_STATE_FREE)
@@ -123,7 +116,7 @@ def test_pages_have_the_colours_of_the_legend(console, node, one):
         swatch = console.panel(panel).locator(":is(li, .legend > span)").filter(has_text=text).locator(".swatch")
         return swatch.evaluate("(one) => getComputedStyle(one).backgroundColor")
 
-    wait_until(lambda: colour(held) == legend("Pages by sequence", f"Sequence {one}"), PATIENCE, "the owner's colour")
+    wait_until(lambda: colour(held) == legend("Pages by sequence", f"Sequence {stopped}"), PATIENCE, "the owner's colour")
     assert colour(free) == legend("Colours", "free") != colour(held)
     console.page.get_by_label("State", exact=True).check()
     expect(console.page).to_have_url(re.compile("by=state"))
@@ -138,11 +131,11 @@ def test_a_pause_holds_the_map(console, gateway, node):
     with sequence(gateway, node) as one:
         console.open("pages")
         wait_until(lambda: node.sequence(one).plans, PATIENCE, "something was evicted")
-        still(node, one)
-        held = f"{node.pool().held_pages:,} of 8,192 pages held"
-        expect(console.page.get_by_text(held)).to_be_visible()
-        console.page.get_by_role("button", name="Pause").click()
-        expect(console.page.get_by_role("button", name="Continue")).to_have_attribute("aria-pressed", "true")
+        with still(node, one):
+            held = f"{node.pool().held_pages:,} of 8,192 pages held"
+            expect(console.page.get_by_text(held)).to_be_visible()
+            console.page.get_by_role("button", name="Pause").click()
+            expect(console.page.get_by_role("button", name="Continue")).to_have_attribute("aria-pressed", "true")
     asked = len([url for url in console.requests if "/pages" in url])
     console.page.wait_for_timeout(2500)
     expect(console.page.get_by_text(held)).to_be_visible()
@@ -155,26 +148,26 @@ def test_a_sequence_shows_what_each_layer_keeps(console, gateway, node):
     with sequence(gateway, node, label="reading") as one:
         # All plans after the compaction free as much, so the page may show a later one than this asks for.
         wait_until(lambda: len(node.sequence(one).plans) > 1, PATIENCE, "something was evicted while it decodes")
-        detail = still(node, one)
-        console.open(f"sequences/{one}")
-        facts = console.panel(f"Sequence {one}, “reading”")
-        expect(facts).to_contain_text(f"{detail.sequence.prompt_tokens} tokens")
-        expect(facts).to_contain_text("128 tokens")
-        expect(facts).to_contain_text(f"{detail.sequence.held_pages:,} pages")
-        kept = console.map("Kept positions: 30 layers")
-        kept.focus()
-        for key in ("ArrowRight", "ArrowDown", "ArrowDown", *["PageDown"] * 4):
-            kept.press(key)
-        there = any(part.begin <= 64 < part.end for part in detail.layers[2].kept)
-        said = f"Layer 2, position 64 of the prompt: {'kept' if there else 'evicted'}."
-        expect(console.page.locator("[aria-live]").filter(has_text=said)).to_have_count(1)
-        # Whether its compaction is still among the newest plans depends on the speed of the machine.
-        plan = console.page.get_by_role("group", name="Plans", exact=True).get_by_role("row").nth(1)
-        expect(plan).to_contain_text(str(detail.plans[-1].freed_pages))
-        canvas = kept.locator("canvas")
-        before = canvas.evaluate("(one) => one.toDataURL()")
-        plan.get_by_role("button").click()
-        wait_until(lambda: canvas.evaluate("(one) => one.toDataURL()") != before, PATIENCE, "the losses are shown")
+        with still(node, one) as detail:
+            console.open(f"sequences/{one}")
+            facts = console.panel(f"Sequence {one}, “reading”")
+            expect(facts).to_contain_text(f"{detail.sequence.prompt_tokens} tokens")
+            expect(facts).to_contain_text("128 tokens")
+            expect(facts).to_contain_text(f"{detail.sequence.held_pages:,} pages")
+            kept = console.map("Kept positions: 30 layers")
+            kept.focus()
+            for key in ("ArrowRight", "ArrowDown", "ArrowDown", *["PageDown"] * 4):
+                kept.press(key)
+            there = any(part.begin <= 64 < part.end for part in detail.layers[2].kept)
+            said = f"Layer 2, position 64 of the prompt: {'kept' if there else 'evicted'}."
+            expect(console.page.locator("[aria-live]").filter(has_text=said)).to_have_count(1)
+            # Whether its compaction is still among the newest plans depends on the speed of the machine.
+            plan = console.page.get_by_role("group", name="Plans", exact=True).get_by_role("row").nth(1)
+            expect(plan).to_contain_text(str(detail.plans[-1].freed_pages))
+            canvas = kept.locator("canvas")
+            before = canvas.evaluate("(one) => one.toDataURL()")
+            plan.get_by_role("button").click()
+            wait_until(lambda: canvas.evaluate("(one) => one.toDataURL()") != before, PATIENCE, "the losses are shown")
     expect(console.page.get_by_text("ended; this is its last state")).to_be_visible()
     expect(console.page.get_by_text("drop of pages", exact=True).first).to_be_visible()
 

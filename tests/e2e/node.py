@@ -242,9 +242,9 @@ class Node:
 
 
 @contextlib.contextmanager
-def pair(pool="1GiB", **worker):
+def pair(pool="1GiB", lease="10s", **worker):
     """A node with one worker. Both live at the end of the block, and have all pages back."""
-    with Node(pool=pool) as node:
+    with Node(pool=pool, lease=lease) as node:
         node.stub = node.start_worker(**worker)
         yield node
         node.assert_alive()
