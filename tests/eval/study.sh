@@ -172,6 +172,7 @@ longer() {
   set -- --seeds 312-312 --policies "$policies" --budgets 0.125,0.25,0.5
   run longer --tasks few_shot,dialogue,speeches_cloze --lengths 2048 "$@"
   run longer --tasks needle_prose,needle_4_prose:blind,few_shot,speeches_cloze --lengths 4096 "$@" --prompts 8
+  run longer --tasks needle_prose,needle_4_prose:blind,few_shot --lengths 8192 "$@" --budgets 0.125,0.25 --prompts 8
 }
 
 ruler_files() { printf ',ruler:ruler/2048/%s.jsonl' "$@" | cut -c2-; }
