@@ -38,8 +38,8 @@ def browser():
 @pytest.fixture(scope="module")
 def node():
     assert (BIN / "folio-gateway").exists(), f"{BIN} lacks folio-gateway: build first, or set FOLIO_BIN"
-    # Tests may stop the worker for a while.
-    with pair(pool="96MiB", lease="10m") as node:
+    # Tests may stop the worker for as long as they have patience.
+    with pair(pool="96MiB", lease="10m", flags=["--step_timeout=0"]) as node:
         yield node
 
 

@@ -80,6 +80,8 @@ def test_a_page_is_explained_to_pointer_and_keys(console, node, stopped):
     console.open("pages?by=owner")
     pages = console.map("Map of 8,192 pages")
     held = next(page for page, (state, _, _) in enumerate(expected) if state == admin_pb2.PAGE_STATE_HELD)
+    # A page is explained at once, by what is known then.
+    expect(console.panel("Pages by sequence")).to_contain_text("night shift")
     pages.focus()
     for _ in range(held + 1):
         pages.press("ArrowRight")
