@@ -1,13 +1,11 @@
 """The console's page in a browser, and sequences for it to show."""
 
 import contextlib
-import os
 import re
-import signal
 
 from node import PATIENCE, wait_until
 from playwright.sync_api import expect
-from processes import stop
+from processes import stopped
 
 CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = PATIENCE * 1000
@@ -111,15 +109,11 @@ def sequence(gateway, node, label="night shift", words=20, tokens=4000, **cache)
 @contextlib.contextmanager
 def still(node, sequence_id):
     """What the manager tells of the sequence, whose worker is stopped so that it makes no step."""
-    pid = node.workers["worker"].pid
     seen = []
-    try:
-        stop(pid)
 
-        def same():
-            seen.append(node.sequence(sequence_id))
-            return len(seen) > 1 and seen[-2].sequence.logical_length == seen[-1].sequence.logical_length and seen[-1]
+    def same():
+        seen.append(node.sequence(sequence_id))
+        return len(seen) > 1 and seen[-2].sequence.logical_length == seen[-1].sequence.logical_length and seen[-1]
 
+    with stopped(node.workers["worker"].pid):
         yield wait_until(same, PATIENCE, "the manager has read what the worker sent")
-    finally:
-        os.kill(pid, signal.SIGCONT)

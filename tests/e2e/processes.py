@@ -1,5 +1,6 @@
 """What /proc says of processes, and ways to stop one of them or one of its threads."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -41,6 +42,16 @@ def stop(pid):
         return {stat.rsplit(")", 1)[1].split()[0] for stat in stats} == {"T"}
 
     wait_until(stands_still, PATIENCE, "the process stands still")
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """Stops a process for the length of the block."""
+    try:
+        stop(pid)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -2,15 +2,13 @@
 pages back, unseen by their clients, when it runs dry."""
 
 import concurrent.futures
-import os
-import signal
 import threading
 
 import folio
 import pytest
 from metrics import ENDPOINT, asked
 from node import PATIENCE, Node, cache, side_by_side, tokens, wait_until
-from processes import stop
+from processes import stopped
 from streams import Stream, all_alone, alone, outlive
 from stubs import admin_pb2, inference_pb2, types_pb2
 
@@ -84,13 +82,10 @@ def run_together(node):
         sampling=types_pb2.SamplingParams(temperature=0),
     )
     # The manager stands still until all have asked, so that none ends before another one begins.
-    stop(node.manager.pid)
     with concurrent.futures.ThreadPoolExecutor(16) as threads:
-        try:
+        with stopped(node.manager.pid):
             running = [threads.submit(generated, stub, request) for _ in range(16)]
             wait_until(lambda: asked(node.workers["worker"]) == 16, PATIENCE / 2, "all have asked")
-        finally:
-            os.kill(node.manager.pid, signal.SIGCONT)
         with MostHeld(node) as most:
             answers = [one.result() for one in running]
     assert len(answers) == 16 and len({tuple(ids) for ids in answers}) == 1 and answers[0]
@@ -132,11 +127,8 @@ def test_a_prompt_holds_the_pages_of_its_next_chunks_only(node):
     stub = node.start_worker(flags=["--prefill_chunk=64"])
     call = stub.Generate(asking(prompt=1000, length=20), timeout=120)
     first = next(event for event in call if event.HasField("started"))
-    stop(node.workers["worker"].pid)  # while it is at the prompt
-    try:
+    with stopped(node.workers["worker"].pid):  # while it is at the prompt
         pool, sequence = node.pool(), node.sequence(first.started.sequence_id).sequence
-    finally:
-        os.kill(node.workers["worker"].pid, signal.SIGCONT)
     per_layer = sequence.held_pages / pool.layout.num_layers
     assert per_layer * pool.layout.page_tokens <= sequence.logical_length + 2 * 64 + pool.layout.page_tokens
     assert sequence.held_pages + sequence.reserved_pages == pool.layout.num_layers * 64  # its prompt, and one ahead

@@ -1,12 +1,10 @@
 """folioctl size computes what the manager promises to a real sequence."""
 
 import json
-import os
-import signal
 
 from node import PATIENCE, cache, tokens, wait_until
 from oracle_cases import CASES
-from processes import stop
+from processes import stopped
 from stubs import inference_pb2
 
 NEEDLES = next(case for case in CASES if case.name == "needles")
@@ -26,12 +24,8 @@ def test_size_is_what_the_manager_promises(folioctl, bfloat16):
 
     try:
         sequence = next(event for event in call if event.HasField("started")).started.sequence_id
-        worker = bfloat16.workers["worker"].pid
-        stop(worker)  # while it is at the prompt
-        try:
+        with stopped(bfloat16.workers["worker"].pid):  # while it is at the prompt
             assert promised() == size["prompt_pages"] > size["decode_pages"]
-        finally:
-            os.kill(worker, signal.SIGCONT)
         next(event for event in call if event.HasField("chunk"))
         wait_until(lambda: bfloat16.sequence(sequence).sequence.evicted_tokens, PATIENCE, "the prompt is compacted")
         assert promised() == size["decode_pages"] == 30 * 18

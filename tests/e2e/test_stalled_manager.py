@@ -1,14 +1,12 @@
 """A manager that stands still: its workers notice, say so, end their requests, and serve again when it is back."""
 
-import os
-import signal
 import time
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from node import PATIENCE, Node, side_by_side, tokens, wait_until, write_model
-from processes import stop
+from processes import stopped
 from streams import Stream, refused
 from stubs import inference_pb2
 
@@ -42,8 +40,7 @@ def test_a_stalled_manager_is_noticed(long_model, prompt, calls):
         wait_until(is_serving, PATIENCE, "the worker serves")
         running = stub.Generate(asking(20, CONTEXT - 100), timeout=240)
         next(event for event in running if event.HasField("chunk"))
-        stop(node.manager.pid)
-        try:
+        with stopped(node.manager.pid):
             start = time.monotonic()
             # Each call would wait for a minute.
             ends = side_by_side(*[lambda: refused(stub, asking(prompt, 10))] * calls)
@@ -57,8 +54,6 @@ def test_a_stalled_manager_is_noticed(long_model, prompt, calls):
             wait_until(lambda: not is_serving(), PATIENCE, "the worker says that it does not serve")
             for words in ("lost the session with the manager", "the manager has not answered for 2s", "not serving"):
                 wait_until(lambda words=words: words in worker.words(), PATIENCE, f"the worker's log says {words}")
-        finally:
-            os.kill(node.manager.pid, signal.SIGCONT)
         wait_until(is_serving, 60, "the worker serves again")
         again = Stream()
         again.follow(stub.Generate(asking(prompt, 10), timeout=60))
