@@ -180,20 +180,21 @@ FOLIO_INLINE float SumOfSquares(const float* x, size_t count) {
   return AddHalves(lanes);
 }
 
-FOLIO_INLINE float NormFactor(float sum_of_squares, float eps, size_t count) {
-  return 1 / std::sqrt(sum_of_squares / static_cast<float>(count) + eps);
+template <size_t W>
+FOLIO_INLINE float NormFactor(const float* x, float eps, size_t count) {
+  return 1 / std::sqrt(SumOfSquares<W>(x, count) / static_cast<float>(count) + eps);
 }
 
 template <size_t W>
 FOLIO_INLINE void Norm(float* x, const float* weight, float eps, size_t count) {
-  const float factor = NormFactor(SumOfSquares<W>(x, count), eps, count);
+  const float factor = NormFactor<W>(x, eps, count);
   for (size_t i = 0; i < count; ++i) x[i] *= factor * weight[i];
 }
 
 template <size_t W>
 FOLIO_INLINE void AddNormed(const float* x, const float* weight, float eps, size_t count,
                             float* __restrict to) {
-  const float factor = NormFactor(SumOfSquares<W>(x, count), eps, count);
+  const float factor = NormFactor<W>(x, eps, count);
   for (size_t i = 0; i < count; ++i) to[i] += x[i] * (factor * weight[i]);
 }
 

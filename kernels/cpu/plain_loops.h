@@ -1,5 +1,5 @@
 // Loops holds the inner loops of the plain family, dot products and weighted sums of bf16 rows, and
-// norms of float32 rows, which every family of kernels has from here. They are written once and
+// norms of float32 rows, which models use with every family of kernels. They are written once and
 // compiled for several instruction sets, of which the widest that this CPU has is used.
 //
 // A sum over k has 16 accumulators (element i goes to number i mod 16) which are then added in

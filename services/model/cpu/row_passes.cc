@@ -7,7 +7,7 @@
 
 namespace folio::model {
 
-using kernels::cpu::plain::BestLoops;
+using kernels::cpu::plain::BestLoops, kernels::cpu::plain::Loops;
 
 void ForEachRow(kernels::ThreadPool& threads, size_t rows,
                 absl::FunctionRef<void(size_t row)> pass) {
@@ -33,11 +33,12 @@ void NormHeads(kernels::ThreadPool& threads, const HeadNorms& norms,
   if (norms.query.empty()) return;
   FOLIO_CHECK(norms.query.size() == shape.head_dim && norms.key.size() == shape.head_dim &&
               rows.cols == size_t{shape.heads + 2 * shape.kv_heads} * shape.head_dim);
+  const Loops& loops = BestLoops();
   ForEachRow(threads, rows.rows, [&](size_t r) {
     float* head = rows.row(r);
     for (uint32_t i = 0; i < shape.heads + shape.kv_heads; ++i, head += shape.head_dim) {
       const float* weight = i < shape.heads ? norms.query.data() : norms.key.data();
-      BestLoops().norm(head, weight, norms.eps, shape.head_dim);
+      loops.norm(head, weight, norms.eps, shape.head_dim);
     }
   });
 }
@@ -56,8 +57,9 @@ void ScaleQueries(kernels::ThreadPool& threads, const QueryScale& scale,
 void AddNormed(kernels::ThreadPool& threads, const kernels::Matrix<float>& added,
                absl::Span<const float> weight, float eps, const kernels::Matrix<float>& rows) {
   FOLIO_CHECK(added.rows == rows.rows && added.cols == rows.cols && weight.size() == rows.cols);
+  const Loops& loops = BestLoops();
   ForEachRow(threads, rows.rows, [&](size_t r) {
-    BestLoops().add_normed(added.row(r), weight.data(), eps, rows.cols, rows.row(r));
+    loops.add_normed(added.row(r), weight.data(), eps, rows.cols, rows.row(r));
   });
 }
 
