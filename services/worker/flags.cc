@@ -51,7 +51,7 @@ ABSL_FLAG(int, threads, 0,
           "process may use, shared with the ranks it starts");
 ABSL_FLAG(absl::Duration, target_itl, absl::ZeroDuration(),
           "time between two tokens of a stream that prompts may bring it to, from 1ms to 1m. Steps "
-          "get as many prompt tokens as that allows, by what earlier steps took. 0 is 2.25 times "
+          "get as many prompt tokens as that allows, by what earlier steps took. 0 is 2.4 times "
           "what decoding alone takes, but at most 40ms, with --device=cuda, else 100ms");
 ABSL_FLAG(int, prefill_chunk, 0,
           "prompt tokens per step while nothing decodes, from 16 to 65536. 0: up to 8192 with "
@@ -131,10 +131,10 @@ TokenBudget ReadTokenBudget(bool gpu) {
   budget.target_itl = absl::GetFlag(FLAGS_target_itl);
   if (budget.target_itl == absl::ZeroDuration()) {
     budget.target_itl = absl::Milliseconds(gpu ? 40 : 100);
-    // A GPU decodes in a few milliseconds and computes hundreds of prompt tokens in the same time.
-    // A CPU would lose much of its rate of prompts.
-    budget.most_times_decode = gpu ? 2.25 : 0;
+    // A GPU computes hundreds of prompt tokens while it decodes. A CPU would lose much of its rate.
+    budget.most_times_decode = gpu ? 2.4 : 0;
   }
+  budget.least = gpu ? 128 : 16;
   budget.short_prompt = beside != 0 ? beside : gpu ? 1024 : 128;
   return budget;
 }

@@ -115,6 +115,19 @@ TEST_F(SchedulerTest, TheOldestPromptMovesOnBesideAnyNumberOfShortOnes) {
   EXPECT_EQ(steps, 10);  // of eight tokens
 }
 
+// Also where the number of tokens bounds a step and not its time.
+TEST_F(SchedulerTest, TheOldestPromptHasHalfOfAStepThatIsNotFixed) {
+  const TokenBudget budget = {.alone = 64, .fixed_alone = false, .target_itl = absl::Seconds(9)};
+  Scheduler scheduler(budget, 1000, &tables_);
+  scheduler.OnStep({.prompt_tokens = 64}, absl::Seconds(1));
+  const Sequence* oldest = Add(500);
+  for (int i = 0; i < 3; ++i) Add(60);
+  const Batch batch = scheduler.ChooseBatch(sequences_);
+  ASSERT_EQ(batch.sequences.back(), oldest);
+  EXPECT_EQ(batch.step.segments.back().tokens.size(), 32U);
+  EXPECT_EQ(batch.rows(), 64U);
+}
+
 TEST_F(SchedulerTest, ASequenceWhoseClientDoesNotReadStandsStill) {
   const Sequence* slow = Add(4);
   Add(4);

@@ -30,6 +30,12 @@ uint32_t PromptTokensLeft(const Sequence& sequence) {
   return sequence.request().prompt_tokens() - sequence.state().progress().fed;
 }
 
+// A compaction of the prompt, or its end.
+uint32_t ToNextStop(const Sequence& sequence) {
+  const uint32_t fed = sequence.state().progress().fed;
+  return sequence.state().held()->stops.Next(fed) - fed;
+}
+
 // The tokens of the next chunk, when `budget` are left of the step's budget and `room` of its rows,
 // and the sequence's pages have room for `fits`.
 uint32_t NextChunk(const Sequence& sequence, uint32_t budget, uint32_t room, uint32_t fits) {
@@ -81,6 +87,7 @@ StepSize Batch::size() const {
     if (segment.prompt) size.prompt_tokens += static_cast<uint32_t>(segment.tokens.size());
     if (!segment.prompt) ++size.decodes;
   }
+  if (size.prompt_tokens > 0) size.context = attended / size.prompt_tokens;
   return size;
 }
 
@@ -102,6 +109,10 @@ bool Scheduler::CanDecode(const Sequence& sequence) const {
          state.progress().outputs_enqueued < sequence.request().max_new_tokens &&
          !sequence.answer().rules().MustWait(state.progress().outputs_enqueued) &&
          tables_->at(state.held()->slot).free_tokens() > 0;
+}
+
+uint32_t Scheduler::Context(const Sequence& sequence) const {
+  return tables_->at(sequence.state().held()->slot).most_resident();
 }
 
 model::StepSegment Scheduler::DecodeSegment(const Sequence& sequence) const {
@@ -132,11 +143,11 @@ Batch Scheduler::ChooseBatch(const SequenceList& sequences) const {
   }
   const auto decodes = static_cast<uint32_t>(batch.sequences.size());
   const uint32_t room = max_rows_ - decodes;
-  AddPrompts(sequences, std::min(chunks_.Choose(decodes), room), room, &batch);
+  AddPrompts(sequences, chunks_.Choose(decodes), room, &batch);
   return batch;
 }
 
-void Scheduler::AddPrompts(const SequenceList& sequences, uint32_t budget, uint32_t room,
+void Scheduler::AddPrompts(const SequenceList& sequences, PromptRoom room, uint32_t rows,
                            Batch* batch) const {
   std::vector<Sequence*> prompts;
   for (const auto& sequence : sequences) {
@@ -147,22 +158,25 @@ void Scheduler::AddPrompts(const SequenceList& sequences, uint32_t budget, uint3
   std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {
     return PromptTokensLeft(*a) < PromptTokensLeft(*b);
   });
-  uint32_t reserved = 0;  // for the oldest, which comes last if others are shorter
+  PromptRoom reserved;  // for the oldest, which comes last if others are shorter
   if (prompts.front() != oldest) {
     const auto at = std::find(prompts.begin(), prompts.end(), oldest);
     std::rotate(at, at + 1, prompts.end());
-    reserved = std::min((budget + 1) / 2, PromptTokensLeft(*oldest));
+    reserved = room.TakeHalf(PromptTokensLeft(*oldest), Context(*oldest));
   }
   for (Sequence* sequence : prompts) {
-    if (sequence == oldest) reserved = 0;
-    if (budget <= reserved) continue;
-    const uint32_t tokens = NextChunk(*sequence, budget - reserved, room,
+    if (sequence == oldest) room.PutBack(reserved);
+    const uint32_t context = Context(*sequence);
+    const uint32_t budget = std::min(room.Tokens(ToNextStop(*sequence), context), rows);
+    if (budget == 0) continue;
+    const uint32_t tokens = NextChunk(*sequence, budget, rows,
                                       tables_->at(sequence->state().held()->slot).free_tokens());
     if (tokens == 0) continue;
     batch->step.segments.push_back(PromptSegment(*sequence, tokens));
     batch->sequences.push_back(sequence);
-    budget -= std::min(budget, tokens);
-    room -= tokens;
+    batch->attended += tokens * (context + tokens / 2.0);
+    room.Take(tokens, context);
+    rows -= tokens;
   }
 }
 

@@ -21,6 +21,7 @@ namespace folio::worker {
 struct Batch {
   model::StepBatch step;             // decode segments first, then prompt segments
   std::vector<Sequence*> sequences;  // of the segments, in the same order
+  double attended = 0;               // resident tokens, summed over the prompt tokens
 
   StepSize size() const;
   uint32_t rows() const;  // tokens that the step computes
@@ -45,8 +46,10 @@ class Scheduler {
 
  private:
   bool CanDecode(const Sequence& sequence) const;
-  // Adds prompt segments of about `budget` tokens and at most `room` rows.
-  void AddPrompts(const SequenceList& sequences, uint32_t budget, uint32_t room,
+  // Resident tokens before the next chunk.
+  uint32_t Context(const Sequence& sequence) const;
+  // Adds prompt segments that about fill `room`, of at most so many rows.
+  void AddPrompts(const SequenceList& sequences, PromptRoom room, uint32_t rows,
                   Batch* batch) const;
   model::StepSegment DecodeSegment(const Sequence& sequence) const;
 
