@@ -75,7 +75,7 @@ void ExpectSums(Random& random, const PackedMatrix& matrix, const Inputs& inputs
 TEST_P(QuantizedProductsTest, SumsInFloat32) {
   for (const auto& [outputs, cols] : kSizes) {
     const PackedMatrix matrix = Matrix(outputs, cols);
-    for (uint32_t rows = 1; rows <= 8; rows += cols > 512 ? 3 : 1) {
+    for (uint32_t rows = 1; rows <= kMaxSmallRows; rows += cols > 512 ? 5 : 1) {
       const Inputs inputs(random_, rows, matrix.cols());
       ExpectSums(random_, matrix, inputs, inputs.Plain(rows % 2 == 0 ? 132 : 1), rows % 3 == 0);
     }
@@ -85,7 +85,7 @@ TEST_P(QuantizedProductsTest, SumsInFloat32) {
 TEST_P(QuantizedProductsTest, NormalisesOnTheWayIn) {
   for (const auto& [outputs, cols] : {Sizes{17, 96}, {50, 1056}}) {
     const PackedMatrix matrix = Matrix(outputs, cols);
-    for (const uint32_t rows : {1u, 5u, 8u}) {
+    for (const uint32_t rows : {1u, 5u, 8u, 11u}) {
       const Inputs inputs(random_, rows, matrix.cols());
       ExpectSums(random_, matrix, inputs, inputs.Normed(), /*adds=*/false);
     }
@@ -105,7 +105,7 @@ TEST_P(QuantizedProductsTest, GatesOnTheWayOut) {
                                              {false, Activation::kGelu}}) {
       const uint32_t k = WholeBlocks(GetParam(), cols);
       const PackedMatrix matrix(random_, {{GetParam(), ffn}, {GetParam(), ffn}}, k);
-      const uint32_t rows = normed ? 8 : 3;
+      const uint32_t rows = normed ? 8 : ffn == 33 ? 14 : 3;
       const Inputs inputs(random_, rows, k);
       const OnDevice<uint16_t> out(Stored(size_t{rows} * ffn));
       const absl::Status status =
@@ -130,8 +130,9 @@ TEST_P(QuantizedProductsTest, GatesOnTheWayOut) {
 
 TEST_P(QuantizedProductsTest, ARowIsMultipliedAlikeInAnyBatch) {
   const PackedMatrix matrix = Matrix(50, 1056);
-  const Inputs inputs(random_, 8, matrix.cols());
-  const OnDevice<float> together(std::vector<float>(size_t{8} * 50));
+  constexpr uint32_t kRows = kMaxSmallRows;
+  const Inputs inputs(random_, kRows, matrix.cols());
+  const OnDevice<float> together(std::vector<float>(size_t{kRows} * 50));
   const auto multiply = [&](const SmallInput& in, float* out) {
     ASSERT_TRUE(
         SmallProduct(nullptr, in, matrix.tensor(), nullptr, Dense(out, kFloat32, in.rows.rows, 50))
@@ -139,7 +140,7 @@ TEST_P(QuantizedProductsTest, ARowIsMultipliedAlikeInAnyBatch) {
   };
   multiply(inputs.Plain(), together.data());
   const std::vector<float> want = together.Read();
-  for (uint32_t row = 0; row < 8; ++row) {
+  for (uint32_t row = 0; row < kRows; ++row) {
     const OnDevice<float> alone(std::vector<float>(50));
     multiply(inputs.Row(row), alone.data());
     ASSERT_EQ(alone.Read(),
@@ -239,8 +240,8 @@ TEST(QuantizedPartsTest, WhatIsNotServedIsSaid) {
   in.exact = true;
   said(product(in), "by rounded rows");
   in = inputs.Plain();
-  in.rows.rows = 9;
-  said(product(in), "serve 8 rows, not 9");
+  in.rows.rows = 17;
+  said(product(in), "serve 16 rows, not 17");
   said(SmallGlu(nullptr, inputs.Plain(), Activation::kSilu, matrix.tensor(),
                 Dense(nullptr, kBf16, 8, 16)),
        "two parts of one format");

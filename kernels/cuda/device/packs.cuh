@@ -12,8 +12,9 @@
 
 namespace folio::kernels::cuda::device {
 
-// Zeros unless the pack is `there`.
-__device__ __forceinline__ uint4 LoadPack(const bf16* from, bool there) {
+// 16 bytes of numbers, and zeros unless they are `there`.
+template <typename T>
+__device__ __forceinline__ uint4 LoadPack(const T* from, bool there) {
   return there ? *reinterpret_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
 }
 

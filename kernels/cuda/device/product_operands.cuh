@@ -1,5 +1,5 @@
 // This header loads the operands of products of few rows in the form that tensor cores take them.
-// A lane loads eight neighbouring columns at once, which are two registers of each of two
+// A lane multiplies eight neighbouring columns at once, which are two registers of each of two
 // instructions. Device code.
 #ifndef FOLIO_KERNELS_CUDA_DEVICE_PRODUCT_OPERANDS_CUH_
 #define FOLIO_KERNELS_CUDA_DEVICE_PRODUCT_OPERANDS_CUH_
@@ -8,29 +8,37 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device/e4m3_packs.cuh"
 #include "kernels/cuda/device/numbers.cuh"
 #include "kernels/cuda/device/packs.cuh"
 #include "kernels/cuda/types.h"
 
 namespace folio::kernels::cuda::device {
 
-// Columns that a warp reads together: a line of 128 bytes from each of the weight's rows.
-inline constexpr uint32_t kChunk = 64;
-// Numbers that a lane loads at once.
+// Numbers of a row of inputs that a lane loads at once.
 inline constexpr uint32_t kLoad = 8;
+
+// How the weights of a type are read: 16 bytes by a lane, and a line of 128 bytes of each of the
+// matrix's rows by a warp together.
+template <typename Weight>
+struct Lines {
+  static constexpr uint32_t kColumns = 128 / sizeof(Weight);  // of a line
+  static constexpr uint32_t kNumbers = 16 / sizeof(Weight);   // of a lane
+  static constexpr int kPacks = kNumbers / kLoad;             // that a lane multiplies one by one
+};
 
 // Outputs that a block computes at a time.
 inline constexpr uint32_t kTileOutputs = 16;
 
-// The warps of a block read chunks in turn. The first column of this warp's chunk in a turn.
-template <uint32_t kWarps>
-__device__ __forceinline__ uint32_t ChunkOf(uint32_t turn) {
-  return (turn * kWarps + threadIdx.x / 32) * kChunk;
+// The warps of a block read lines in turn. The first column of this warp's line in a turn.
+template <typename Weight, uint32_t kWarps>
+__device__ __forceinline__ uint32_t LineOf(uint32_t turn) {
+  return (turn * kWarps + threadIdx.x / 32) * Lines<Weight>::kColumns;
 }
-// The first column that this lane loads of the first half of that chunk.
-template <uint32_t kWarps>
+// The first column that this lane loads of the first half of that line.
+template <typename Weight, uint32_t kWarps>
 __device__ __forceinline__ uint32_t ColumnOf(uint32_t turn) {
-  return ChunkOf<kWarps>(turn) + threadIdx.x % 4 * kLoad;
+  return LineOf<Weight, kWarps>(turn) + threadIdx.x % 4 * Lines<Weight>::kNumbers;
 }
 
 // Neighbouring numbers of a row, and zeros beyond its end. `cols` is a multiple of kLoad.
@@ -93,20 +101,22 @@ struct NormedRows {
   }
 };
 
-// Weights, bf16 [outputs, cols]. With SwiGLU as many rows of ups follow.
+// Weights [outputs, cols], bf16 or e4m3. With SwiGLU as many rows of ups follow.
+template <typename Weight>
 struct Matrix {
-  const bf16* data;
+  const Weight* data;
   size_t stride;
   uint32_t outputs;
+  const float* scales;  // of e4m3, one for each row
 };
 
 // The rows of a matrix that a lane reads for a tile, with the gates and ups of SwiGLU as two: rows
 // g and g + 8 of each, where g = lane / 4. Rows beyond the last one are read as the last one.
-template <int kTiles>
+template <typename Weight, int kTiles>
 struct TileRows {
-  const bf16* at[kTiles][2];
+  const Weight* at[kTiles][2];
 
-  __device__ __forceinline__ TileRows(const Matrix& matrix, uint32_t tile) {
+  __device__ __forceinline__ TileRows(const Matrix<Weight>& matrix, uint32_t tile) {
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) {
       const uint32_t row = tile * kTileOutputs + threadIdx.x % 32 / 4 + i % 2 * 8;
@@ -116,22 +126,28 @@ struct TileRows {
   }
 };
 
-// The weights of one chunk that a lane holds: rows g and g + 8 of each tile, and both halves of
-// the chunk.
-template <int kTiles>
+// The weights of one line that a lane holds: rows g and g + 8 of each tile, and both halves of
+// the line.
+template <typename Weight, int kTiles>
 struct Weights {
   uint4 at[kTiles][2][2];
 
-  __device__ __forceinline__ void Load(const TileRows<kTiles>& rows, uint32_t column,
+  __device__ __forceinline__ void Load(const TileRows<Weight, kTiles>& rows, uint32_t column,
                                        uint32_t cols) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        const uint32_t col = column + part % 2 * (kChunk / 2);
+        const uint32_t col = column + part % 2 * (Lines<Weight>::kColumns / 2);
         at[tile][part / 2][part % 2] = LoadPack(rows.at[tile][part / 2] + col, col < cols);
       }
     }
+  }
+
+  // Eight of the numbers, in bf16.
+  __device__ __forceinline__ uint4 Pack(int tile, int row, int half, int pack) const {
+    if constexpr (sizeof(Weight) == sizeof(bf16)) return at[tile][row][half];
+    if constexpr (sizeof(Weight) == sizeof(e4m3)) return PackOfCodes(at[tile][row][half], pack);
   }
 };
 

@@ -23,6 +23,7 @@ using device::NormedRows;
 using device::PlainRows;
 using device::QuantizedCell;
 using device::QuantizedView;
+using device::Sums;
 
 constexpr int kWarps = 16;
 constexpr uint32_t kThreads = kWarps * kWarp;
@@ -113,49 +114,58 @@ __device__ __forceinline__ void LoadFirst(const Views<kTiles>& weight, uint32_t 
 }
 
 // Adds the products of a cell, group by group.
-template <typename Codes, typename Input, int kTiles>
+template <typename Codes, typename Input, int kRowTiles, int kTiles>
 __device__ __forceinline__ void AddCell(const Input& in, const Views<kTiles>& weight,
                                         const QuantizedCell<Codes> (&cell)[kTiles], uint32_t column,
-                                        float (&sums)[kTiles][4], float& squares) {
+                                        Sums<kRowTiles, kTiles>& sums) {
   constexpr uint32_t kOnes[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
   const uint32_t lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int group = 0; group < Codes::kGroups; ++group) {
-    float products[kTiles][4] = {};
-    float inputs[4] = {};  // sums of the group's inputs, if there are offsets
+    float products[kRowTiles][kTiles][4] = {};
+    float inputs[kRowTiles][4] = {};  // sums of the group's inputs, if there are offsets
 #pragma unroll
     for (int i = 0; i < Codes::kSixteens; ++i) {
       const int s = group * Codes::kSixteens + i;
-      uint32_t x[2];
-      LoadFour(in, lane / 4, column + 16 * s + lane % 4 * 4, x, squares);
-      if (weight.at[0].offsets) device::MultiplyTiles(kOnes, x, inputs);
+      uint32_t x[kRowTiles][2];
+#pragma unroll
+      for (int rows = 0; rows < kRowTiles; ++rows) {
+        LoadFour(in, rows * device::kTileRows + lane / 4, column + 16 * s + lane % 4 * 4, x[rows],
+                 sums.squares[rows]);
+        if (weight.at[0].offsets) device::MultiplyTiles(kOnes, x[rows], inputs[rows]);
+      }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         uint32_t codes[4];
         cell[tile].Tile(weight.at[tile], s, codes);
-        device::MultiplyTiles(codes, x, products[tile]);
+#pragma unroll
+        for (int rows = 0; rows < kRowTiles; ++rows) {
+          device::MultiplyTiles(codes, x[rows], products[rows][tile]);
+        }
       }
     }
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) {
       const QuantizedView& of = weight.at[i / 2];
       const float step = cell[i / 2].Step(of, group, i % 2);
+      const float offset = of.offsets ? cell[i / 2].Offset(of, group, i % 2) : 0;
 #pragma unroll
-      for (int k = i % 2 * 2; k < i % 2 * 2 + 2; ++k) sums[i / 2][k] += step * products[i / 2][k];
-      if (!of.offsets) continue;
-      const float offset = cell[i / 2].Offset(of, group, i % 2);
-#pragma unroll
-      for (int k = 0; k < 2; ++k) sums[i / 2][i % 2 * 2 + k] -= offset * inputs[k];
+      for (int k = 0; k < 2 * kRowTiles; ++k) {
+        const int rows = k / 2;
+        float& sum = sums.at[rows][i / 2][i % 2 * 2 + k % 2];
+        sum += step * products[rows][i / 2][i % 2 * 2 + k % 2];
+        if (of.offsets) sum -= offset * inputs[rows][k % 2];
+      }
     }
   }
 }
 
-template <typename Codes, typename Input, typename Result>
+template <int kRowTiles, typename Codes, typename Input, typename Result>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
     QuantizedProductKernel(Input in, Views<Result::kTiles> weight, Result result) {
   constexpr int kTiles = Result::kTiles;
   constexpr int kAhead = 4 / kTiles / Codes::kRounds;  // cells under way
-  __shared__ device::Parts<kWarps, kTiles> parts;
+  __shared__ device::Parts<kWarps, kRowTiles, kTiles> parts;
   device::LetNextKernelStart();
   const uint32_t outputs = weight.at[0].outputs;
   const uint32_t tiles = (outputs + kTileOutputs - 1) / kTileOutputs;
@@ -165,14 +175,13 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   LoadFirst(weight, tile, cells);
   device::WaitForEarlierKernels();
   while (true) {
-    float sums[kTiles][4] = {};
-    float squares = 0;
+    Sums<kRowTiles, kTiles> sums;
     for (uint32_t turn = 0; CellOf(turn) < weight.at[0].cells; turn += kAhead) {
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
         const uint32_t cell = CellOf(turn + i);
         if (cell >= weight.at[0].cells) break;
-        AddCell(in, weight, cells[i], cell * kQuantizedCell, sums, squares);
+        AddCell(in, weight, cells[i], cell * kQuantizedCell, sums);
 #pragma unroll
         for (int k = 0; k < kTiles; ++k) {
           cells[i][k].Load(weight.at[k], tile, CellOf(turn + i + kAhead));
@@ -181,9 +190,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
     }
     const uint32_t next = tile + gridDim.x;
     if (next < tiles) LoadFirst(weight, next, cells);
-    device::PutParts<Input>(sums, squares, parts);
+    device::PutParts<Input>(sums, parts);
     __syncthreads();
-    device::PutResults(in, parts, tile * kTileOutputs, outputs, result);
+    device::PutResults(in, parts, tile * kTileOutputs, outputs, nullptr, result);
     if (next >= tiles) return;
     tile = next;
     __syncthreads();  // before the parts are written again
@@ -197,9 +206,11 @@ absl::Status Start(Stream stream, uint32_t processors, const Input& in,
   const uint32_t tiles = device::Blocks(weight.at[0].outputs, kTileOutputs);
   const dim3 grid(in.count == 0 ? 0 : std::min(tiles, kBlocksEach * processors));
   return device::WithCodes(format, [&](auto codes) {
-    return device::LaunchOverlapping("QuantizedProduct", stream, grid, kThreads,
-                                     QuantizedProductKernel<decltype(codes), Input, Result>, in,
-                                     weight, result);
+    return device::WithRowTiles(in.count, [&](auto row_tiles) {
+      return device::LaunchOverlapping(
+          "QuantizedProduct", stream, grid, kThreads,
+          QuantizedProductKernel<row_tiles, decltype(codes), Input, Result>, in, weight, result);
+    });
   });
 }
 

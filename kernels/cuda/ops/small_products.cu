@@ -19,18 +19,21 @@
 namespace folio::kernels::cuda {
 namespace {
 
-using device::kChunk;
+using device::ColumnOf;
 using device::kTileOutputs;
 using device::kWarp;
+using device::LineOf;
+using device::Lines;
 using device::Matrix;
 using device::NormedRows;
 using device::PlainRows;
+using device::Sums;
 using device::TileRows;
 using device::Weights;
 
 constexpr int kWarps = 16;
 constexpr uint32_t kThreads = kWarps * kWarp;
-static_assert(device::kTileRows == kMaxSmallRows);
+static_assert(2 * device::kTileRows == kMaxSmallRows);
 // A multiprocessor has room for so many blocks. One of 16 warps reads memory faster than two of 8.
 constexpr uint32_t kBlocksEach = 1;
 
@@ -69,64 +72,80 @@ struct Gated {
 };
 
 // Reads a tile's first weights.
-template <int kTiles, int kAhead>
-__device__ __forceinline__ void LoadFirst(const TileRows<kTiles>& rows, uint32_t cols,
-                                          Weights<kTiles> (&weights)[kAhead]) {
+template <typename Weight, int kTiles, int kAhead>
+__device__ __forceinline__ void LoadFirst(const TileRows<Weight, kTiles>& rows, uint32_t cols,
+                                          Weights<Weight, kTiles> (&weights)[kAhead]) {
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) weights[i].Load(rows, device::ColumnOf<kWarps>(i), cols);
+  for (int i = 0; i < kAhead; ++i) weights[i].Load(rows, ColumnOf<Weight, kWarps>(i), cols);
 }
 
-// Adds the products of this warp's columns, and reads the weights that follow.
-template <typename Input, int kTiles, int kAhead>
-__device__ __forceinline__ void AddColumns(const Input& in, const TileRows<kTiles>& rows,
-                                           Weights<kTiles> (&weights)[kAhead],
-                                           float (&sums)[kTiles][4], float& squares) {
-  for (uint32_t turn = 0; device::ChunkOf<kWarps>(turn) < in.cols; turn += kAhead) {
+// Adds the products of a line, whose first columns for this lane are `column` and its neighbours.
+template <typename Input, typename Weight, int kRowTiles, int kTiles>
+__device__ __forceinline__ void AddLine(const Input& in, uint32_t column,
+                                        const Weights<Weight, kTiles>& weights,
+                                        Sums<kRowTiles, kTiles>& sums) {
+  constexpr int kPacks = Lines<Weight>::kPacks;
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (device::ChunkOf<kWarps>(turn + i) >= in.cols) break;
+  for (int i = 0; i < 2 * kPacks; ++i) {
+    const int half = i / kPacks;
+    const int pack = i % kPacks;
+    uint4 w[kTiles][2];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        uint4 x[Input::kParts];
-        in.Load(threadIdx.x % kWarp / 4, device::ColumnOf<kWarps>(turn + i) + half * (kChunk / 2),
-                x, squares);
+    for (int k = 0; k < 2 * kTiles; ++k) w[k / 2][k % 2] = weights.Pack(k / 2, k % 2, half, pack);
+    const uint32_t at = column + half * (Lines<Weight>::kColumns / 2) + pack * device::kLoad;
 #pragma unroll
-        for (int k = 0; k < Input::kParts * kTiles; ++k) {
-          const auto& tile = weights[i].at[k % kTiles];
-          device::MultiplyPacks(tile[0][half], tile[1][half], x[k / kTiles], sums[k % kTiles]);
-        }
+    for (int rows = 0; rows < kRowTiles; ++rows) {
+      uint4 x[Input::kParts];
+      in.Load(rows * device::kTileRows + threadIdx.x % kWarp / 4, at, x, sums.squares[rows]);
+#pragma unroll
+      for (int k = 0; k < Input::kParts * kTiles; ++k) {
+        const auto& tile = w[k % kTiles];
+        device::MultiplyPacks(tile[0], tile[1], x[k / kTiles], sums.at[rows][k % kTiles]);
       }
-      weights[i].Load(rows, device::ColumnOf<kWarps>(turn + i + kAhead), in.cols);
     }
   }
 }
 
-template <typename Input, typename Result>
+// Adds the products of this warp's columns, and reads the weights that follow.
+template <typename Input, typename Weight, int kRowTiles, int kTiles, int kAhead>
+__device__ __forceinline__ void AddColumns(const Input& in, const TileRows<Weight, kTiles>& rows,
+                                           Weights<Weight, kTiles> (&weights)[kAhead],
+                                           Sums<kRowTiles, kTiles>& sums) {
+  for (uint32_t turn = 0; LineOf<Weight, kWarps>(turn) < in.cols; turn += kAhead) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (LineOf<Weight, kWarps>(turn + i) >= in.cols) break;
+      AddLine(in, ColumnOf<Weight, kWarps>(turn + i), weights[i], sums);
+      weights[i].Load(rows, ColumnOf<Weight, kWarps>(turn + i + kAhead), in.cols);
+    }
+  }
+}
+
+template <int kRowTiles, typename Input, typename Weight, typename Result>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
-    SmallProductKernel(Input in, Matrix weight, Result result) {
+    SmallProductKernel(Input in, Matrix<Weight> weight, Result result) {
   constexpr int kTiles = Result::kTiles;
-  constexpr int kAhead = 2 / kTiles;  // chunks of weights under way
-  __shared__ device::Parts<kWarps, kTiles> parts;
+  constexpr int kAhead = 2 / kTiles;  // lines of weights under way
+  __shared__ device::Parts<kWarps, kRowTiles, kTiles> parts;
   device::LetNextKernelStart();
   const uint32_t tiles = (weight.outputs + kTileOutputs - 1) / kTileOutputs;
   uint32_t tile = blockIdx.x;
-  TileRows<kTiles> rows(weight, tile);
+  TileRows<Weight, kTiles> rows(weight, tile);
   // No kernel writes weights, so that they are read while the kernel before still runs.
-  Weights<kTiles> weights[kAhead];
+  Weights<Weight, kTiles> weights[kAhead];
   LoadFirst(rows, in.cols, weights);
   device::WaitForEarlierKernels();
   while (true) {
-    float sums[kTiles][4] = {};
-    float squares = 0;
-    AddColumns(in, rows, weights, sums, squares);
+    Sums<kRowTiles, kTiles> sums;
+    AddColumns(in, rows, weights, sums);
     const uint32_t next = tile + gridDim.x;
     if (next < tiles) {
-      rows = TileRows<kTiles>(weight, next);
+      rows = TileRows<Weight, kTiles>(weight, next);
       LoadFirst(rows, in.cols, weights);
     }
-    device::PutParts<Input>(sums, squares, parts);
+    device::PutParts<Input>(sums, parts);
     __syncthreads();
-    device::PutResults(in, parts, tile * kTileOutputs, weight.outputs, result);
+    device::PutResults(in, parts, tile * kTileOutputs, weight.outputs, weight.scales, result);
     if (next >= tiles) return;
     tile = next;
     __syncthreads();  // before the parts are written again
@@ -145,12 +164,16 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
     return device::Unserved("products of few rows need the number of the GPU's multiprocessors");
   }
   if (in.rows.type != (normed ? DataType::kFloat32 : DataType::kBf16) ||
-      weight.type != DataType::kBf16) {
+      (weight.type != DataType::kBf16 && weight.type != DataType::kE4M3)) {
     return device::Unserved(
-        "products of few rows multiply bf16 weights by bf16 rows, or by float32 rows with a norm");
+        "products of few rows multiply weights in bf16 or E4M3 by bf16 rows, or by float32 rows "
+        "with a norm");
+  }
+  if (weight.type == DataType::kE4M3 && weight.scales == nullptr) {
+    return device::Unserved("weights in E4M3 need a scale for each row");
   }
   if (in.exact && !normed) return device::Unserved("only rows with a norm are multiplied exactly");
-  if (in.exact && weight.parts != nullptr) {
+  if (in.exact && (weight.parts != nullptr || weight.type == DataType::kE4M3)) {
     return device::Unserved("quantised weights are multiplied by rounded rows");
   }
   if (in.rows.cols != weight.cols || weight.cols == 0 || outputs == 0 || out.cols != outputs ||
@@ -159,8 +182,9 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
                                          weight.rows, ", ", weight.cols, "] transposed is not [",
                                          out.rows, ", ", out.cols, "]"));
   }
-  if (weight.cols % device::kLoad != 0) {
-    return device::Unserved(absl::StrCat("products of few rows need a multiple of ", device::kLoad,
+  const uint32_t multiple = weight.type == DataType::kE4M3 ? kE4M3Multiple : device::kLoad;
+  if (weight.cols % multiple != 0) {
+    return device::Unserved(absl::StrCat("products of few rows need a multiple of ", multiple,
                                          " columns, not ", weight.cols));
   }
   if (!RowsAreAligned(in.rows) || (weight.parts == nullptr && !RowsAreAligned(weight)) ||
@@ -170,15 +194,30 @@ absl::Status CheckSmall(const SmallInput& in, const ConstTensor& weight, const T
   return absl::OkStatus();
 }
 
-template <typename Input, typename Result>
-absl::Status Start(Stream stream, uint32_t processors, const Input& in, const ConstTensor& weight,
-                   const Result& result) {
+template <typename Weight, typename Input, typename Result>
+absl::Status StartOf(Stream stream, uint32_t processors, const Input& in, const ConstTensor& weight,
+                     const Result& result) {
   const uint32_t outputs = weight.rows / Result::kTiles;
   const uint32_t tiles = device::Blocks(outputs, kTileOutputs);
   const dim3 grid(in.count == 0 ? 0 : std::min(tiles, kBlocksEach * processors));
-  return device::LaunchOverlapping(
-      "SmallProduct", stream, grid, kThreads, SmallProductKernel<Input, Result>, in,
-      Matrix{static_cast<const bf16*>(weight.data), weight.stride, outputs}, result);
+  const Matrix<Weight> matrix{static_cast<const Weight*>(weight.data), weight.stride, outputs,
+                              weight.scales};
+  return device::WithRowTiles(in.count, [&](auto row_tiles) {
+    return device::LaunchOverlapping("SmallProduct", stream, grid, kThreads,
+                                     SmallProductKernel<row_tiles, Input, Weight, Result>, in,
+                                     matrix, result);
+  });
+}
+
+template <typename Input, typename Result>
+absl::Status Start(Stream stream, uint32_t processors, const Input& in, const ConstTensor& weight,
+                   const Result& result) {
+  if constexpr (Input::kParts == 1) {
+    if (weight.type == DataType::kE4M3) {
+      return StartOf<e4m3>(stream, processors, in, weight, result);
+    }
+  }
+  return StartOf<bf16>(stream, processors, in, weight, result);
 }
 
 template <typename Result>

@@ -7,7 +7,10 @@
 // Products are computed by tensor cores, which multiply eight rows as fast as one. The numbers of a
 // sum are added in one order, whatever the number of rows is, so that the result of a row depends
 // on that row alone. Calls and errors are as in kernels/cuda/ops/ops.h. Weights are bf16 [outputs,
-// cols], where cols is a multiple of 8, and their rows begin at multiples of 16 bytes.
+// cols], where cols is a multiple of 8, or E4M3 with a scale for each row, where it is one of 16.
+// Codes of E4M3 become bf16, which holds their numbers exactly, and sums are multiplied by the
+// scales. So rows need not be quantised, and those that are multiplied here are not. Rows of
+// weights begin at multiples of 16 bytes.
 #ifndef FOLIO_KERNELS_CUDA_OPS_SMALL_PRODUCTS_H_
 #define FOLIO_KERNELS_CUDA_OPS_SMALL_PRODUCTS_H_
 
@@ -18,10 +21,11 @@
 
 namespace folio::kernels::cuda {
 
-// The most rows that are served. An instruction of the tensor cores multiplies so many. More would
-// be read from the cache more often than the weights are from memory, and cuBLASLt is the faster
-// one.
-inline constexpr uint32_t kMaxSmallRows = 8;
+// Rows that an instruction of the tensor cores multiplies. As many cost as much as one.
+inline constexpr uint32_t kFewRows = 8;
+// The most rows that are served, by two instructions. Each tile of outputs then reads at least as
+// many bytes of rows from the cache as of weights from memory.
+inline constexpr uint32_t kMaxSmallRows = 16;
 
 // Rows that are multiplied.
 struct SmallInput {

@@ -15,6 +15,10 @@ inline __nv_bfloat162 __hsub2(__nv_bfloat162 a, __nv_bfloat162 b) {
   return {__float2bfloat16_rn(a.x.value.ToFloat() - b.x.value.ToFloat()),
           __float2bfloat16_rn(a.y.value.ToFloat() - b.y.value.ToFloat())};
 }
+inline __nv_bfloat162 __hmul2(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return {__float2bfloat16_rn(a.x.value.ToFloat() * b.x.value.ToFloat()),
+          __float2bfloat16_rn(a.y.value.ToFloat() * b.y.value.ToFloat())};
+}
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.value.bits; }
 
 #endif  // FOLIO_TESTS_EMULATOR_INCLUDE_CUDA_BF16_H_
