@@ -31,7 +31,8 @@ absl::StatusOr<Activations> RandomRows(cuda::DeviceMemory& memory, cuda::Stream 
   return made;
 }
 
-// Seconds of the products of all layers. The numbers that come out are of no use.
+// Seconds of the products of all layers. The numbers that come out are of no use. Up to 16 rows our
+// kernels are those of few rows, also where a worker would leave more than eight to the libraries.
 absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, bool own_kernels) {
   const model::ModelConfig& c = model.config();
   cuda::DeviceMemory memory(0);
@@ -48,7 +49,8 @@ absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, boo
                                      {.max_rows = rows,
                                       .max_logit_rows = 1,
                                       .processors = device->processors,
-                                      .own_kernels = own_kernels});
+                                      .own_kernels = own_kernels,
+                                      .own_rows = cuda::kMaxSmallRows});
   for (const absl::Status& status :
        {hidden.status(), qkv.status(), attended.status(), products.status()}) {
     if (!status.ok()) return status;

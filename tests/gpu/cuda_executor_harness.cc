@@ -45,7 +45,8 @@ CudaHarness::CudaHarness(const ModelSource& model, const CudaHarnessOptions& opt
       options_{.max_rows = options.max_rows,
                .graphs = options.graphs,
                .tune = options.tune,
-               .decode_kernels = options.decode_kernels} {
+               .decode_kernels = options.decode_kernels,
+               .own_rows = options.own_rows} {
   const kernels::PoolView& view = pool_.view();
   const size_t bytes = view.num_pages * view.geometry.page_bytes();
   auto pages = memory_.Allocate(bytes, "pages");

@@ -36,6 +36,7 @@ struct CudaHarnessOptions {
   bool graphs = true;
   bool tune = true;
   bool decode_kernels = kDecodeKernels;
+  uint32_t own_rows = 8;  // 0 would choose by time, so that two harnesses might differ
   LoadProgress progress = nullptr;
 };
 

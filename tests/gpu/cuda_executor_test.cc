@@ -93,8 +93,7 @@ TEST(CudaExecutorTest, SaysWhatTheCpuSaysWithUnrotatedLayers) {
   ExpectWhatTheCpuSays(OfFamily("smollm3", GpuConfig()));
 }
 
-// Both products that end in a residual are computed in parts where a chunk of a prompt has enough
-// rows.
+// Chunks of prompts have enough rows for both products that end in a residual.
 TEST(CudaExecutorTest, SaysWhatTheCpuSaysInParts) {
   ModelConfig config = GpuConfig();
   config.hidden = 72;

@@ -82,8 +82,10 @@ struct GpuRank {
     FOLIO_CHECK(locked.ok());
     swap = *std::move(locked);
     view.swap = {swap.as<>(), TestPool::kSwapSlots, on_host};
-    CudaExecutorOptions options{
-        .max_rows = setup.max_rows, .tune = graphs.tune, .decode_kernels = kDecodeKernels};
+    CudaExecutorOptions options{.max_rows = setup.max_rows,
+                                .tune = graphs.tune,
+                                .decode_kernels = kDecodeKernels,
+                                .own_rows = graphs.own_rows};
     options.graphs = graphs.wanted == nullptr || graphs.wanted(group.rank());
     options.communicator = *std::move(communicator);
     auto new_executor = MakeCudaExecutor(*model, {view, cuda::DataType::kBf16}, options);

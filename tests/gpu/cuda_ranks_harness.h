@@ -17,7 +17,8 @@ namespace folio::model::testing {
 // How the ranks' steps run.
 struct RankGraphs {
   bool tune = true;
-  bool peers = true;  // short sums without NCCL where GPUs reach each other
+  uint32_t own_rows = 8;  // as CudaHarnessOptions has it
+  bool peers = true;      // short sums without NCCL where GPUs reach each other
   // Whether the rank runs its decode steps as graphs; null for all.
   std::function<bool(Rank)> wanted = nullptr;
   // Becomes each rank's counts at its end, all zero for one that was killed.

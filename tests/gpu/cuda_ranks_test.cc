@@ -45,6 +45,7 @@ struct Case {
   bool tied = false;
   bool fp8 = false;
   bool as_stored = false;
+  uint32_t own_rows = 8;
 };
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
@@ -108,7 +109,8 @@ TEST_P(CudaRanksTest, SayWhatTheCpuSays) {
         return near ? "" : far;
       },
       nullptr,
-      {.type = c.fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16,
+      {.own_rows = c.own_rows,
+       .type = c.fp8 ? kernels::cuda::DataType::kE4M3 : kernels::cuda::DataType::kBf16,
        .held = c.as_stored ? HeldWeights::kAsStored : HeldWeights::kBfloat16});
   for (uint32_t rank = 0; rank < c.ranks; ++rank) EXPECT_EQ(said[rank], "") << "rank " << rank;
 }
@@ -119,6 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"Two", kThreads, 2, 6, 2}, Case{"TwoOfThreeKvHeads", kThreads, 2, 9, 3},
                       Case{"FourOfTwoKvHeads", kThreads, 4, 6, 2},
                       Case{"FourOneKvHeadTied", kThreads, 4, 4, 1, true},
+                      Case{"TwoThatTry", kThreads, 2, 6, 2, false, false, false, 0},
                       Case{"TwoInFp8", kThreads, 2, 6, 2, false, true},
                       Case{"TwoAsStored", kThreads, 2, 6, 2, false, false, true}),
     [](const auto& info) { return info.param.name; });

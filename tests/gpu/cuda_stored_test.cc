@@ -8,6 +8,7 @@
 
 #include "tests/gpu/cuda_executor_harness.h"
 #include "tests/gpu/mirror_executor.h"
+#include "tests/gpu/prompt_rows.h"
 #include "tests/gpu/stored_model.h"
 #include "tests/model/conversation.h"
 #include "tests/model/executor_harness.h"
@@ -121,21 +122,8 @@ TEST(CudaStoredTest, SaysWhatTheCpuSaysOfAnyNumberOfRows) {
   TestPool cpu_pool(config, 400);
   const auto cpu = *MakeCpuExecutor(stored, OpsNamed("plain"), 1, cpu_pool.view());
   Mirror mirror(harness.executor(), *cpu);
-  for (const uint32_t rows : {1u, 7u, 8u, 9u, 12u, 15u, 16u, 17u, 24u}) {
-    StepSegment segment;
-    segment.slot = mirror.tables().Acquire(kernels::ScoreKind::kNone);
-    mirror.tables().Extend(segment.slot,
-                           harness.pool().Take(cpu_pool.view().geometry.pages_for(rows)));
-    segment.prompt = true;
-    segment.want_output = true;
-    segment.top_logprobs = 0;
-    for (const uint32_t token : RandomTokens(rows, config.vocab, rows)) {
-      segment.tokens.emplace_back(token);
-    }
-    mirror.Collect(mirror.Enqueue({{segment}}));
-    EXPECT_LT(mirror.largest, 0.2f) << rows << " rows";
-    EXPECT_LT(mirror.behind, 0.15f) << rows << " rows";
-  }
+  ExpectAlikeForRows(mirror, harness.pool(), cpu_pool.view().geometry, config.vocab,
+                     {1u, 7u, 8u, 9u, 12u, 15u, 16u, 17u, 24u}, 0.2f, 0.15f);
 }
 
 const DeviceWeights& WeightsOf(const std::shared_ptr<CudaModel>& model) { return model->weights(); }

@@ -20,6 +20,9 @@ struct CudaExecutorOptions {
   // Serve rows that decode and products of few rows by kernels of our own, and add parts of
   // products by one. Otherwise FlashInfer and cuBLASLt serve all steps.
   bool decode_kernels = true;
+  // With decode_kernels: products of at most so many rows are those of few rows. 0 leaves it to
+  // CudaProducts.
+  uint32_t own_rows = 0;
   // Set for one rank of a group. The model and the pool are then the rank's shard, and all ranks
   // enqueue the same steps in the same order. Only the leader samples and fills outputs. Null for a
   // worker of one rank.

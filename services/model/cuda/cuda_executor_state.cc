@@ -64,8 +64,7 @@ absl::Status CudaExecutorState::Load(const CudaExecutorOptions& options, uint32_
   }
   if (!loaded.ok()) return loaded;
   auto new_transformer =
-      CudaTransformer::Make(*weights, memory, pool, rope, max_rows, processors, stream.get(),
-                            communicator.get(), options.decode_kernels);
+      CudaTransformer::Make(*weights, memory, pool, rope, processors, stream.get(), options);
   if (!new_transformer.ok()) return new_transformer.status();
   transformer = *std::move(new_transformer);
   const auto read_tokens = cuda::PlansReadTokens({config.heads, config.kv_heads, config.head_dim});

@@ -19,11 +19,18 @@ using cuda::ConstTensor;
 using cuda::DataType;
 using cuda::Tensor;
 
-// Kernels of few rows load eight columns of bf16 at once.
+// Kernels of few rows load eight columns of bf16 at once. Matrices in E4M3 have even more.
 bool ServesSmallProducts(const DeviceWeights& weights) {
   const ModelConfig& config = weights.config;
-  return weights.layers.front().out.type == DataType::kBf16 && config.hidden % 8 == 0 &&
-         config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
+  return config.hidden % 8 == 0 && config.ffn % 8 == 0 && config.heads * config.head_dim % 8 == 0;
+}
+
+// Until Tune has compared. More rows of quantised values would be multiplied by a copy in bf16,
+// which takes longer than to read them.
+uint32_t SmallRows(const DeviceWeights& weights, const CudaProductsOptions& options) {
+  if (!options.own_kernels || !ServesSmallProducts(weights)) return 0;
+  if (options.own_rows > 0) return std::min(options.own_rows, cuda::kMaxSmallRows);
+  return weights.held.as_stored > 0 ? cuda::kMaxSmallRows : cuda::kFewRows;
 }
 
 }  // namespace
@@ -33,9 +40,9 @@ CudaProducts::CudaProducts(const DeviceWeights& weights, cuda::Stream stream,
     : weights_(weights),
       max_rows_(options.max_rows),
       max_logit_rows_(options.max_logit_rows),
-      max_small_rows_(options.own_kernels && ServesSmallProducts(weights) ? cuda::kMaxSmallRows
-                                                                          : 0),
       processors_(options.processors),
+      max_small_rows_(SmallRows(weights, options)),
+      chooses_small_rows_(options.own_rows == 0 && max_small_rows_ == cuda::kFewRows),
       stream_(stream),
       communicator_(options.communicator) {}
 
@@ -55,8 +62,7 @@ absl::StatusOr<std::unique_ptr<CudaProducts>> CudaProducts::Make(
     if (!quantizing.ok()) return quantizing.status();
     made->gemm_ = *std::move(quantizing);
   } else if (weights.held.as_stored > 0) {
-    auto dequantizing = DequantizingGemm::Make(std::move(made->gemm_), memory, weights,
-                                               made->max_small_rows_ > 0 ? options.processors : 0);
+    auto dequantizing = DequantizingGemm::Make(std::move(made->gemm_), memory, weights);
     if (!dequantizing.ok()) return dequantizing.status();
     made->gemm_ = *std::move(dequantizing);
   }
@@ -108,8 +114,7 @@ absl::Status CudaProducts::AllocateParts(cuda::DeviceMemory& memory) {
 }
 
 uint32_t CudaProducts::Parts(uint32_t rows, const ConstTensor& weight) const {
-  if (has_post_norms()) return 1;
-  if (weight.parts != nullptr && rows <= DequantizingGemm::kMaxRowsInPasses) return 1;
+  if (has_post_norms() || weight.type == DataType::kE4M3) return 1;
   if (!in_parts_ || max_small_rows_ == 0 || IsSmall(rows) || communicator_ != nullptr) return 1;
   return cuda::PartsOfProduct(rows, weight.rows, weight.cols, processors_);
 }

@@ -1,9 +1,10 @@
 // CudaProducts enqueues a model's matrix products on a GPU, with the norms in front of them and
 // what is done with their results. Steps of few rows take the time in which weights are read. They
-// go through kernels that do all of this at once (kernels/cuda/ops/small_products.h). Others go
-// through cuBLASLt and a kernel for each of the rest. Up to some 128 rows cuBLASLt computes the
-// products that end in a residual in parts, and one kernel adds these, the residual and the next
-// norm (kernels/cuda/ops/partial_sums.h).
+// go through kernels that do all of this at once (kernels/cuda/ops/small_products.h). Up to eight
+// rows that was faster on every GPU that was tried, and up to sixteen a trial on the device
+// decides. Others go through cuBLASLt and a kernel for each of the rest. Up to some 128 rows
+// cuBLASLt computes the products that end in a residual in parts, and one kernel adds these, the
+// residual and the next norm (kernels/cuda/ops/partial_sums.h).
 //
 // Hidden states are float32 [rows, hidden], and other inputs of products are bf16.
 #ifndef FOLIO_SERVICES_MODEL_CUDA_CUDA_PRODUCTS_H_
@@ -32,6 +33,8 @@ struct CudaProductsOptions {
   // Compute steps of few rows by kernels of their own, and add the parts of products. Benchmarks
   // compare both.
   bool own_kernels = true;
+  // Steps of at most so many rows are computed by them. 0: 8, or 16 if Tune finds that faster.
+  uint32_t own_rows = 0;
 };
 
 // Not thread-safe.
@@ -71,6 +74,12 @@ class CudaProducts {
                const CudaProductsOptions& options);
   absl::Status Allocate(kernels::cuda::DeviceMemory& memory);
   absl::Status AllocateParts(kernels::cuda::DeviceMemory& memory);
+  // Compares the products of kMaxSmallRows rows by kernels of our own with those of the libraries.
+  absl::Status ChooseSmallRows(const Activations& hidden, const Activations& qkv,
+                               const Activations& attended);
+  // The products of all layers, without sums over ranks.
+  absl::Status EnqueueLayers(const kernels::cuda::Tensor& hidden, const kernels::cuda::Tensor& qkv,
+                             const kernels::cuda::Tensor& attended);
 
   const ModelConfig& config() const { return weights_.config; }
   // Whether the layers' products of so many rows are computed by kernels of our own, and whether
@@ -107,7 +116,9 @@ class CudaProducts {
                         const kernels::cuda::Tensor& out, bool accumulate = false);
 
   const DeviceWeights& weights_;
-  const uint32_t max_rows_, max_logit_rows_, max_small_rows_, processors_;
+  const uint32_t max_rows_, max_logit_rows_, processors_;
+  uint32_t max_small_rows_;
+  const bool chooses_small_rows_;
   const kernels::cuda::Stream stream_;
   CudaCommunicator* const communicator_;
   std::unique_ptr<kernels::cuda::Gemm> gemm_;

@@ -47,19 +47,21 @@ CudaTransformer::CudaTransformer(const DeviceWeights& weights, cuda::DeviceMemor
 
 absl::StatusOr<std::unique_ptr<CudaTransformer>> CudaTransformer::Make(
     const DeviceWeights& weights, cuda::DeviceMemory& memory, const cuda::DevicePool& pool,
-    const LayerAngles& rope, uint32_t max_rows, uint32_t processors, cuda::Stream stream,
-    CudaCommunicator* communicator, bool decode_kernels) {
-  std::unique_ptr<CudaTransformer> made(
-      new CudaTransformer(weights, memory, pool, rope, max_rows, processors, stream, communicator));
+    const LayerAngles& rope, uint32_t processors, cuda::Stream stream,
+    const CudaExecutorOptions& options) {
+  CudaCommunicator* const communicator = options.communicator.get();
+  std::unique_ptr<CudaTransformer> made(new CudaTransformer(
+      weights, memory, pool, rope, options.max_rows, processors, stream, communicator));
   absl::Status status = cuda::RunAll({[&] { return cuda::CheckShape(made->shape_); },
-                                      [&] { return made->Allocate(decode_kernels); }});
+                                      [&] { return made->Allocate(options.decode_kernels); }});
   if (!status.ok()) return status;
   auto products = CudaProducts::Make(weights, memory, stream,
-                                     {.max_rows = max_rows,
+                                     {.max_rows = options.max_rows,
                                       .max_logit_rows = kMaxLogitRows,
                                       .processors = processors,
                                       .communicator = communicator,
-                                      .own_kernels = decode_kernels});
+                                      .own_kernels = options.decode_kernels,
+                                      .own_rows = options.own_rows});
   if (!products.ok()) return products.status();
   made->products_ = *std::move(products);
   return made;

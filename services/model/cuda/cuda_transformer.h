@@ -22,6 +22,7 @@
 #include "kernels/cuda/types.h"
 #include "services/model/cuda/activations.h"
 #include "services/model/cuda/cuda_communicator.h"
+#include "services/model/cuda/cuda_executor_options.h"
 #include "services/model/cuda/cuda_products.h"
 #include "services/model/cuda/cuda_step.h"
 #include "services/model/cuda/device_weights.h"
@@ -49,14 +50,13 @@ class CudaTransformer {
   static constexpr size_t kPlanBytes = size_t{1} << 20;
 
   // All references must outlive it. The angles are on the device, for the whole context.
-  // `processors` is the GPU's number of multiprocessors. `communicator` is null for a worker of one
-  // rank; otherwise the weights are the rank's shard. Errors are DeviceMemory's, and
-  // INVALID_ARGUMENT for a shape that the kernels do not serve.
+  // `processors` is the GPU's number of multiprocessors. With a communicator in `options` the
+  // weights are the rank's shard. Errors are DeviceMemory's, and INVALID_ARGUMENT for a shape that
+  // the kernels do not serve.
   static absl::StatusOr<std::unique_ptr<CudaTransformer>> Make(
       const DeviceWeights& weights, kernels::cuda::DeviceMemory& memory,
-      const kernels::cuda::DevicePool& pool, const LayerAngles& rope, uint32_t max_rows,
-      uint32_t processors, kernels::cuda::Stream stream, CudaCommunicator* communicator,
-      bool decode_kernels);
+      const kernels::cuda::DevicePool& pool, const LayerAngles& rope, uint32_t processors,
+      kernels::cuda::Stream stream, const CudaExecutorOptions& options);
 
   // Chooses algorithms for batches of usual sizes by trying them. Waits.
   absl::Status Tune() { return products_->Tune(hidden_, qkv_, attended_); }

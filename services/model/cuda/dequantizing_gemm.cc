@@ -16,24 +16,10 @@ size_t BytesOf(const cuda::ConstTensor& weight) {
   return weight.rows * DeviceStride(weight.cols) * cuda::BytesOf(weight.type);
 }
 
-uint8_t* At(void* data, size_t offset) { return static_cast<uint8_t*>(data) + offset; }
-const uint8_t* At(const void* data, size_t offset) {
-  return static_cast<const uint8_t*>(data) + offset;
-}
-
-// Some rows of a tensor.
-template <typename AnyTensor>
-AnyTensor RowsOf(AnyTensor tensor, uint32_t first, uint32_t rows) {
-  tensor.data = At(tensor.data, first * tensor.stride * cuda::BytesOf(tensor.type));
-  tensor.rows = rows;
-  return tensor;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DequantizingGemm>> DequantizingGemm::Make(
-    std::unique_ptr<cuda::Gemm> gemm, cuda::DeviceMemory& memory, const DeviceWeights& weights,
-    uint32_t processors) {
+    std::unique_ptr<cuda::Gemm> gemm, cuda::DeviceMemory& memory, const DeviceWeights& weights) {
   size_t most = 0;
   for (const DeviceLayerWeights& layer : weights.layers) {
     for (const cuda::ConstTensor* matrix : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
@@ -43,7 +29,7 @@ absl::StatusOr<std::unique_ptr<DequantizingGemm>> DequantizingGemm::Make(
   auto values = memory.Allocate(most, "a dequantised matrix");
   if (!values.ok()) return values.status();
   return std::unique_ptr<DequantizingGemm>(
-      new DequantizingGemm(std::move(gemm), *std::move(values), processors));
+      new DequantizingGemm(std::move(gemm), *std::move(values)));
 }
 
 absl::Status DequantizingGemm::Prepare(cuda::Stream stream, cuda::ConstTensor& weight) const {
@@ -59,25 +45,8 @@ absl::Status DequantizingGemm::Prepare(cuda::Stream stream, cuda::ConstTensor& w
 absl::Status DequantizingGemm::Multiply(cuda::Stream stream, cuda::ConstTensor in,
                                         cuda::ConstTensor weight, cuda::Tensor out,
                                         bool accumulate) {
-  if (MultipliesInPasses(weight, in.rows)) {
-    return MultiplyInPasses(stream, in, weight, out, accumulate);
-  }
   if (absl::Status status = Prepare(stream, weight); !status.ok()) return status;
   return gemm_->Multiply(stream, in, weight, out, accumulate);
-}
-
-absl::Status DequantizingGemm::MultiplyInPasses(cuda::Stream stream, const cuda::ConstTensor& in,
-                                                const cuda::ConstTensor& weight,
-                                                const cuda::Tensor& out, bool accumulate) const {
-  for (uint32_t first = 0; first < in.rows; first += cuda::kMaxSmallRows) {
-    const uint32_t rows = std::min(cuda::kMaxSmallRows, in.rows - first);
-    const cuda::SmallInput some = {.rows = RowsOf(in, first, rows), .processors = processors_};
-    const cuda::Tensor to = RowsOf(out, first, rows);
-    absl::Status status = accumulate ? cuda::AddSmallProduct(stream, some, weight, to)
-                                     : cuda::SmallProduct(stream, some, weight, nullptr, to);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 absl::Status DequantizingGemm::MultiplyInParts(cuda::Stream stream, cuda::ConstTensor in,
@@ -88,7 +57,6 @@ absl::Status DequantizingGemm::MultiplyInParts(cuda::Stream stream, cuda::ConstT
 
 absl::Status DequantizingGemm::Tune(cuda::Stream stream, cuda::ConstTensor in,
                                     cuda::ConstTensor weight, cuda::Tensor out, bool accumulate) {
-  if (MultipliesInPasses(weight, in.rows)) return absl::OkStatus();  // no choice to make
   if (absl::Status status = Prepare(stream, weight); !status.ok()) return status;
   return gemm_->Tune(stream, in, weight, out, accumulate);
 }

@@ -1,6 +1,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "kernels/cuda/runtime/graph.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "services/base/steady_time.h"
 #include "services/model/cuda/cuda_products.h"
 #include "services/model/cuda/decode_shapes.h"
 #include "services/runtime/logging.h"
@@ -10,6 +15,9 @@ namespace {
 
 namespace cuda = kernels::cuda;
 using cuda::ConstTensor;
+using cuda::Tensor;
+
+constexpr int kTimedLaunches = 3;
 
 // The matrix of the last layer, and that of a layer which holds it otherwise.
 std::vector<ConstTensor> Kinds(const DeviceWeights& weights,
@@ -24,6 +32,25 @@ std::vector<ConstTensor> Kinds(const DeviceWeights& weights,
     break;
   }
   return kinds;
+}
+
+// The time of what `enqueue` does, once it is warm. Decode steps run as graphs, so it is tried as
+// one, and the host's time for each kernel does not count.
+absl::StatusOr<absl::Duration> TimeOfGraph(cuda::Stream stream,
+                                           absl::FunctionRef<absl::Status()> enqueue) {
+  absl::Status status = cuda::RunAll({enqueue, [&] { return cuda::WaitFor(stream); }});
+  if (!status.ok()) return status;
+  auto graph = cuda::Graph::Capture(stream, enqueue);
+  if (!graph.ok()) return graph.status();
+  absl::Duration best = absl::InfiniteDuration();
+  for (int i = 0; i < kTimedLaunches && status.ok(); ++i) {
+    const SteadyTime start = SteadyNow();
+    status = cuda::RunAll(
+        {[&] { return graph->Launch(stream); }, [&] { return cuda::WaitFor(stream); }});
+    best = std::min(best, SteadyNow() - start);
+  }
+  if (!status.ok()) return status;
+  return best;
 }
 
 }  // namespace
@@ -72,8 +99,51 @@ absl::Status CudaProducts::Tune(const Activations& hidden, const Activations& qk
            if (rows > max_logit_rows_) return absl::OkStatus();
            return tune(normed_, weights_.output, logits_, false);
          }});
-    if (!status.ok() || rows == max_rows_) return status;
+    if (!status.ok()) return status;
+    if (rows == max_rows_) return ChooseSmallRows(hidden, qkv, attended);
   }
+}
+
+absl::Status CudaProducts::EnqueueLayers(const Tensor& hidden, const Tensor& qkv,
+                                         const Tensor& attended) {
+  absl::Status status;
+  for (uint32_t layer = 0; layer < config().num_layers && status.ok(); ++layer) {
+    const bool sums = communicator_ == nullptr;
+    status = cuda::RunAll(
+        {[&] { return Qkv(layer, hidden, qkv); },
+         [&] { return sums ? AddAttended(layer, attended, hidden) : absl::OkStatus(); },
+         [&] {
+           return sums ? AddFeedForward(layer, hidden) : GateUp(weights_.layers[layer], hidden);
+         }});
+  }
+  return status;
+}
+
+absl::Status CudaProducts::ChooseSmallRows(const Activations& hidden, const Activations& qkv,
+                                           const Activations& attended) {
+  constexpr uint32_t kRows = cuda::kMaxSmallRows;
+  if (!chooses_small_rows_ || max_rows_ < kRows) return absl::OkStatus();
+  const auto enqueue = [&] {
+    return EnqueueLayers(hidden.Rows(kRows), qkv.Rows(kRows), attended.Rows(kRows));
+  };
+  absl::Duration by_libraries;
+  absl::Duration by_own;
+  const auto time = [&](uint32_t small_rows, absl::Duration& took) {
+    max_small_rows_ = small_rows;
+    const auto best = TimeOfGraph(stream_, enqueue);
+    if (best.ok()) took = *best;
+    return best.status();
+  };
+  absl::Status status = cuda::RunAll(
+      {[&] { return time(cuda::kFewRows, by_libraries); }, [&] { return time(kRows, by_own); }});
+  max_small_rows_ = status.ok() && by_own < by_libraries ? kRows : cuda::kFewRows;
+  if (status.ok()) {
+    log::Info("products of 9 to 16 rows",
+              {{"kernels", max_small_rows_ == kRows ? "own" : "libraries"},
+               {"own", absl::FormatDuration(by_own)},
+               {"libraries", absl::FormatDuration(by_libraries)}});
+  }
+  return status;
 }
 
 }  // namespace folio::model
