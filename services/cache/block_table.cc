@@ -76,6 +76,9 @@ void BlockTable::Append(Position first, TokenCount count) {
 }
 
 PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) {
+  // The positions of a prompt are without gaps until it is compacted.
+  const Position base = resident_ == 0 ? Position(0) : PositionOf(blocks_[0], 0);
+  const bool contiguous = (positions_end() - base).value() == resident_;
   const std::vector<Block> old_blocks = std::exchange(blocks_, {});
   const std::vector<Position> old_scattered = std::exchange(scattered_, {});
   const uint32_t end = std::exchange(resident_, static_cast<uint32_t>(keep.size()));
@@ -89,13 +92,17 @@ PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) 
   for (size_t at = 0; at < keep.size(); at += page_tokens_) {
     const auto kept = keep.subspan(at, page_tokens_);
     Position* const positions = &scattered_[place];
-    for (size_t i = 0; i < kept.size(); ++i) {
+    bool ascends = at == 0 || keep[at - 1] < kept[0];
+    for (size_t i = 1; i < kept.size(); ++i) ascends &= kept[i - 1] < kept[i];
+    FOLIO_CHECK(ascends && kept.back().value() < end);
+    if (contiguous) {
+      for (size_t i = 0; i < kept.size(); ++i) positions[i] = base + Position(kept[i].value());
+    }
+    for (size_t i = 0; !contiguous && i < kept.size(); ++i) {
       const uint32_t slot = kept[i].value();
-      FOLIO_CHECK(slot < end && slot >= begin);
       for (; slot - begin >= page_tokens_; begin += page_tokens_) ++block;
       positions[i] = block->place == Block::kInARow ? block->first + Position(slot - begin)
                                                     : old_scattered[block->place + slot - begin];
-      FOLIO_CHECK(i == 0 || positions[i - 1] < positions[i]);
     }
     const Position span = positions[kept.size() - 1] - positions[0];
     const bool in_a_row = span.value() + 1 == kept.size();

@@ -43,9 +43,11 @@ LayerPageLists Sequence::GrantPages(PagePool& pool, SteadyTime now) {
     for (size_t layer = 0; layer < record_.layers.size(); ++layer) {
       BlockTable& table = record_.layers[layer];
       const uint64_t wanted = PageNeeds(record_).Wanted(layer);
+      if (table.pages().size() >= wanted) continue;
+      granted.resize(record_.layers.size());
+      granted[layer].reserve(wanted - table.pages().size());
       while (table.pages().size() < wanted) {
         table.AddPage(pool.Take(reservation_));
-        granted.resize(record_.layers.size());
         granted[layer].push_back(table.pages().back());
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 
 #include "services/base/check.h"
 #include "services/policy/key_search.h"
@@ -18,9 +19,7 @@ using TokenBits = std::vector<uint64_t>;
 void RankByHead(const LayerScores& scores, uint32_t begin, uint32_t count,
                 std::vector<TokenBits>& upper) {
   const uint32_t heads = scores.kv_heads;
-  // [head][token]; tokens without a row are lowest.
-  std::vector<int32_t> keys(size_t{heads} * count,
-                            SortKey(-std::numeric_limits<float>::infinity()));
+  const auto keys = std::make_unique_for_overwrite<int32_t[]>(size_t{heads} * count);
   const uint32_t end = std::clamp(scores.scored.value(), begin, begin + count);
   for (uint32_t slot = begin; slot < end;) {
     const uint32_t offset = slot % scores.page_tokens;
@@ -28,6 +27,11 @@ void RankByHead(const LayerScores& scores, uint32_t begin, uint32_t count,
     RowKeys(&scores.pages[slot / scores.page_tokens][size_t{offset} * heads], rows, heads,
             &keys[slot - begin], count);
     slot += rows;
+  }
+  // Tokens without a row are lowest.
+  for (uint32_t head = 0; head < heads; ++head) {
+    std::fill(&keys[size_t{head} * count + (end - begin)], &keys[size_t{head} * count] + count,
+              SortKey(-std::numeric_limits<float>::infinity()));
   }
   SearchGuess guess;  // heads are alike, so each search begins where the last one ended
   for (uint32_t head = 0; head < heads; ++head) {

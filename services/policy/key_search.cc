@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 
@@ -21,7 +22,18 @@ using Keys = absl::Span<const int32_t>;
 struct Passes {
   [[gnu::always_inline]] static uint32_t Above(Keys keys, int32_t bound) {
     uint32_t above = 0;
-    for (const int32_t key : keys) above += key > bound ? 1 : 0;
+    // Several counts at a time, since one alone would wait for itself.
+    constexpr size_t kTile = 32;
+    const size_t tiles = keys.size() / kTile;
+    if (tiles > 0) {
+      uint32_t counts[kTile] = {};
+      for (size_t tile = 0; tile < tiles; ++tile) {
+        const int32_t* some = &keys[tile * kTile];
+        for (size_t i = 0; i < kTile; ++i) counts[i] += some[i] > bound ? 1 : 0;
+      }
+      for (const uint32_t count : counts) above += count;
+    }
+    for (const int32_t key : keys.subspan(tiles * kTile)) above += key > bound ? 1 : 0;
     return above;
   }
   // The lowest key above `bound`. There must be one. Unsigned differences make this one loop of
@@ -128,8 +140,26 @@ uint32_t TiesFrom(Keys keys, int32_t threshold, uint32_t wanted) {
   return index;
 }
 
+// The rank that is wanted and the density near it, among some keys of a long list.
+SearchGuess GuessFromSample(Keys keys, uint32_t wanted) {
+  constexpr size_t kSample = 128, kNear = 8;
+  const size_t stride = keys.size() / kSample;
+  std::array<int32_t, kSample> sample;
+  for (size_t i = 0; i < kSample; ++i) sample[i] = keys[i * stride];
+  const size_t rank = std::min(kSample - 1, (keys.size() - wanted) * kSample / keys.size());
+  const size_t below = rank - std::min(rank, kNear);
+  const size_t above = std::min(rank + kNear, kSample - 1);
+  std::nth_element(sample.begin(), sample.begin() + below, sample.end());
+  std::nth_element(sample.begin() + below, sample.begin() + rank, sample.end());
+  std::nth_element(sample.begin() + rank, sample.begin() + above, sample.end());
+  const double apart = static_cast<double>(sample[above]) - sample[below];
+  return {true, sample[rank], std::max(1.0, apart / static_cast<double>((above - below) * stride))};
+}
+
 // The mean, and the density there if the keys were normally distributed.
-SearchGuess FirstGuess(Keys keys) {
+SearchGuess FirstGuess(Keys keys, uint32_t wanted) {
+  constexpr size_t kLong = 1024;
+  if (keys.size() >= kLong) return GuessFromSample(keys, wanted);
   const auto count = static_cast<double>(keys.size());
   const int64_t sum = Wide() ? WideSum(keys) : Passes::Sum(keys);
   const auto mean = static_cast<int32_t>(sum / static_cast<int64_t>(keys.size()));
@@ -183,7 +213,7 @@ std::vector<uint64_t> MaskOf(Keys keys, const Highest& highest, bool held) {
 Highest FindHighest(Keys keys, uint32_t wanted, SearchGuess& guess) {
   FOLIO_CHECK(wanted <= keys.size());
   if (wanted == 0) return {INT32_MAX, static_cast<uint32_t>(keys.size())};
-  if (!guess.made) guess = FirstGuess(keys);
+  if (!guess.made) guess = FirstGuess(keys, wanted);
 
   // Steps by the density near the last answer, and halves the interval if that leads nowhere.
   constexpr int kGuesses = 12;

@@ -1,7 +1,9 @@
 #include "services/policy/query_diff.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "services/base/invalid_argument.h"
@@ -14,34 +16,61 @@
 namespace folio::policy {
 namespace {
 
-// sums[i] of 2 * `near` + 1 values from values[i] on, in the order that TokenScore adds. The inner
-// loop goes over the tokens, for the compiler to vectorise.
-struct Sums {
-  [[gnu::always_inline]] static void Add(absl::Span<const float> values, size_t near, float* sums) {
-    for (size_t ahead = 0; ahead <= 2 * near; ++ahead) {
-      const float* from = &values[ahead];
-      for (size_t i = 0; i + 2 * near < values.size(); ++i) sums[i] += from[i];
+// means[i] of the `width` values from values[i] on, for `count` of them, added in the order in
+// which TokenScore adds. Whether all sums are finite. The inner loops go over the tokens, for the
+// compiler to vectorise, and sums of some tokens stay in registers.
+struct Means {
+  template <size_t kTile>
+  [[gnu::always_inline]] static bool Tile(const float* values, size_t width, float* means) {
+    float sums[kTile] = {};
+    for (size_t ahead = 0; ahead < width; ++ahead) {
+      for (size_t i = 0; i < kTile; ++i) sums[i] += values[ahead + i];
     }
+    uint32_t largest = 0;
+    for (size_t i = 0; i < kTile; ++i) {
+      largest = std::max(largest, std::bit_cast<uint32_t>(sums[i]) & INT32_MAX);
+      means[i] = sums[i] / static_cast<float>(width);
+    }
+    constexpr uint32_t kInfinity = 0x7F800000;
+    return largest < kInfinity;
+  }
+  [[gnu::always_inline]] static bool Take(const float* values, size_t width, size_t count,
+                                          float* means) {
+    constexpr size_t kTile = 32;
+    bool finite = true;
+    size_t i = 0;
+    for (; i + kTile <= count; i += kTile) finite &= Tile<kTile>(values + i, width, means + i);
+    for (; i < count; ++i) finite &= Tile<1>(values + i, width, means + i);
+    return finite;
   }
 };
-FOLIO_WIDE void WideAdd(absl::Span<const float> values, size_t near, float* sums) {
-  Sums::Add(values, near, sums);
+FOLIO_WIDE bool WideTake(const float* values, size_t width, size_t count, float* means) {
+  return Means::Take(values, width, count, means);
 }
 
 // Means over each value and up to `near` on either side.
 std::vector<float> Smooth(absl::Span<const float> values, size_t near) {
   std::vector<float> means(values.size());
-  const size_t inner = values.size() - std::min(values.size(), 2 * near);
-  if (inner > 0) {
-    float* sums = means.data() + near;
-    Wide() ? WideAdd(values, near, sums) : Sums::Add(values, near, sums);
-    for (size_t i = 0; i < inner; ++i) sums[i] /= static_cast<float>(2 * near + 1);
+  const auto take = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t first = i - std::min(i, near);
+      means[i] = TokenScore(values.subspan(first, i + near + 1 - first));
+    }
+  };
+  if (values.size() <= 2 * near) {
+    take(0, values.size());
+    return means;
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i >= near && i - near < inner && std::isfinite(means[i])) continue;
-    const size_t first = i - std::min(i, near);
-    means[i] = TokenScore(values.subspan(first, i + near + 1 - first));
+  // Those with as many values on either side.
+  const size_t end = values.size() - near;
+  const auto inner = Wide() ? WideTake : Means::Take;
+  if (!inner(values.data(), 2 * near + 1, end - near, means.data() + near)) {
+    for (size_t i = near; i < end; ++i) {
+      if (!std::isfinite(means[i])) take(i, i + 1);
+    }
   }
+  take(0, near);
+  take(end, values.size());
   return means;
 }
 

@@ -57,6 +57,16 @@ TEST(BlockTable, CompactKeepsPositionsAndFirstPages) {
   EXPECT_TRUE(table.CheckInvariants().ok());
 }
 
+// A table in a row is compacted in another way than one with holes.
+TEST(BlockTable, CompactsWhatBeginsLate) {
+  BlockTable table(4);
+  for (int i = 0; i < 3; ++i) table.AddPage(Page(0));
+  table.Append(Position(100), TokenCount(10));
+  table.Compact(Slots({0, 3, 4, 5, 6, 9}), PageCount(0));
+  EXPECT_THAT(table.positions(), ElementsAre(Range(100, 101), Range(103, 107), Range(109, 110)));
+  EXPECT_TRUE(table.CheckInvariants().ok());
+}
+
 TEST(BlockTable, CompactsTwice) {
   BlockTable table = Filled(3, 12);
   EXPECT_THAT(table.Compact(Slots({1, 3, 5, 7, 9, 11}), PageCount(0)), ElementsAre(Page(2)));

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/policy/registry.h"
+#include "services/policy/score_rows.h"
 #include "tests/policy/score_table.h"
 
 namespace folio::policy {
@@ -123,6 +125,35 @@ TEST_F(QueryDiffTest, SmoothingKeepsToNumbers) {
   const std::vector<float> scores = MakePolicy(kTwo)->TokenScores(table.view());
   for (const float score : scores) EXPECT_FALSE(std::isnan(score));
   EXPECT_EQ(scores[8], 1.0F);
+}
+
+// Long lists are smoothed many tokens at a time, with the bits that one at a time has.
+TEST_F(QueryDiffTest, LongListsAreSmoothedAlike) {
+  constexpr uint32_t kTokens = 1006;
+  std::minstd_rand random(11);
+  std::uniform_real_distribution<float> number(-1, 1);
+  for (const bool finite : {true, false}) {
+    std::vector<float> values(kTokens);
+    for (float& value : values) value = number(random);
+    if (!finite) {
+      values[100] = std::nanf("");
+      values[500] = -std::numeric_limits<float>::infinity();
+      for (uint32_t i = 700; i < 720; ++i) values[i] = 3e38F;
+    }
+    const ScoreTable table(OneHead(values), 2);
+    const std::vector<float> own =
+        MakePolicy(QueryDiffSpec{{.neighbours = 0}})->TokenScores(table.view());
+    for (const uint32_t near : {1U, 8U, 40U}) {
+      const std::vector<float> means =
+          MakePolicy(QueryDiffSpec{{.neighbours = near}})->TokenScores(table.view());
+      for (uint32_t i = 0; i < kTokens; ++i) {
+        const uint32_t first = i - std::min(i, near);
+        const uint32_t end = std::min(i + near + 1, kTokens);
+        ASSERT_EQ(means[i], TokenScore(absl::MakeConstSpan(own).subspan(first, end - first)))
+            << i << " of " << near;
+      }
+    }
+  }
 }
 
 // A page that is not full yet has no scores.

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -48,6 +49,33 @@ TEST(KeepHighest, KeepsEndsAndTheBestBetween) {
               ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(Values(KeepHighest(scores, MakeLimits(8, 0, 8))),
               ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// The search in a long list begins at a sample of it, which may be far from what it stands for.
+TEST(KeepHighest, LongListsAreRankedWhateverTheirOrder) {
+  constexpr uint32_t kTokens = 5000;
+  std::minstd_rand random(5);
+  std::vector<std::vector<float>> lists(5, std::vector<float>(kTokens));
+  for (uint32_t i = 0; i < kTokens; ++i) {
+    lists[0][i] = static_cast<float>(random() % 100000);
+    lists[1][i] = static_cast<float>(i);
+    lists[2][i] = i % 39 == 0 ? 1e6F : static_cast<float>(random() % 50);  // the sample's stride
+    lists[3][i] = static_cast<float>(random() % 3);
+    lists[4][i] = i % 2 == 0 ? kInf : -kInf;
+  }
+  for (const std::vector<float>& scores : lists) {
+    for (const uint32_t kept : {1U, 128U, 2500U, 4999U, 5000U}) {
+      std::vector<uint32_t> order(kTokens);
+      std::iota(order.begin(), order.end(), 0U);
+      std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+        return scores[a] != scores[b] ? scores[a] > scores[b] : a > b;
+      });
+      order.resize(kept);
+      std::sort(order.begin(), order.end());
+      ASSERT_EQ(Values(KeepHighest(scores, MakeLimits(kept, 0, 0))), order)
+          << &scores - lists.data() << " " << kept;
+    }
+  }
 }
 
 TEST(KeepHighest, TiesGoToTheNewer) {
