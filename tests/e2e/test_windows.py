@@ -110,7 +110,8 @@ def test_parked_sequences_come_back(model, swap):
 def test_a_worker_with_longer_chunks_goes_on_with_a_prompt(model):
     with Node(pool="8MiB", manager_flags=["--orphan_ttl=1h"]) as node:
         stub = node.start_worker(model=model, flags=["--prefill_chunk=16"])
-        request = asking(most=40, prompt=PROMPT * 10)
+        # So long that it has not ended when its worker is killed, however late that is.
+        request = asking(most=1500, prompt=PROMPT * 10)
         expected = whole(stub, request)
         stream = Stream()
         stream.follow(stub.Generate(request, timeout=120), stop=lambda stream: stream.prefilled == 9)
