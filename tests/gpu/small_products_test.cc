@@ -13,7 +13,6 @@ namespace {
 
 constexpr DataType kBf16 = DataType::kBf16;
 constexpr DataType kE4M3 = DataType::kE4M3;
-constexpr DataType kFloat32 = DataType::kFloat32;
 
 // One output, parts of tiles and lines, whole ones, and more than one turn of all warps, with one
 // tile of rows and with two.
