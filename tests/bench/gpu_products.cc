@@ -56,16 +56,7 @@ absl::StatusOr<double> ProductsSeconds(const GpuModel& model, uint32_t rows, boo
     if (!status.ok()) return status;
   }
   const auto layers = [&] {
-    absl::Status status;
-    for (uint32_t layer = 0; layer < c.num_layers && status.ok(); ++layer) {
-      status = cuda::RunAll(
-          {[&] { return (*products)->Qkv(layer, hidden->Rows(rows), qkv->Rows(rows)); },
-           [&] {
-             return (*products)->AddAttended(layer, attended->Rows(rows), hidden->Rows(rows));
-           },
-           [&] { return (*products)->AddFeedForward(layer, hidden->Rows(rows)); }});
-    }
-    return status;
+    return (*products)->EnqueueLayers(hidden->Rows(rows), qkv->Rows(rows), attended->Rows(rows));
   };
   absl::Status status = cuda::RunAll({[&] { return (*products)->Tune(*hidden, *qkv, *attended); },
                                       layers,  // loads the kernels, which a graph cannot

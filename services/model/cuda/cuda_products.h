@@ -69,6 +69,11 @@ class CudaProducts {
   // its part of the vocabulary.
   absl::StatusOr<kernels::cuda::Tensor> Logits(const kernels::cuda::Tensor& hidden);
 
+  // The products of all layers with nothing between them, to measure them. With several ranks,
+  // those that end in a sum over ranks are left out.
+  absl::Status EnqueueLayers(const kernels::cuda::Tensor& hidden, const kernels::cuda::Tensor& qkv,
+                             const kernels::cuda::Tensor& attended);
+
  private:
   CudaProducts(const DeviceWeights& weights, kernels::cuda::Stream stream,
                const CudaProductsOptions& options);
@@ -77,9 +82,6 @@ class CudaProducts {
   // Compares the products of kMaxSmallRows rows by kernels of our own with those of the libraries.
   absl::Status ChooseSmallRows(const Activations& hidden, const Activations& qkv,
                                const Activations& attended);
-  // The products of all layers, without sums over ranks.
-  absl::Status EnqueueLayers(const kernels::cuda::Tensor& hidden, const kernels::cuda::Tensor& qkv,
-                             const kernels::cuda::Tensor& attended);
 
   const ModelConfig& config() const { return weights_.config; }
   // Whether the layers' products of so many rows are computed by kernels of our own, and whether

@@ -126,24 +126,17 @@ absl::Status CudaProducts::ChooseSmallRows(const Activations& hidden, const Acti
   const auto enqueue = [&] {
     return EnqueueLayers(hidden.Rows(kRows), qkv.Rows(kRows), attended.Rows(kRows));
   };
-  absl::Duration by_libraries;
-  absl::Duration by_own;
-  const auto time = [&](uint32_t small_rows, absl::Duration& took) {
-    max_small_rows_ = small_rows;
-    const auto best = TimeOfGraph(stream_, enqueue);
-    if (best.ok()) took = *best;
-    return best.status();
-  };
-  absl::Status status = cuda::RunAll(
-      {[&] { return time(cuda::kFewRows, by_libraries); }, [&] { return time(kRows, by_own); }});
-  max_small_rows_ = status.ok() && by_own < by_libraries ? kRows : cuda::kFewRows;
-  if (status.ok()) {
-    log::Info("products of 9 to 16 rows",
-              {{"kernels", max_small_rows_ == kRows ? "own" : "libraries"},
-               {"own", absl::FormatDuration(by_own)},
-               {"libraries", absl::FormatDuration(by_libraries)}});
-  }
-  return status;
+  const auto by_libraries = TimeOfGraph(stream_, enqueue);
+  if (!by_libraries.ok()) return by_libraries.status();
+  max_small_rows_ = kRows;
+  const auto by_own = TimeOfGraph(stream_, enqueue);
+  const bool own = by_own.ok() && *by_own < *by_libraries;
+  if (!own) max_small_rows_ = cuda::kFewRows;
+  if (!by_own.ok()) return by_own.status();
+  log::Info("products of 9 to 16 rows", {{"kernels", own ? "own" : "libraries"},
+                                         {"own", absl::FormatDuration(*by_own)},
+                                         {"libraries", absl::FormatDuration(*by_libraries)}});
+  return absl::OkStatus();
 }
 
 }  // namespace folio::model
