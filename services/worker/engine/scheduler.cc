@@ -36,18 +36,17 @@ uint32_t ToNextStop(const Sequence& sequence) {
   return sequence.state().held()->stops.Next(fed) - fed;
 }
 
-// The tokens of the next chunk, when `budget` are left of the step's budget and `room` of its rows,
+// The tokens of the next chunk, when `budget` are left of the step's budget and `rows` of its rows,
 // and the sequence's pages have room for `fits`.
-uint32_t NextChunk(const Sequence& sequence, uint32_t budget, uint32_t room, uint32_t fits) {
-  const uint32_t fed = sequence.state().progress().fed;
-  const uint32_t stop = sequence.state().held()->stops.Next(fed);
+uint32_t NextChunk(const Sequence& sequence, uint32_t budget, uint32_t rows, uint32_t fits) {
+  const uint32_t to_stop = ToNextStop(sequence);
   budget = std::min(budget, fits);
-  if (stop - fed <= budget) return stop - fed;
-  if (stop < sequence.request().prompt_tokens()) return budget;
+  if (to_stop <= budget) return to_stop;
   const uint32_t remaining = PromptTokensLeft(sequence);
+  if (to_stop < remaining) return budget;
   const uint32_t before_window = remaining - sequence.state().held()->scores.window.queries;
   if (before_window > 0) return std::min(budget, before_window);
-  return remaining <= std::min(room, fits) ? remaining : 0;
+  return remaining <= std::min(rows, fits) ? remaining : 0;
 }
 
 model::StepSegment PromptSegment(const Sequence& sequence, uint32_t tokens) {
