@@ -89,6 +89,11 @@ PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) 
   // The old block that the next slot is in, and its first slot.
   const Block* block = old_blocks.data();
   uint32_t begin = 0;
+  const auto position_of = [&](uint32_t slot) {
+    for (; slot - begin >= page_tokens_; begin += page_tokens_) ++block;
+    return block->place == Block::kInARow ? block->first + Position(slot - begin)
+                                          : old_scattered[block->place + slot - begin];
+  };
   for (size_t at = 0; at < keep.size(); at += page_tokens_) {
     const auto kept = keep.subspan(at, page_tokens_);
     Position* const positions = &scattered_[place];
@@ -97,12 +102,8 @@ PageList BlockTable::Compact(absl::Span<const TokenSlot> keep, PageCount spare) 
     FOLIO_CHECK(ascends && kept.back().value() < end);
     if (contiguous) {
       for (size_t i = 0; i < kept.size(); ++i) positions[i] = base + Position(kept[i].value());
-    }
-    for (size_t i = 0; !contiguous && i < kept.size(); ++i) {
-      const uint32_t slot = kept[i].value();
-      for (; slot - begin >= page_tokens_; begin += page_tokens_) ++block;
-      positions[i] = block->place == Block::kInARow ? block->first + Position(slot - begin)
-                                                    : old_scattered[block->place + slot - begin];
+    } else {
+      for (size_t i = 0; i < kept.size(); ++i) positions[i] = position_of(kept[i].value());
     }
     const Position span = positions[kept.size() - 1] - positions[0];
     const bool in_a_row = span.value() + 1 == kept.size();
