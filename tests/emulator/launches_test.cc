@@ -22,6 +22,16 @@ struct Setting {
 constexpr Setting kStored = {.held = HeldWeights::kAsStored};
 constexpr Setting kFp8 = {.type = DataType::kE4M3};
 
+CudaHarnessOptions OptionsOf(const Setting& setting) {
+  CudaHarnessOptions options = Options(/*graphs=*/false);
+  options.decode_kernels = true;
+  options.tune = setting.tune;
+  options.held = setting.held;
+  options.type = setting.type;
+  options.own_rows = setting.own_rows;
+  return options;
+}
+
 // What a step of `rows` sequences enqueues.
 uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, const Setting& setting = {}) {
   ModelConfig config = setting.type == DataType::kE4M3 ? Fp8Config() : GpuConfig();
@@ -34,13 +44,7 @@ uint64_t EnqueuedByStep(uint32_t layers, uint32_t rows, uint32_t ffn, const Sett
     if (!stored) return std::nullopt;
     return kernels::kQuantizedFormats[4];
   });
-  CudaHarnessOptions options = Options(/*graphs=*/false);
-  options.decode_kernels = true;
-  options.tune = setting.tune;
-  options.held = setting.held;
-  options.type = setting.type;
-  options.own_rows = setting.own_rows;
-  CudaHarness harness(model, options);
+  CudaHarness harness(model, OptionsOf(setting));
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   DecodeBatch batch(harness, rows, /*prompt=*/0);
   batch.Step(rows, 0);
@@ -73,12 +77,8 @@ TEST(LaunchesTest, ALayerOfUpToSixteenRowsMayBeFiveKernels) {
 // What it takes to make an executor that chooses its products.
 uint64_t EnqueuedByTuning(uint32_t own_rows) {
   const RandomModel model(GpuConfig(), 5);
-  CudaHarnessOptions options = Options(/*graphs=*/false);
-  options.decode_kernels = true;
-  options.tune = true;
-  options.own_rows = own_rows;
   const uint64_t before = emulate::CallsMade();
-  const CudaHarness harness(model, options);
+  const CudaHarness harness(model, OptionsOf({.tune = true, .own_rows = own_rows}));
   EXPECT_TRUE(harness.made().ok()) << harness.made();
   return emulate::CallsMade() - before;
 }
